@@ -1,0 +1,1 @@
+"""Headrace: exact answers at every instant, from continuous SQL, on Apache Spark."""

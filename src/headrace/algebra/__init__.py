@@ -1,0 +1,1 @@
+"""The logical algebra: plan nodes, their properties, and their explanation."""

@@ -1,0 +1,303 @@
+"""The logical plan: frozen nodes of a closed union, each of which refuses a malformed tree.
+
+A node denotes a stream, that is, a multiset of payloads at every instant (its content). The docstrings give
+each node's definition on contents: `M(t)` is the input's content at instant t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import assert_never
+
+from headrace.errors import PlanError
+from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
+from headrace.schema import BOOLEAN, Field, Schema, sql_type
+from headrace.time import INFINITY, Duration, TimeDomain
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream that comes from outside; its elements are chronons `[t, t+1)`.
+
+    Attributes:
+        name: the stream's name in the catalog.
+        schema: the columns that are read (a part of the stream's columns, or all).
+        timestamp: the name of the column the stream is timed by; it need not be among those read.
+        domain: what the stream's instants count.
+    """
+
+    name: str
+    schema: Schema
+    timestamp: str
+    domain: TimeDomain
+
+
+@dataclass(frozen=True)
+class Filter:
+    """`M(t)` without the payloads for which the predicate is not true."""
+
+    input: Plan
+    predicate: Expression
+
+    def __post_init__(self) -> None:
+        _require_boolean(self.predicate, "a filter's predicate")
+        _require_columns(self.predicate, len(self.input.schema))
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Project:
+    """`M(t)` with every payload mapped; multiplicities of equal results add up (PIPES' map)."""
+
+    input: Plan
+    items: tuple[tuple[str, Expression], ...]
+
+    def __post_init__(self) -> None:
+        for _, expression in self.items:
+            _require_columns(expression, len(self.input.schema))
+        _ = self.schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """One column per item."""
+        return Schema(tuple(Field(name, expression.type) for name, expression in self.items))
+
+
+@dataclass(frozen=True)
+class TimeWindow:
+    """At t, the sum of `M(u)` for the `size` instants u up to t; with a slide, up to the last slide.
+
+    With slide a > 1 the content at t is that of the instants `[k*a - size, k*a - 1]` for
+    `k = floor((t + 1) / a)` (thesis, equation 17.1). Size INFINITY is the unbounded window.
+    """
+
+    input: Plan
+    size: Duration
+    slide: Duration = Duration(1)
+
+    def __post_init__(self) -> None:
+        if self.size.length < 1 or self.slide.length < 1:
+            raise PlanError("a window's RANGE and SLIDE must be at least 1")
+        if self.slide.length == INFINITY:
+            raise PlanError("a window cannot slide by UNBOUNDED")
+        if not is_chronon(self.input):
+            raise PlanError(
+                "a time window stands over elements that are valid for longer than one instant",
+                hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
+            )
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Union:
+    """The sum of the inputs' contents (UNION ALL)."""
+
+    inputs: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < 2:
+            raise PlanError("a union needs two inputs")
+        first = [field.type for field in self.inputs[0].schema]
+        for other in self.inputs[1:]:
+            if [field.type for field in other.schema] != first:
+                raise PlanError(f"a union of {self.inputs[0].schema} and {other.schema}")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The first input's schema."""
+        return self.inputs[0].schema
+
+
+@dataclass(frozen=True)
+class Join:
+    """All pairs of `L(t)` and `R(t)` that satisfy the equalities and the residual predicate.
+
+    Attributes:
+        left, right: the inputs; the result has the left columns, then the right ones.
+        equalities: pairs of an expression over the left and one of the same type over the right input; as
+            in SQL, NULL equals nothing.
+        residual: a predicate over the result's columns, or None.
+        names: the result's column names.
+    """
+
+    left: Plan
+    right: Plan
+    equalities: tuple[tuple[Expression, Expression], ...]
+    residual: Expression | None
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for left, right in self.equalities:
+            _require_columns(left, len(self.left.schema))
+            _require_columns(right, len(self.right.schema))
+            if left.type != right.type:
+                raise PlanError(f"a join of {sql_type(left.type)} with {sql_type(right.type)}")
+        if self.residual is not None:
+            _require_boolean(self.residual, "a join's predicate")
+            _require_columns(self.residual, len(self.schema))
+        if len(self.names) != len(self.left.schema) + len(self.right.schema):
+            raise PlanError("a join names every column of both inputs")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The left columns, then the right ones, under the join's names."""
+        fields = (*self.left.schema, *self.right.schema)
+        named = zip(self.names, fields, strict=True)
+        return Schema(tuple(Field(name, field.type) for name, field in named))
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One row per group of `M(t)`: the keys, then the aggregates. No rows, no group, and so no result.
+
+    Grouping takes NULL as equal to NULL, NaN to NaN and -0 to 0. Without keys this is PIPES' scalar
+    aggregation: an empty content has no result row.
+    """
+
+    input: Plan
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+
+    def __post_init__(self) -> None:
+        width = len(self.input.schema)
+        for _, key in self.keys:
+            _require_columns(key, width)
+        for _, call in self.aggregates:
+            if call.argument is not None:
+                _require_columns(call.argument, width)
+        _ = self.schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys, then the aggregates."""
+        keys = [Field(name, key.type) for name, key in self.keys]
+        return Schema((*keys, *(Field(name, call.type) for name, call in self.aggregates)))
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Every payload of `M(t)` once."""
+
+    input: Plan
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Istream:
+    """At t, what `M(t)` has more than `M(t-1)`: the insertions, as chronons (CQL)."""
+
+    input: Plan
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Dstream:
+    """At t, what `M(t-1)` has more than `M(t)`: the deletions, as chronons (CQL)."""
+
+    input: Plan
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Rstream:
+    """`M(t)` itself: only the `stream` view of a result tells it from its input."""
+
+    input: Plan
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+Plan = (
+    Source | Filter | Project | TimeWindow | Union | Join | Aggregate | Distinct | Istream | Dstream | Rstream
+)
+
+
+def inputs_of(plan: Plan) -> tuple[Plan, ...]:
+    """The direct inputs, left to right."""
+    match plan:
+        case Source():
+            return ()
+        case Union(inputs=inputs):
+            return inputs
+        case Join(left=left, right=right):
+            return (left, right)
+        case (
+            Filter(input=below)
+            | Project(input=below)
+            | TimeWindow(input=below)
+            | Aggregate(input=below)
+            | Distinct(input=below)
+            | Istream(input=below)
+            | Dstream(input=below)
+            | Rstream(input=below)
+        ):
+            return (below,)
+        case _:
+            assert_never(plan)
+
+
+def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
+    """The same node over other inputs; the same object where nothing changed."""
+    if all(new is old for new, old in zip(inputs, inputs_of(plan), strict=True)):
+        return plan
+    match plan:
+        case Source():
+            return plan
+        case Union():
+            return replace(plan, inputs=inputs)
+        case Join():
+            return replace(plan, left=inputs[0], right=inputs[1])
+        case _:
+            return replace(plan, input=inputs[0])
+
+
+def is_chronon(plan: Plan) -> bool:
+    """Whether all elements of the plan's stream are valid for one instant (thesis, table 12.1)."""
+    match plan:
+        case Source() | Istream() | Dstream():
+            return True
+        case TimeWindow(size=size, slide=slide):
+            return size.length == 1 and slide.length == 1
+        case Join(left=left, right=right):
+            return is_chronon(left) or is_chronon(right)
+        case _:
+            return all(is_chronon(below) for below in inputs_of(plan))
+
+
+def column(plan: Plan, index: int) -> Column:
+    """A reference to a column of the plan's result."""
+    return Column(index, plan.schema[index].name, plan.schema[index].type)
+
+
+def _require_boolean(expression: Expression, what: str) -> None:
+    if expression.type != BOOLEAN:
+        raise PlanError(f"{what} must be BOOLEAN, not {sql_type(expression.type)}")
+
+
+def _require_columns(expression: Expression, width: int) -> None:
+    if any(index >= width for index in columns_of(expression)):
+        raise PlanError(f"an expression reads a column beyond the {width} of its input")

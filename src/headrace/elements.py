@@ -1,0 +1,217 @@
+"""Batches of signed, interval-stamped tuples, and their wire format.
+
+An element is `(payload, [ts, te), w)`: see DESIGN, section 1. A batch keeps its payload as Arrow columns and
+its three time columns as NumPy arrays. On the wire a time column that follows a simple rule (all `w = 1`,
+all chronons, all open for ever, `ts` equal to a payload column) is written as the rule, not as data.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from headrace.schema import BIGINT, TIMESTAMP, Schema
+from headrace.time import INFINITY
+
+type_int64 = np.dtype(np.int64)
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Elements of one stream, in no particular order.
+
+    Attributes:
+        payload: n rows of payload columns.
+        ts: int64[n], first instant of validity.
+        te: int64[n], the instant after the last one, or INFINITY; always `ts < te`.
+        w: int64[n], signed multiplicity, never 0.
+    """
+
+    payload: pa.RecordBatch
+    ts: Int64Array
+    te: Int64Array
+    w: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.ts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payload and the time columns."""
+        return int(self.payload.nbytes + self.ts.nbytes + self.te.nbytes + self.w.nbytes)
+
+    def take(self, indices: npt.NDArray[np.integer]) -> Batch:
+        """The elements at those positions, in that order."""
+        payload = take_rows(self.payload, indices)
+        return Batch(payload, self.ts[indices], self.te[indices], self.w[indices])
+
+    def filter(self, mask: BoolArray) -> Batch:
+        """The elements where the mask is true."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
+
+    def slice(self, start: int, length: int) -> Batch:
+        """A view of `length` elements from position `start`."""
+        end = start + length
+        return Batch(
+            self.payload.slice(start, length), self.ts[start:end], self.te[start:end], self.w[start:end]
+        )
+
+    def with_payload(self, payload: pa.RecordBatch) -> Batch:
+        """The same intervals and multiplicities with another payload of as many rows."""
+        return Batch(payload, self.ts, self.te, self.w)
+
+
+def take_rows(rows: pa.RecordBatch, indices: npt.NDArray[np.integer]) -> pa.RecordBatch:
+    """The rows at those positions, in that order; keeps the row count where there are no columns."""
+    if rows.num_columns == 0:
+        return empty_columns(len(indices))
+    return rows.take(pa.array(indices))
+
+
+def empty_columns(count: int) -> pa.RecordBatch:
+    """A record batch without columns that still counts its rows."""
+    rows = pa.StructArray.from_buffers(pa.struct([]), count, [None])
+    return pa.RecordBatch.from_struct_array(rows)
+
+
+def record_batch(columns: Sequence[pa.Array], schema: Schema, count: int) -> pa.RecordBatch:
+    """A record batch of `count` rows from columns that match the schema."""
+    if not columns:
+        return empty_columns(count)
+    return pa.RecordBatch.from_arrays(list(columns), schema=schema.arrow())
+
+
+def empty(schema: Schema) -> Batch:
+    """A batch of no elements."""
+    none = np.empty(0, dtype=np.int64)
+    payload = record_batch([pa.array([], field.type) for field in schema], schema, 0)
+    return Batch(payload, none, none, none)
+
+
+def from_rows(schema: Schema, rows: Iterable[tuple[tuple[object, ...], int, int, int]]) -> Batch:
+    """A batch from Python rows `(payload, ts, te, w)`; for tests and examples."""
+    listed = list(rows)
+    columns = [
+        pa.array([payload[index] for payload, *_ in listed], field.type)
+        for index, field in enumerate(schema)
+    ]
+    times = [np.array([row[place] for row in listed], dtype=np.int64) for place in (1, 2, 3)]
+    return Batch(record_batch(columns, schema, len(listed)), *times)
+
+
+def to_rows(batch: Batch) -> list[tuple[tuple[object, ...], int, int, int]]:
+    """The elements as Python rows `(payload, ts, te, w)`; for tests and the reference."""
+    columns = [column.to_pylist() for column in batch.payload.columns]
+    payloads = list(zip(*columns, strict=True)) if columns else [()] * len(batch)
+    return list(zip(payloads, batch.ts.tolist(), batch.te.tolist(), batch.w.tolist(), strict=True))
+
+
+def concat(schema: Schema, batches: Sequence[Batch]) -> Batch:
+    """All elements of the batches, in order."""
+    filled = [batch for batch in batches if len(batch)]
+    if not filled:
+        return empty(schema)
+    if len(filled) == 1:
+        return filled[0]
+    ts, te, w = (
+        np.concatenate([getattr(batch, name) for batch in filled]) for name in ("ts", "te", "w")
+    )
+    return Batch(concat_rows([batch.payload for batch in filled]), ts, te, w)
+
+
+def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of record batches of one schema, one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    if parts[0].num_columns == 0:
+        return empty_columns(sum(part.num_rows for part in parts))
+    return pa.concat_batches(parts)
+
+
+# --- wire format -----------------------------------------------------------------------------------------
+
+_RULES = b"headrace"
+
+
+def encode(batch: Batch) -> pa.Buffer:
+    """An Arrow IPC stream of one batch; regular time columns become a rule in its schema's metadata."""
+    rules: dict[str, int] = {"rows": len(batch)}
+    columns = list(batch.payload.columns)
+    fields = list(batch.payload.schema)
+    for name, rule, data in _time_columns(batch):
+        if rule is not None:
+            rules[rule[0]] = rule[1]
+        else:
+            fields.append(pa.field(f"__{name}", pa.int64()))
+            columns.append(pa.array(data))
+    schema = pa.schema(fields, metadata={_RULES: json.dumps(rules).encode()})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        if columns:
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return sink.getvalue()
+
+
+def decode(buffer: pa.Buffer | bytes) -> Batch:
+    """The batch that `encode` wrote; payload columns are views into the buffer."""
+    with pa.ipc.open_stream(buffer) as reader:
+        rules = json.loads(reader.schema.metadata[_RULES])
+        rows = reader.read_next_batch() if len(reader.schema) else empty_columns(rules["rows"])
+    names = [name for name in rows.schema.names if name not in ("__ts", "__te", "__w")]
+    payload = rows.select(names) if names else empty_columns(rules["rows"])
+    payload = payload.replace_schema_metadata(None)
+    if "ts" in rules:
+        ts = integers(payload.column(rules["ts"]))
+    else:
+        ts = integers(rows.column("__ts"))
+    if "duration" in rules:
+        te = ts + rules["duration"]
+    elif "te" in rules:
+        te = np.full(len(ts), rules["te"], dtype=np.int64)
+    else:
+        te = integers(rows.column("__te"))
+    w = np.full(len(ts), rules["w"], dtype=np.int64) if "w" in rules else integers(rows.column("__w"))
+    return Batch(payload, ts, te, w)
+
+
+def integers(column: pa.Array) -> Int64Array:
+    """The values of a BIGINT or TIMESTAMP column without NULLs, as a view where Arrow allows it."""
+    return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+
+
+def _time_columns(batch: Batch) -> list[tuple[str, tuple[str, int] | None, Int64Array]]:
+    """Each time column with the rule it follows, or None where it has to be written out."""
+    return [
+        ("ts", _timestamp_rule(batch), batch.ts),
+        ("te", _end_rule(batch), batch.te),
+        ("w", _constant("w", batch.w), batch.w),
+    ]
+
+
+def _timestamp_rule(batch: Batch) -> tuple[str, int] | None:
+    for index, column in enumerate(batch.payload.columns):
+        if column.type in (BIGINT, TIMESTAMP) and column.null_count == 0:
+            values = integers(column)
+            if len(values) and values[0] == batch.ts[0] and np.array_equal(values, batch.ts):
+                return "ts", index
+    return None
+
+
+def _end_rule(batch: Batch) -> tuple[str, int] | None:
+    constant = _constant("te", batch.te)
+    if constant is not None and constant[1] == INFINITY:
+        return constant
+    return _constant("duration", batch.te - batch.ts)
+
+
+def _constant(name: str, values: Int64Array) -> tuple[str, int] | None:
+    if len(values) and (values == values[0]).all():
+        return name, int(values[0])
+    return None

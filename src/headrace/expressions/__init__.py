@@ -1,0 +1,1 @@
+"""Scalar expressions and aggregate functions: trees, types, evaluation over Arrow."""

@@ -1,0 +1,1 @@
+"""Heartbeat generation: what a stream promises about its later elements."""

@@ -1,0 +1,1 @@
+"""Pure functions from arrays to arrays; no state, no clock, no I/O."""

@@ -1,0 +1,1 @@
+"""From text to a bound plan: dialect, statements, binder, printer."""

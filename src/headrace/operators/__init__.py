@@ -1,0 +1,1 @@
+"""Physical operators, the sweep area, and lowering from plans to operators."""

@@ -1,0 +1,1 @@
+"""Rewrite rules on logical plans, one per file."""

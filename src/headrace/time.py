@@ -1,0 +1,150 @@
+"""Instants, durations and clocks of application time.
+
+An instant is an int64. For a stream timed by a TIMESTAMP it counts microseconds since 1970-01-01 UTC, for
+one timed by an integer it is that integer. `INFINITY` is the end of an interval that has none.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Final, Protocol
+
+from headrace.errors import UserError
+
+INFINITY: Final = 2**63 - 1
+"""The end of an interval that is open for ever, and the heartbeat of a stream that has ended."""
+
+BEGINNING: Final = -(2**63)
+"""The heartbeat of a stream that has promised nothing yet."""
+
+MIN_INSTANT: Final = -(2**62)
+"""The smallest timestamp a source may give; a smaller one is out of range."""
+
+MAX_INSTANT: Final = 2**62 - 1
+"""The largest timestamp a source may give; a larger one is out of range."""
+
+MICROSECONDS: Final[dict[str, int]] = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+"""The length of each unit in microseconds; months and years have no fixed length and are refused."""
+
+
+class TimeDomain(Enum):
+    """What an instant counts."""
+
+    TIMESTAMP = "timestamp"
+    """Microseconds since 1970-01-01 UTC."""
+    INTEGER = "integer"
+    """Whatever the integer timestamp column counts."""
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of application time.
+
+    Attributes:
+        length: in microseconds when `unit` is given, else in units of the integer timestamps; INFINITY for
+            UNBOUNDED.
+        unit: the unit as it was written, in singular and upper case, or None for a bare number.
+    """
+
+    length: int
+    unit: str | None = None
+
+    def __str__(self) -> str:
+        if self.length == INFINITY:
+            return "UNBOUNDED"
+        if self.unit is None:
+            return str(self.length)
+        count = self.length // MICROSECONDS[self.unit]
+        return f"{count} {self.unit}" + ("" if count == 1 else "S")
+
+
+def parse_duration(text: str) -> Duration:
+    """Read `10`, `5 seconds`, `1 MINUTE`: a whole number and, for TIMESTAMPs, a unit.
+
+    Raises:
+        UserError: the text is no duration.
+    """
+    match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]+)?\s*", text)
+    if match is None:
+        raise UserError(f"'{text}' is no duration", hint="write a number and a unit, such as '5 seconds'")
+    return make_duration(int(match[1]), match[2])
+
+
+def make_duration(count: int, unit: str | None) -> Duration:
+    """A duration of `count` units; a missing unit means the units of an integer timestamp.
+
+    Raises:
+        UserError: the unit is unknown or the duration is too long to add to an instant.
+    """
+    if unit is None:
+        length = count
+        name = None
+    else:
+        name = unit.upper().removesuffix("S")
+        if name not in MICROSECONDS:
+            known = ", ".join(f"{key}S" for key in MICROSECONDS)
+            raise UserError(f"unknown unit of time {unit}", hint=f"the units are {known}")
+        length = count * MICROSECONDS[name]
+    if length > MAX_INSTANT:
+        raise UserError(f"the duration {count} {unit or ''} is too long", hint="write UNBOUNDED instead")
+    return Duration(length, name)
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def format_instant(instant: int, domain: TimeDomain) -> str:
+    """The text of an instant: ISO 8601 UTC for TIMESTAMPs, digits for integers, empty for INFINITY."""
+    if instant == INFINITY:
+        return ""
+    if domain is TimeDomain.INTEGER:
+        return str(instant)
+    try:
+        moment = _EPOCH + timedelta(microseconds=instant)
+    except OverflowError:
+        return str(instant)
+    text = moment.strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{text}.{moment.microsecond:06d}Z" if moment.microsecond else f"{text}Z"
+
+
+class Clock(Protocol):
+    """Wall-clock time, injected so that tests need not wait."""
+
+    def now(self) -> int:
+        """Microseconds since 1970-01-01 UTC."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    def now(self) -> int:
+        """Microseconds since 1970-01-01 UTC."""
+        return time.time_ns() // 1_000
+
+
+@dataclass
+class ManualClock:
+    """A clock that stands still until it is moved, for tests."""
+
+    instant: int = 0
+
+    def now(self) -> int:
+        """Microseconds since 1970-01-01 UTC."""
+        return self.instant
+
+    def advance(self, microseconds: int) -> None:
+        """Move the clock forward by so many microseconds."""
+        self.instant += microseconds

@@ -1,0 +1,1 @@
+"""Workloads: schema, generator and queries of well-known benchmarks."""

@@ -1,0 +1,33 @@
+# Everything a developer does here; `make help` lists it. Set-up happens by itself and is quick when done.
+BIN := .venv/bin
+WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench golden soak clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-8s %s\n' "$$name" "$$text"; done
+
+setup:  ## make .venv, install Headrace and its tools, look for Java and install it where that is allowed
+	@scripts/setup.sh
+
+demo: setup  ## run four NEXMark queries over a million events on Spark in local mode
+	@$(WITH_JAVA) headrace run examples/demo.sql --head 5
+
+test: setup  ## all tests: first those without a JVM on two processes, then those on Spark
+	@$(WITH_JAVA); export JAVA_HOME PATH; \
+	pytest -n 2 -m "not spark"; plain=$$?; \
+	pytest -m spark; spark=$$?; \
+	exit $$((plain || spark))
+
+check: setup  ## style, types, import layers, and every example of the documentation
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(WITH_JAVA) python scripts/check_docs.py
+
+clean:  ## remove what the tools leave behind; .venv stays
+	rm -rf .mypy_cache .ruff_cache .hypothesis .benchmarks .pytest_cache build dist spark-warehouse
+	find src tests benchmarks scripts examples -name __pycache__ -type d -prune -exec rm -rf {} +

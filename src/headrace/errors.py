@@ -66,3 +66,7 @@ class StoreError(UserError):
 
 class ExecutionError(UserError):
     """A query that failed while it ran, such as an integer sum that overflows."""
+
+
+class HistoryError(HeadraceError):
+    """Elements that are no history, because a payload's multiplicity falls below zero: a fault of ours."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Final, Protocol
@@ -50,7 +50,7 @@ class TimeDomain(Enum):
 
 @dataclass(frozen=True)
 class Duration:
-    """A length of application time.
+    """A length of application time; `60 SECONDS` equals `1 MINUTE`.
 
     Attributes:
         length: in microseconds when `unit` is given, else in units of the integer timestamps; INFINITY for
@@ -59,7 +59,7 @@ class Duration:
     """
 
     length: int
-    unit: str | None = None
+    unit: str | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         if self.length == INFINITY:

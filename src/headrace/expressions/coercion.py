@@ -1,0 +1,180 @@
+"""Types of expressions: literals, common types and casts, as in Spark SQL 4 in ANSI mode.
+
+Two rules differ from Spark on purpose: a DECIMAL that would need more than 38 digits is refused instead of
+losing digits, and numbers do not turn into TIMESTAMPs (Spark takes them for seconds, Headrace's instants are
+microseconds) except through TIMESTAMP_MICROS.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+
+from headrace.errors import LanguageError
+from headrace.expressions.tree import Cast, Expression, Literal
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
+
+MAX_DIGITS: Final = 38
+"""The precision of the widest DECIMAL."""
+
+BIGINT_DIGITS: Final = 20
+"""The precision of the DECIMAL that a BIGINT becomes in DECIMAL arithmetic (Spark's rule)."""
+
+is_decimal = pa.types.is_decimal
+
+
+def literal(value: object) -> Literal:
+    """A constant from a Python value: None, bool, int, float, Decimal, str, date or aware datetime.
+
+    Raises:
+        LanguageError: an integer beyond BIGINT or a DECIMAL of more than 38 digits.
+        TypeError: a value of another type, which is a fault of ours.
+    """
+    match value:
+        case None:
+            return Literal(None, UNKNOWN)
+        case bool():
+            return Literal(value, BOOLEAN)
+        case int():
+            if not -(2**63) <= value < 2**63:
+                raise LanguageError(
+                    f"the number {value} is beyond BIGINT", hint=f"write {value}.0 for a DECIMAL"
+                )
+            return Literal(value, BIGINT)
+        case float():
+            return Literal(value, DOUBLE)
+        case Decimal():
+            return _decimal_literal(value)
+        case str():
+            return Literal(value, STRING)
+        case datetime():
+            return Literal(value.astimezone(UTC), TIMESTAMP)
+        case date():
+            return Literal(value, DATE)
+        case _:
+            raise TypeError(f"no literal of type {type(value).__name__}")
+
+
+def decimal_type(precision: int, scale: int, what: str) -> pa.DataType:
+    """DECIMAL(precision, scale) as the type of `what`.
+
+    Raises:
+        LanguageError: it would have more than 38 digits.
+    """
+    if precision > MAX_DIGITS:
+        raise LanguageError(
+            f"{what} would be a DECIMAL of {precision} digits, more than the {MAX_DIGITS} there are",
+            hint="CAST an operand to DOUBLE or to a DECIMAL of fewer digits",
+        )
+    return pa.decimal128(precision, scale)
+
+
+def is_numeric(dtype: pa.DataType) -> bool:
+    """Whether it is BIGINT, DOUBLE or DECIMAL."""
+    return dtype in (BIGINT, DOUBLE) or bool(is_decimal(dtype))
+
+
+def as_decimal(expression: Expression) -> tuple[int, int]:
+    """The precision and scale that a BIGINT or DECIMAL has in DECIMAL arithmetic.
+
+    An integer literal counts with the digits it has, as in Spark.
+    """
+    if is_decimal(expression.type):
+        return expression.type.precision, expression.type.scale
+    if isinstance(expression, Literal) and isinstance(expression.value, int):
+        return len(str(abs(expression.value))), 0
+    return BIGINT_DIGITS, 0
+
+
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    """The type to which values of both types are cast in order to compare or to unite them.
+
+    Raises:
+        LanguageError: there is none.
+    """
+    if left == right or right == UNKNOWN:
+        return left
+    if left == UNKNOWN:
+        return right
+    if is_numeric(left) and is_numeric(right):
+        return _common_number(left, right)
+    if {left, right} == {DATE, TIMESTAMP}:
+        return TIMESTAMP
+    if STRING in (left, right):
+        other = right if left == STRING else left
+        return DOUBLE if is_decimal(other) else other
+    raise LanguageError(
+        f"{sql_type(left)} and {sql_type(right)} have no common type",
+        hint="CAST one of them to the other's type",
+    )
+
+
+def common_type_of(expressions: tuple[Expression, ...]) -> pa.DataType:
+    """The type to which all the expressions can be cast.
+
+    Raises:
+        LanguageError: there is none.
+    """
+    dtype = expressions[0].type
+    for expression in expressions[1:]:
+        dtype = common_type(dtype, expression.type)
+    return dtype
+
+
+def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether CAST takes values of the first type to the second, perhaps with rows that fail."""
+    if source in (target, UNKNOWN) or target == STRING or source == STRING:
+        return bool(target != UNKNOWN) or bool(source == UNKNOWN)
+    if {source, target} == {DATE, TIMESTAMP}:
+        return True
+    return all(bool(dtype == BOOLEAN) or is_numeric(dtype) for dtype in (source, target))
+
+
+def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
+    """The expression as a value of that type; itself if it is one.
+
+    Raises:
+        LanguageError: no value of its type can be cast to that one.
+    """
+    if expression.type == dtype:
+        return expression
+    if not can_cast(expression.type, dtype):
+        raise LanguageError(
+            f"a {sql_type(expression.type)} cannot be cast to {sql_type(dtype)}",
+            hint=_cast_hint(expression.type, dtype),
+        )
+    if isinstance(expression, Literal) and expression.value is None:
+        return Literal(None, dtype)
+    return Cast(expression, dtype)
+
+
+def _decimal_literal(value: Decimal) -> Literal:
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int):
+        raise LanguageError(f"{value} is no DECIMAL", hint="write CAST('NaN' AS DOUBLE)")
+    scale = max(0, -exponent)
+    precision = max(len(digits) + max(0, exponent), scale)
+    dtype = decimal_type(precision, scale, f"the number {value}")
+    return Literal(value if exponent <= 0 else Decimal(int(value)), dtype)
+
+
+def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
+    if DOUBLE in (left, right):
+        return DOUBLE
+    pairs = [
+        (dtype.precision, dtype.scale) if is_decimal(dtype) else (BIGINT_DIGITS, 0) for dtype in (left, right)
+    ]
+    scale = max(scale for _, scale in pairs)
+    whole = max(precision - scale for precision, scale in pairs)
+    return decimal_type(whole + scale, scale, f"the common type of {sql_type(left)} and {sql_type(right)}")
+
+
+def _cast_hint(source: pa.DataType, target: pa.DataType) -> str | None:
+    if target == TIMESTAMP and is_numeric(source):
+        return "TIMESTAMP_MICROS(...) makes a TIMESTAMP of microseconds since 1970"
+    if source == TIMESTAMP and is_numeric(target):
+        return "UNIX_MICROS(...) gives the microseconds since 1970"
+    return None

@@ -1,0 +1,141 @@
+"""The function table: what each function and operator takes, and the type of what it gives.
+
+The meaning is Spark SQL's in ANSI mode; `headrace.reference.scalars` defines it row by row. Nothing depends
+on anything but the row: there is no current time and no random number.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.errors import LanguageError
+from headrace.expressions import functions_rules as rules
+from headrace.expressions.coercion import common_type, literal, make_cast
+from headrace.expressions.functions_rules import Arguments, make_case
+from headrace.expressions.tree import Expression
+
+__all__ = ["FUNCTIONS", "common_type", "literal", "make_case", "make_cast", "resolve"]
+
+Rule = Callable[[str, Arguments], Expression]
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """How many arguments a function takes (`most` None: any number) and how its call is typed."""
+
+    least: int
+    most: int | None
+    rule: Rule
+
+
+def resolve(name: str, arguments: Arguments) -> Expression:
+    """A typed call of a function or operator, its arguments cast to what it takes.
+
+    Args:
+        name: the function's name or the operator's symbol, in upper case; `NEGATE` is the unary minus.
+        arguments: the bound arguments.
+
+    Raises:
+        LanguageError: no such function, or one that does not take such arguments; without a position.
+    """
+    name = _SYNONYMS.get(name, name)
+    entry = _TABLE.get(name)
+    if entry is None:
+        raise LanguageError(f"there is no function {name}", hint=_close_names(name))
+    count = len(arguments)
+    if count < entry.least or (entry.most is not None and count > entry.most):
+        raise LanguageError(f"{name} takes {_count_text(entry)}, not {count}")
+    return entry.rule(name, arguments)
+
+
+def _count_text(entry: _Entry) -> str:
+    if entry.most == entry.least:
+        return f"{entry.least} argument" + ("" if entry.least == 1 else "s")
+    return (
+        f"at least {entry.least} arguments"
+        if entry.most is None
+        else f"{entry.least} to {entry.most} arguments"
+    )
+
+
+def _close_names(name: str) -> str | None:
+    close = difflib.get_close_matches(name, FUNCTIONS, n=3)
+    return f"did you mean {' or '.join(close)}?" if close else None
+
+
+# --- the table ---------------------------------------------------------------------------------------------
+
+_TABLE: Final[dict[str, _Entry]] = {
+    **{name: _Entry(2, 2, rules.arithmetic) for name in ("+", "-", "*", "%")},
+    "/": _Entry(2, 2, rules.divide),
+    "DIV": _Entry(2, 2, rules.whole_division),
+    "NEGATE": _Entry(1, 1, rules.negate),
+    **{
+        name: _Entry(2, 2, rules.compare)
+        for name in ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM")
+    },
+    "AND": _Entry(2, None, rules.logic),
+    "OR": _Entry(2, None, rules.logic),
+    "NOT": _Entry(1, 1, rules.negation),
+    "IS NULL": _Entry(1, 1, rules.is_null),
+    "IS NOT NULL": _Entry(1, 1, rules.is_null),
+    "IN": _Entry(2, None, rules.compare),
+    "BETWEEN": _Entry(3, 3, rules.compare),
+    "LIKE": _Entry(2, 3, rules.like),
+    "||": _Entry(2, 2, rules.concat),
+    "ABS": _Entry(1, 1, rules.same_number),
+    "SIGN": _Entry(1, 1, rules.double),
+    "FLOOR": _Entry(1, 1, rules.whole_number),
+    "CEIL": _Entry(1, 1, rules.whole_number),
+    "ROUND": _Entry(1, 2, rules.rounding),
+    "SQRT": _Entry(1, 1, rules.double),
+    "EXP": _Entry(1, 1, rules.double),
+    "LN": _Entry(1, 1, rules.double),
+    "LOG10": _Entry(1, 1, rules.double),
+    "POWER": _Entry(2, 2, rules.double),
+    "GREATEST": _Entry(2, None, rules.pick),
+    "LEAST": _Entry(2, None, rules.pick),
+    "COALESCE": _Entry(1, None, rules.coalesce),
+    "NULLIF": _Entry(2, 2, rules.null_if),
+    "IF": _Entry(3, 3, rules.conditional),
+    "LENGTH": _Entry(1, 1, rules.text_length),
+    **{name: _Entry(1, 1, rules.text) for name in ("UPPER", "LOWER", "TRIM", "LTRIM", "RTRIM")},
+    "SUBSTRING": _Entry(2, 3, rules.substring),
+    "CONCAT": _Entry(1, None, rules.concat),
+    "REPLACE": _Entry(3, 3, rules.text),
+    **{name: _Entry(2, 2, rules.text_test) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
+    **{name: _Entry(1, 1, rules.date_part) for name in ("YEAR", "MONTH", "DAY")},
+    **{name: _Entry(1, 1, rules.time_part) for name in ("HOUR", "MINUTE", "SECOND")},
+    "DATE_TRUNC": _Entry(2, 2, rules.date_trunc),
+    "UNIX_MICROS": _Entry(1, 1, rules.unix_micros),
+    "TIMESTAMP_MICROS": _Entry(1, 1, rules.timestamp_micros),
+}
+
+_SYNONYMS: Final = {
+    "MOD": "%",
+    "!=": "<>",
+    "==": "=",
+    "<=>": "IS NOT DISTINCT FROM",
+    "CEILING": "CEIL",
+    "POW": "POWER",
+    "SIGNUM": "SIGN",
+    "IFNULL": "COALESCE",
+    "NVL": "COALESCE",
+    "LEN": "LENGTH",
+    "CHAR_LENGTH": "LENGTH",
+    "CHARACTER_LENGTH": "LENGTH",
+    "UCASE": "UPPER",
+    "LCASE": "LOWER",
+    "SUBSTR": "SUBSTRING",
+    "DAYOFMONTH": "DAY",
+}
+
+_WORDS: Final = {"NEGATE", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "DIV"}
+
+FUNCTIONS: Final[tuple[str, ...]] = tuple(
+    sorted(name for name in (*_TABLE, *_SYNONYMS) if name.replace("_", "").isalnum() and name not in _WORDS)
+)
+"""The names of the functions that a query may call, for messages and completion."""

@@ -1,0 +1,348 @@
+"""How calls are typed: for each kind of function, what it takes and the type of what it gives."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+import pyarrow as pa
+
+from headrace.errors import LanguageError
+from headrace.expressions.coercion import (
+    as_decimal,
+    common_type_of,
+    decimal_type,
+    is_decimal,
+    is_numeric,
+    literal,
+    make_cast,
+)
+from headrace.expressions.tree import Call, Case, Expression, Literal
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
+
+Arguments = tuple[Expression, ...]
+
+
+def make_case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression | None) -> Case:
+    """`CASE WHEN condition THEN value ... ELSE otherwise END`, the values cast to their common type.
+
+    Raises:
+        LanguageError: a condition that is not BOOLEAN, or values without a common type.
+    """
+    final = otherwise if otherwise is not None else literal(None)
+    dtype = common_type_of((*(value for _, value in branches), final))
+    cast = tuple((_boolean("WHEN", condition), make_cast(value, dtype)) for condition, value in branches)
+    return Case(cast, make_cast(final, dtype), dtype)
+
+
+# --- how calls are typed -----------------------------------------------------------------------------------
+
+
+def arithmetic(name: str, arguments: Arguments) -> Expression:
+    """+, -, * and %: DOUBLE if one side is, BIGINT if both are, else the DECIMAL that holds every result."""
+    left, right = _numbers(name, arguments)
+    if DOUBLE in (left.type, right.type):
+        return Call(name, (make_cast(left, DOUBLE), make_cast(right, DOUBLE)), DOUBLE)
+    if left.type == right.type == BIGINT:
+        return Call(name, (left, right), BIGINT)
+    one, other = as_decimal(left), as_decimal(right)
+    dtype = decimal_type(*_DECIMAL_RESULTS[name](*one, *other), f"the result of {name}")
+    return Call(name, (make_cast(left, pa.decimal128(*one)), make_cast(right, pa.decimal128(*other))), dtype)
+
+
+def divide(name: str, arguments: Arguments) -> Expression:
+    """/: DOUBLE, also of two BIGINTs; DECIMAL if one side is and none is DOUBLE."""
+    left, right = _numbers(name, arguments)
+    if left.type == right.type == BIGINT:
+        return Call(name, (make_cast(left, DOUBLE), make_cast(right, DOUBLE)), DOUBLE)
+    return arithmetic(name, (left, right))
+
+
+def _sum_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
+    scale = max(s1, s2)
+    return max(p1 - s1, p2 - s2) + scale + 1, scale
+
+
+def _product_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
+    return p1 + p2 + 1, s1 + s2
+
+
+def _quotient_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
+    scale = max(6, s1 + p2 + 1)
+    return p1 - s1 + s2 + scale, scale
+
+
+def _remainder_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
+    scale = max(s1, s2)
+    return max(1, min(p1 - s1, p2 - s2) + scale), scale
+
+
+_DECIMAL_RESULTS: Final = {
+    "+": _sum_digits,
+    "-": _sum_digits,
+    "*": _product_digits,
+    "/": _quotient_digits,
+    "%": _remainder_digits,
+}
+
+
+def whole_division(name: str, arguments: Arguments) -> Expression:
+    """DIV: the quotient of two BIGINTs, cut towards zero."""
+    left, right = _numbers(name, arguments)
+    if not left.type == right.type == BIGINT:
+        raise LanguageError(
+            f"DIV takes BIGINTs, not {sql_type(left.type)} and {sql_type(right.type)}", hint="use /, or CAST"
+        )
+    return Call(name, (left, right), BIGINT)
+
+
+def negate(name: str, arguments: Arguments) -> Expression:
+    """The unary minus; a literal takes it up itself."""
+    (argument,) = _numbers(name, arguments)
+    match argument:
+        case Literal(value=int() | float() | Decimal() as value) if value != -(2**63):
+            return Literal(-value, argument.type)
+    return Call(name, (argument,), argument.type)
+
+
+def same_number(name: str, arguments: Arguments) -> Expression:
+    """A function of a number that keeps its type."""
+    (argument,) = _numbers(name, arguments)
+    return Call(name, (argument,), argument.type)
+
+
+def whole_number(name: str, arguments: Arguments) -> Expression:
+    """A function from numbers to whole numbers: BIGINT, of a DECIMAL a DECIMAL without scale."""
+    (argument,) = _numbers(name, arguments)
+    dtype = BIGINT
+    if is_decimal(argument.type):
+        whole = argument.type.precision - argument.type.scale + 1
+        dtype = decimal_type(whole, 0, f"the result of {name}")
+    return Call(name, (argument,), dtype)
+
+
+def rounding(name: str, arguments: Arguments) -> Expression:
+    """ROUND to a constant number of digits, half away from zero."""
+    (argument,) = _numbers(name, arguments[:1])
+    digits = arguments[1] if len(arguments) > 1 else literal(0)
+    if not (isinstance(digits, Literal) and digits.type == BIGINT and abs(_integer(digits)) <= MAX_ROUND):
+        raise LanguageError(f"the digits of ROUND must be a whole number from -{MAX_ROUND} to {MAX_ROUND}")
+    dtype = argument.type
+    if is_decimal(dtype):
+        scale = min(dtype.scale, max(0, _integer(digits)))
+        whole = max(dtype.precision - dtype.scale + 1, 1 - _integer(digits))
+        dtype = decimal_type(whole + scale, scale, "the result of ROUND")
+    return Call(name, (argument, digits), dtype)
+
+
+MAX_ROUND: Final = 18
+"""The most digits ROUND takes; a DOUBLE has no more and neither has a BIGINT."""
+
+
+def _integer(digits: Literal) -> int:
+    assert isinstance(digits.value, int)
+    return digits.value
+
+
+def double(name: str, arguments: Arguments) -> Expression:
+    """A function of DOUBLEs."""
+    return Call(name, tuple(make_cast(part, DOUBLE) for part in _numbers(name, arguments)), DOUBLE)
+
+
+def compare(name: str, arguments: Arguments) -> Expression:
+    """A predicate over arguments of one type."""
+    return Call(name, _alike(arguments), BOOLEAN)
+
+
+def logic(name: str, arguments: Arguments) -> Expression:
+    """AND and OR, which take two arguments each in the end, from the left."""
+    result, *rest = (_boolean(name, argument) for argument in arguments)
+    for argument in rest:
+        result = Call(name, (result, argument), BOOLEAN)
+    return result
+
+
+def negation(name: str, arguments: Arguments) -> Expression:
+    """NOT."""
+    return Call(name, (_boolean(name, arguments[0]),), BOOLEAN)
+
+
+def is_null(name: str, arguments: Arguments) -> Expression:
+    """A test for NULL, of any type."""
+    return Call(name, arguments, BOOLEAN)
+
+
+def like(name: str, arguments: Arguments) -> Expression:
+    """LIKE with a constant pattern and perhaps a constant escape character."""
+    text, *constants = _texts(name, arguments)
+    if not all(isinstance(part, Literal) for part in constants):
+        raise LanguageError("the pattern of LIKE must be a string constant")
+    pattern, escape = (*(part.value for part in constants if isinstance(part, Literal)), "\\")[:2]
+    if not (escape is None or (isinstance(escape, str) and len(escape) == 1)):
+        raise LanguageError("the ESCAPE of LIKE must be one character")
+    if isinstance(pattern, str) and isinstance(escape, str):
+        _check_pattern(pattern, escape)
+    return Call(name, (text, *constants), BOOLEAN)
+
+
+def _check_pattern(pattern: str, escape: str) -> None:
+    index = 0
+    while index < len(pattern):
+        if pattern[index] == escape:
+            index += 1
+            if index == len(pattern) or pattern[index] not in ("_", "%", escape):
+                raise LanguageError(
+                    f"in the pattern '{pattern}' of LIKE, {escape} must stand before %, _ or {escape}"
+                )
+        index += 1
+
+
+def pick(name: str, arguments: Arguments) -> Expression:
+    """A function that gives one of its arguments."""
+    alike = _alike(arguments)
+    return Call(name, alike, alike[0].type)
+
+
+def coalesce(name: str, arguments: Arguments) -> Expression:
+    """COALESCE: the first argument that is not NULL."""
+    dtype = common_type_of(arguments)
+    return Call(name, tuple(make_cast(part, dtype) for part in arguments), dtype)
+
+
+def conditional(name: str, arguments: Arguments) -> Expression:
+    """IF(condition, value, otherwise), a CASE in short."""
+    condition, value, otherwise = arguments
+    return make_case(((condition, value),), otherwise)
+
+
+def null_if(name: str, arguments: Arguments) -> Expression:
+    """NULLIF(a, b), a CASE in short."""
+    value = arguments[0]
+    return make_case(((compare("=", arguments), Literal(None, value.type)),), value)
+
+
+def text(name: str, arguments: Arguments) -> Expression:
+    """A function from STRINGs to a STRING."""
+    return Call(name, _texts(name, arguments), STRING)
+
+
+def text_length(name: str, arguments: Arguments) -> Expression:
+    """A function from a STRING to a BIGINT."""
+    return Call(name, _texts(name, arguments), BIGINT)
+
+
+def text_test(name: str, arguments: Arguments) -> Expression:
+    """A predicate over STRINGs."""
+    return Call(name, _texts(name, arguments), BOOLEAN)
+
+
+def concat(name: str, arguments: Arguments) -> Expression:
+    """|| and CONCAT, which take everything as a STRING."""
+    return Call(name, tuple(make_cast(part, STRING) for part in arguments), STRING)
+
+
+def substring(name: str, arguments: Arguments) -> Expression:
+    """SUBSTRING(text, position [, length])."""
+    (text,) = _texts(name, arguments[:1])
+    places = _of_types(name, arguments[1:], (BIGINT,), "whole numbers for position and length")
+    return Call(name, (text, *places), STRING)
+
+
+def date_part(name: str, arguments: Arguments) -> Expression:
+    """A part of a DATE or TIMESTAMP."""
+    return Call(name, _of_types(name, arguments, (TIMESTAMP, DATE), "a TIMESTAMP or DATE"), BIGINT)
+
+
+def time_part(name: str, arguments: Arguments) -> Expression:
+    """A part of a TIMESTAMP's time of day."""
+    return Call(name, (_instant(name, arguments[0]),), BIGINT)
+
+
+def date_trunc(name: str, arguments: Arguments) -> Expression:
+    """DATE_TRUNC(unit, TIMESTAMP)."""
+    unit = arguments[0]
+    known = unit.value.upper() if isinstance(unit, Literal) and isinstance(unit.value, str) else ""
+    if known not in TRUNCATIONS:
+        raise LanguageError(
+            "the first argument of DATE_TRUNC must be a unit", hint="one of " + ", ".join(TRUNCATIONS)
+        )
+    return Call(name, (literal(known), _instant(name, arguments[1])), TIMESTAMP)
+
+
+TRUNCATIONS: Final = (
+    "MICROSECOND",
+    "MILLISECOND",
+    "SECOND",
+    "MINUTE",
+    "HOUR",
+    "DAY",
+    "WEEK",
+    "MONTH",
+    "QUARTER",
+    "YEAR",
+)
+"""The units that DATE_TRUNC takes."""
+
+
+def unix_micros(name: str, arguments: Arguments) -> Expression:
+    """UNIX_MICROS: the microseconds since 1970-01-01 UTC."""
+    return Call(name, _of_types(name, arguments, (TIMESTAMP,), "a TIMESTAMP"), BIGINT)
+
+
+def timestamp_micros(name: str, arguments: Arguments) -> Expression:
+    """TIMESTAMP_MICROS: the instant so many microseconds after 1970-01-01 UTC."""
+    return Call(name, _of_types(name, arguments, (BIGINT,), "a BIGINT"), TIMESTAMP)
+
+
+# --- what arguments must be --------------------------------------------------------------------------------
+
+
+def _of_types(name: str, arguments: Arguments, types: tuple[pa.DataType, ...], what: str) -> Arguments:
+    """The arguments if they have one of the types; a bare NULL takes the first one."""
+    for argument in arguments:
+        if argument.type not in (*types, UNKNOWN):
+            raise LanguageError(
+                f"{name} takes {what}, not {sql_type(argument.type)}", hint="CAST the argument"
+            )
+    return tuple(make_cast(part, types[0]) if part.type == UNKNOWN else part for part in arguments)
+
+
+def _numbers(name: str, arguments: Arguments) -> Arguments:
+    for argument in arguments:
+        if not (is_numeric(argument.type) or argument.type == UNKNOWN):
+            raise LanguageError(
+                f"{_spoken(name)} takes numbers, not {sql_type(argument.type)}", hint="CAST the argument"
+            )
+    dtype = next((part.type for part in arguments if part.type != UNKNOWN), BIGINT)
+    return tuple(make_cast(part, dtype) if part.type == UNKNOWN else part for part in arguments)
+
+
+def _texts(name: str, arguments: Arguments) -> Arguments:
+    return _of_types(name, arguments, (STRING,), "a STRING")
+
+
+def _boolean(name: str, argument: Expression) -> Expression:
+    return _of_types(name, (argument,), (BOOLEAN,), "a BOOLEAN")[0]
+
+
+def _instant(name: str, argument: Expression) -> Expression:
+    return make_cast(_of_types(name, (argument,), (TIMESTAMP, DATE), "a TIMESTAMP or DATE")[0], TIMESTAMP)
+
+
+def _alike(arguments: Arguments) -> Arguments:
+    """The arguments cast to their common type; BOOLEAN if all of them are bare NULLs."""
+    dtype = common_type_of(tuple(_shrunk(part, arguments) for part in arguments))
+    dtype = BOOLEAN if dtype == UNKNOWN else dtype
+    return tuple(make_cast(part, dtype) for part in arguments)
+
+
+def _shrunk(argument: Expression, others: Arguments) -> Expression:
+    """An integer literal beside a DECIMAL as the DECIMAL of its own digits, so that it costs no precision."""
+    if isinstance(argument, Literal) and argument.type == BIGINT and argument.value is not None:
+        decimal = any(is_decimal(other.type) for other in others)
+        return Literal(argument.value, pa.decimal128(*as_decimal(argument))) if decimal else argument
+    return argument
+
+
+def _spoken(name: str) -> str:
+    return "unary -" if name == "NEGATE" else name

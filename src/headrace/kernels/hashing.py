@@ -1,0 +1,61 @@
+"""Stable 64-bit hashes of rows, one column at a time.
+
+The hash of a row is the same on every machine, in every process and in every batch. Each kernel folds one
+column into running hashes: `h = mix(h ^ mix(word + salt))`, where `mix` is the finaliser of splitmix64
+(Steele, Lea, Flood, *Fast splittable pseudorandom number generators*, 2014).
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from headrace.elements import Int64Array
+from headrace.kernels.jit import BYTES, INT1, INT1_OUT, OFFSETS, kernel
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_NULL = np.uint64(0x5851F42D4C957F2D)
+
+
+@numba.njit(numba.uint64(numba.uint64), cache=True, inline="always")
+def _mix(value):  # type: ignore[no-untyped-def]
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+@kernel(INT1, BYTES, INT1_OUT)
+def fold_words(words: Int64Array, valid: np.ndarray, hashes: Int64Array) -> None:
+    """Fold a column of 64-bit words into `hashes` (int64[n], in place); `valid` is 0 where it is NULL."""
+    for row in range(len(words)):
+        word = np.uint64(words[row]) + _GOLDEN if valid[row] else _NULL
+        hashes[row] = np.int64(_mix(np.uint64(hashes[row]) ^ _mix(word)))
+
+
+@kernel(OFFSETS, BYTES, BYTES, INT1_OUT)
+def fold_bytes(offsets: np.ndarray, data: np.ndarray, valid: np.ndarray, hashes: Int64Array) -> None:
+    """Fold a string column (Arrow offsets and bytes) into `hashes` (int64[n], in place)."""
+    for row in range(len(valid)):
+        word = _NULL
+        if valid[row]:
+            start = np.int64(offsets[row])
+            end = np.int64(offsets[row + 1])
+            word = np.uint64(end - start) + _GOLDEN
+            at = start
+            while at < end:
+                stop = min(at + 8, end)
+                part = np.uint64(0)
+                for place in range(at, stop):
+                    part = (part << np.uint64(8)) | np.uint64(data[place])
+                word = _mix(word ^ _mix(part + _GOLDEN))
+                at = stop
+        hashes[row] = np.int64(_mix(np.uint64(hashes[row]) ^ _mix(word)))
+
+
+@kernel(INT1, numba.int64)
+def buckets_of(hashes: Int64Array, count: int) -> Int64Array:
+    """The bucket 0..count-1 of each hash, taken from its upper half; int64[n]."""
+    result = np.empty(len(hashes), dtype=np.int64)
+    for row in range(len(hashes)):
+        result[row] = np.int64(((np.uint64(hashes[row]) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
+    return result

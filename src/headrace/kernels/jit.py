@@ -1,0 +1,33 @@
+"""How kernels are compiled: eagerly typed, cached on disk, and happy with read-only Arrow memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+INT1 = numba.types.Array(numba.int64, 1, "C", readonly=True)
+"""A vector of int64 that the kernel only reads."""
+INT2 = numba.types.Array(numba.int64, 2, "C", readonly=True)
+"""A matrix of int64, rows first, that the kernel only reads."""
+FLOAT2 = numba.types.Array(numba.float64, 2, "C", readonly=True)
+"""A matrix of float64, rows first, that the kernel only reads."""
+BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
+"""Raw bytes that the kernel only reads."""
+OFFSETS = numba.types.Array(numba.int32, 1, "C", readonly=True)
+"""Offsets of an Arrow string column."""
+INT1_OUT = numba.int64[::1]
+"""A vector of int64 that the kernel writes."""
+
+
+def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compile a function for exactly these argument types, at its first call on a machine."""
+
+    def compile_once(function: Callable[P, R]) -> Callable[P, R]:
+        return cast(Callable[P, R], numba.njit(signature, cache=True, nogil=True)(function))
+
+    return compile_once

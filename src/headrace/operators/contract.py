@@ -1,0 +1,80 @@
+"""What every physical operator is: input by port, a walk of the heartbeat, state in sweep areas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Batch, BoolArray
+from headrace.expressions.evaluate import evaluate
+from headrace.expressions.tree import Expression
+from headrace.operators.sweep_area import SweepArea
+
+Report = Callable[[Batch, BoolArray, str], None]
+"""Told of elements that fail: the batch, which of its elements, and the reason."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an operator's inputs have come, the same in every bucket.
+
+    Attributes:
+        before, after: per port the heartbeat at the start and at the end of the epoch (instants).
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The old and the new horizon of a strong operator: its smallest heartbeats."""
+        return min(self.before), min(self.after)
+
+
+class Operator(Protocol):
+    """A physical operator of one bucket, for one epoch."""
+
+    @property
+    def areas(self) -> dict[str, SweepArea]:
+        """The state, by name."""
+        ...
+
+    def process(self, port: int, batch: Batch) -> None:
+        """Take in elements of an input."""
+        ...
+
+    def advance(self, progress: Progress) -> Batch:
+        """Everything the epoch's input and the new heartbeats yield."""
+        ...
+
+
+def buffered(operator: Operator) -> int:
+    """How many rows of state an operator holds."""
+    return sum(len(area) for area in operator.areas.values())
+
+
+def evaluate_all(
+    expressions: Sequence[Expression], batch: Batch, report: Report
+) -> tuple[Batch, list[pa.Array]]:
+    """Evaluate expressions over a batch; elements for which one fails are reported and left out.
+
+    Returns:
+        The elements for which all expressions hold a value, and the expressions' columns for them.
+    """
+    outcomes = [evaluate(expression, batch.payload) for expression in expressions]
+    failed = None
+    for outcome in outcomes:
+        if outcome.failed is not None and outcome.failed.any():
+            fresh = outcome.failed if failed is None else outcome.failed & ~failed
+            if fresh.any():
+                report(batch, fresh, outcome.reason or "failed")
+            failed = outcome.failed if failed is None else failed | outcome.failed
+    columns = [outcome.values for outcome in outcomes]
+    if failed is None:
+        return batch, columns
+    good = np.flatnonzero(~failed)
+    return batch.take(good), [column.take(pa.array(good)) for column in columns]

@@ -1,0 +1,143 @@
+"""The query graph: physical nodes, the exchanges between them, and the levels they are cut into.
+
+All queries share one graph; equal subplans are one node. Level 0 reads the sources and runs what needs no
+state; each further level begins where the partitioning key changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from headrace.algebra.nodes import Aggregate, Distinct, Dstream, Istream, Join, Plan, Source
+from headrace.algebra.properties import output_heartbeat
+from headrace.expressions.tree import Expression
+from headrace.operators.aggregation import AggregateOperator
+from headrace.operators.contract import Operator, Report
+from headrace.operators.join import JoinOperator
+from headrace.operators.presence import ChangeOperator, DistinctOperator
+
+
+class Spread(Enum):
+    """How an exchange spreads elements over the buckets."""
+
+    KEY = "key"
+    """By the hash of the exchange's keys; without keys all go to one bucket."""
+    ROW = "row"
+    """By the hash of the whole payload."""
+    COPY = "copy"
+    """To every bucket."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A change of partitioning.
+
+    Attributes:
+        spread: how elements find their bucket.
+        keys: expressions over the producer's columns, for `Spread.KEY`.
+        combine: the aggregation whose accumulated form travels, added up before it leaves, or None.
+    """
+
+    spread: Spread
+    keys: tuple[Expression, ...] = ()
+    combine: Aggregate | None = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An input of a node: who produces it, and the exchange in between, if there is one."""
+
+    producer: int
+    exchange: Exchange | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A physical node.
+
+    Attributes:
+        number: its place in the graph; inputs have smaller numbers.
+        plan: the logical node it carries out.
+        inputs: one edge per input of the plan node.
+        level: the stage it runs in; 0 is the stage that reads the sources.
+        identity: digest of the plan, which names its state.
+    """
+
+    number: int
+    plan: Plan
+    inputs: tuple[Edge, ...]
+    level: int
+    identity: str
+
+    @property
+    def combined(self) -> bool:
+        """Whether the input arrives in an aggregation's accumulated form."""
+        return any(edge.exchange is not None and edge.exchange.combine for edge in self.inputs)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All queries as one graph.
+
+    Attributes:
+        nodes: in topological order; node i has number i.
+        outputs: per query its name and the number of the node that yields its result.
+    """
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[str, int], ...]
+
+    @property
+    def levels(self) -> int:
+        """How many levels follow level 0."""
+        return max((node.level for node in self.nodes), default=0)
+
+    def at(self, level: int) -> tuple[Node, ...]:
+        """The nodes of a level, in topological order."""
+        return tuple(node for node in self.nodes if node.level == level)
+
+    def channels(self) -> tuple[tuple[int, Exchange], ...]:
+        """The distinct exchanges: producer and exchange; their place here is the channel's number."""
+        edges = (edge for node in self.nodes for edge in node.inputs)
+        return tuple(dict.fromkeys((edge.producer, edge.exchange) for edge in edges if edge.exchange))
+
+    def heartbeats(self, streams: dict[str, int]) -> tuple[int, ...]:
+        """The heartbeat of every node's output, from those of the streams (instants)."""
+        result: list[int] = []
+        for node in self.nodes:
+            if isinstance(node.plan, Source):
+                result.append(streams[node.plan.name])
+            else:
+                inputs = tuple(result[edge.producer] for edge in node.inputs)
+                result.append(output_heartbeat(node.plan, inputs))
+        return tuple(result)
+
+    def queries_of(self, number: int) -> tuple[str, ...]:
+        """The names of the queries whose results depend on a node."""
+        reached = {number}
+        for node in self.nodes:
+            if any(edge.producer in reached for edge in node.inputs):
+                reached.add(node.number)
+        return tuple(name for name, output in self.outputs if output in reached)
+
+
+def is_stateful(plan: Plan) -> bool:
+    """Whether a node has an operator with state."""
+    return isinstance(plan, Aggregate | Distinct | Istream | Dstream | Join)
+
+
+def create_operator(node: Node, report: Report) -> Operator:
+    """The operator of a stateful node."""
+    match node.plan:
+        case Aggregate() as plan:
+            return AggregateOperator(plan, node.combined, report)
+        case Distinct() as plan:
+            return DistinctOperator(plan)
+        case Istream() | Dstream() as plan:
+            return ChangeOperator(plan)
+        case Join() as plan:
+            return JoinOperator(plan, report)
+        case _:
+            raise AssertionError(f"{type(node.plan).__name__} has no state")
+

@@ -1,0 +1,154 @@
+"""Keys: hashes of rows, SQL's grouping equality, and dense codes inside a batch.
+
+Two rows are the same key when SQL's grouping says so: NULL = NULL, NaN = NaN, -0 = 0. Rows are told apart by a
+64-bit hash first; equality is verified, so a collision costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.elements import BoolArray, Int64Array, integers
+from headrace.kernels.grouping import dense_codes, order_by_code
+from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
+from headrace.schema import BOOLEAN, DATE, DOUBLE, STRING
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Dense numbers for the keys of a batch.
+
+    Attributes:
+        codes: int64[n], the number of each row's key.
+        first: int64[k], the first row of each key.
+    """
+
+    codes: Int64Array
+    first: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+
+def normalise(column: pa.Array) -> pa.Array:
+    """The column with one representative per key value: -0.0 becomes 0.0 and every NaN the same NaN."""
+    if column.type != DOUBLE:
+        return column
+    values = column.to_numpy(zero_copy_only=False)
+    clean = np.where(np.isnan(values), np.nan, values + 0.0)
+    return pa.array(clean, DOUBLE, mask=_invalid(column))
+
+
+def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64Array:
+    """The 64-bit hash of each row of normalised key columns; int64[count], the same everywhere."""
+    hashes = np.zeros(count, dtype=np.int64)
+    for column in columns:
+        valid = _valid(column)
+        if column.type == STRING:
+            offsets, data = _string_buffers(column)
+            fold_bytes(offsets, data, valid, hashes)
+        else:
+            for words in _words(column):
+                fold_words(words, valid, hashes)
+    return hashes
+
+
+def bucket_rows(hashes: Int64Array, count: int) -> Int64Array:
+    """The bucket 0..count-1 of each hash."""
+    return buckets_of(hashes, count) if count > 1 else np.zeros(len(hashes), dtype=np.int64)
+
+
+def equal_rows(
+    left: Sequence[pa.Array],
+    left_rows: npt.NDArray[np.integer],
+    right: Sequence[pa.Array],
+    right_rows: npt.NDArray[np.integer],
+) -> BoolArray:
+    """Whether pairs of rows of normalised key columns are the same key; bool[pairs]."""
+    same: BoolArray = np.ones(len(left_rows), dtype=np.bool_)
+    for ours, theirs in zip(left, right, strict=True):
+        ours_valid, theirs_valid = _valid(ours)[left_rows], _valid(theirs)[right_rows]
+        if ours.type == STRING:
+            pairs = pc.equal(ours.take(pa.array(left_rows)), theirs.take(pa.array(right_rows)))
+            equal = np.asarray(pairs.fill_null(False).to_numpy(zero_copy_only=False))
+        else:
+            words = zip(_words(ours), _words(theirs), strict=True)
+            equal = np.logical_and.reduce([mine[left_rows] == other[right_rows] for mine, other in words])
+        both_null = (ours_valid == 0) & (theirs_valid == 0)
+        same &= (equal & (ours_valid == 1) & (theirs_valid == 1)) | both_null
+    return same
+
+
+def encode_keys(columns: Sequence[pa.Array], hashes: Int64Array) -> Codes:
+    """Number the keys of normalised columns 0..k-1 in order of first appearance."""
+    if not columns:
+        return Codes(np.zeros(len(hashes), dtype=np.int64), np.zeros(min(1, len(hashes)), dtype=np.int64))
+    codes, first = dense_codes(hashes)
+    wrong = np.flatnonzero(~equal_rows(columns, np.arange(len(codes)), columns, first[codes]))
+    if len(wrong):
+        return _separate(columns, codes, first, wrong)
+    return Codes(codes, first)
+
+
+def order_by(codes: Int64Array, times: Int64Array, count: int) -> Int64Array:
+    """The rows sorted by code 0..count-1, then time, stably; int64[n]."""
+    return order_by_code(codes, np.argsort(times, kind="stable"), count)
+
+
+def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array, wrong: Int64Array) -> Codes:
+    """Give rows that share a hash with another key codes of their own."""
+    codes = codes.copy()
+    extra: dict[tuple[object, ...], int] = {}
+    added = []
+    parts = [column.take(pa.array(wrong)).to_pylist() for column in columns]
+    for row, values in zip(wrong.tolist(), zip(*parts, strict=True), strict=True):
+        key = (codes[row], *("NaN" if value != value else value for value in values))
+        if key not in extra:
+            extra[key] = len(first) + len(added)
+            added.append(row)
+        codes[row] = extra[key]
+    return Codes(codes, np.concatenate([first, np.array(added, dtype=np.int64)]))
+
+
+def _invalid(column: pa.Array) -> BoolArray | None:
+    return None if column.null_count == 0 else np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:
+    if column.null_count == 0:
+        return np.ones(len(column), dtype=np.uint8)
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False)).view(np.uint8)
+
+
+def _words(column: pa.Array) -> list[Int64Array]:
+    """A fixed-width column as one or two vectors of 64-bit words; NULLs hold anything."""
+    if pa.types.is_decimal(column.type):
+        if len(column) == 0:
+            return [np.empty(0, dtype=np.int64)] * 2
+        pairs = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
+        pairs = pairs[column.offset : column.offset + len(column)]
+        return [np.ascontiguousarray(pairs[:, part]) for part in (0, 1)]
+    if column.type == BOOLEAN or pa.types.is_null(column.type):
+        column = column.cast(pa.int8()).cast(pa.int64())
+    elif column.type == DATE:
+        column = column.cast(pa.int32()).cast(pa.int64())
+    if column.null_count:
+        column = column.fill_null(0.0 if column.type == DOUBLE else pa.scalar(0).cast(column.type))
+    if column.type == DOUBLE:
+        return [np.asarray(column.to_numpy()).view(np.int64)]
+    return [integers(column)]
+
+
+def _string_buffers(column: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    _, offsets, data = column.buffers()
+    if len(column) == 0 or offsets is None:
+        return np.zeros(len(column) + 1, dtype=np.int32), np.empty(0, dtype=np.uint8)
+    starts = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    content = np.empty(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
+    return starts, content

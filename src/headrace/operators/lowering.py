@@ -1,0 +1,185 @@
+"""From optimized plans to the physical graph: sharing, partitioning, levels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Plan,
+    Project,
+    Rstream,
+    Source,
+    TimeWindow,
+    Union,
+    column,
+    inputs_of,
+)
+from headrace.expressions.tree import Column, Expression
+from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread
+
+STATE_FORMAT = 1
+"""Part of every state's identity: raise it when the layout of state changes."""
+
+Partitioning = frozenset[tuple[int, ...]]
+"""Alternative lists of columns by whose hash a stream is spread; the empty list is one bucket for all."""
+
+
+def lower(queries: Mapping[str, Plan]) -> Graph:
+    """The graph that answers all queries; equal subplans become one node.
+
+    Args:
+        queries: optimized plans by query name.
+    """
+    lowering = _Lowering()
+    outputs = tuple((name, lowering.add(plan)) for name, plan in queries.items())
+    return Graph(tuple(lowering.nodes), outputs)
+
+
+class _Lowering:
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self._numbers: dict[Plan, int] = {}
+        self._partitionings: list[Partitioning] = []
+
+    def add(self, plan: Plan) -> int:
+        """The number of the plan's node, which is added with all below it unless it is there."""
+        if plan in self._numbers:
+            return self._numbers[plan]
+        producers = tuple(self.add(below) for below in inputs_of(plan))
+        exchanges = self._exchanges(plan, producers)
+        level = self._level(plan, producers, exchanges)
+        edges = tuple(
+            Edge(producer, self._across(plan, port, producer, exchange, level))
+            for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
+        )
+        number = len(self.nodes)
+        self.nodes.append(Node(number, plan, edges, level, identity(plan)))
+        self._partitionings.append(self._partitioning(plan, producers))
+        self._numbers[plan] = number
+        return number
+
+    def _exchanges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[Exchange | None, ...]:
+        """The exchange each input needs for the operator to see all of a key in one bucket."""
+        match plan:
+            case Join(equalities=()):
+                # Without equality every pair must meet: one side stays spread, the other is copied.
+                spread = None if self.nodes[producers[0]].level else Exchange(Spread.ROW)
+                return spread, Exchange(Spread.COPY)
+            case Aggregate() | Distinct() | Istream() | Dstream() | Join():
+                return tuple(
+                    None if self._suffices(plan, port, producer) else self._by_key(plan, port)
+                    for port, producer in enumerate(producers)
+                )
+            case _:
+                return (None,) * len(producers)
+
+    def _suffices(self, plan: Plan, port: int, producer: int) -> bool:
+        """Whether an input is already spread so that equal keys meet."""
+        if not self.nodes[producer].level:
+            return False
+        keys = _required(plan, port)
+        columns = tuple(key.index for key in keys if isinstance(key, Column))
+        present = self._partitionings[producer]
+        if isinstance(plan, Join):
+            return len(columns) == len(keys) and columns in present
+        return any(set(alternative) <= set(columns) for alternative in present)
+
+    def _by_key(self, plan: Plan, port: int) -> Exchange:
+        combine = plan if isinstance(plan, Aggregate) and _shares_intervals(plan) else None
+        return Exchange(Spread.KEY, _required(plan, port), combine)
+
+    def _level(
+        self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]
+    ) -> int:
+        if isinstance(plan, Source):
+            return 0
+        return max(
+            self.nodes[producer].level + (exchange is not None)
+            for producer, exchange in zip(producers, exchanges, strict=True)
+        )
+
+    def _across(
+        self, plan: Plan, port: int, producer: int, exchange: Exchange | None, level: int
+    ) -> Exchange | None:
+        """The exchange of an edge, given the level of its consumer: what lies lower has to travel."""
+        if exchange is not None or self.nodes[producer].level == level:
+            return exchange
+        if isinstance(plan, Union) or (isinstance(plan, Join) and not plan.equalities):
+            return Exchange(Spread.ROW)
+        return self._by_key(plan, port)
+
+    def _partitioning(self, plan: Plan, producers: tuple[int, ...]) -> Partitioning:
+        below = [self._partitionings[producer] for producer in producers]
+        match plan:
+            case Source():
+                return frozenset()
+            case Filter() | TimeWindow() | Rstream():
+                return below[0]
+            case Project(items=items):
+                return _mapped(below[0], [expression for _, expression in items])
+            case Union():
+                return frozenset()
+            case Join(left=left, equalities=equalities):
+                return _join_partitioning(len(left.schema), equalities)
+            case Aggregate() | Distinct() | Istream() | Dstream():
+                if self._suffices(plan, 0, producers[0]):
+                    return _mapped(below[0], list(_required(plan, 0)))
+                return frozenset([tuple(range(len(_required(plan, 0))))])
+
+
+def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
+    """The expressions over an input that make up the operator's key."""
+    match plan:
+        case Aggregate(keys=keys):
+            return tuple(expression for _, expression in keys)
+        case Join(equalities=equalities):
+            return tuple(pair[port] for pair in equalities)
+        case _:
+            below = inputs_of(plan)[port]
+            return tuple(column(below, index) for index in range(len(below.schema)))
+
+
+def _mapped(partitioning: Partitioning, items: list[Expression]) -> Partitioning:
+    """The partitioning seen through a projection: kept where all its columns survive."""
+    places: dict[int, int] = {}
+    for place, item in enumerate(items):
+        if isinstance(item, Column):
+            places.setdefault(item.index, place)
+    return frozenset(
+        tuple(places[index] for index in alternative)
+        for alternative in partitioning
+        if all(index in places for index in alternative)
+    )
+
+
+def _join_partitioning(
+    left_width: int, equalities: tuple[tuple[Expression, Expression], ...]
+) -> Partitioning:
+    sides = []
+    for port, offset in ((0, 0), (1, left_width)):
+        keys = [pair[port] for pair in equalities]
+        if keys and all(isinstance(key, Column) for key in keys):
+            sides.append(tuple(key.index + offset for key in keys if isinstance(key, Column)))
+    return frozenset(sides)
+
+
+def _shares_intervals(plan: Aggregate) -> bool:
+    """Whether many elements of a group share an interval, so that adding up before the exchange pays."""
+    if not plan.keys:
+        return True
+    below: Plan = plan.input
+    while isinstance(below, Filter | Project | Rstream):
+        below = below.input
+    return isinstance(below, TimeWindow) and below.slide.length > 1
+
+
+def identity(plan: Plan) -> str:
+    """A digest that names the state of a plan's operator, the same in every process."""
+    return hashlib.sha256(f"{STATE_FORMAT} {plan!r}".encode()).hexdigest()[:16]

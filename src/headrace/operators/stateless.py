@@ -1,0 +1,71 @@
+"""Operators that handle each element alone: filter, project, time window, union, RSTREAM."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.algebra.nodes import Filter, Plan, Project, Rstream, TimeWindow, Union
+from headrace.elements import Batch, Int64Array, record_batch
+from headrace.expressions.evaluate import evaluate, predicate_mask
+from headrace.operators.contract import Report, evaluate_all
+from headrace.time import INFINITY
+
+Stateless = Filter | Project | TimeWindow | Union | Rstream
+
+
+def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
+    """The elements that a stateless node makes of some of its input.
+
+    All are linear: a retraction is treated as an insertion with the other sign.
+
+    Args:
+        node: the plan node.
+        batch: elements of one of its inputs.
+        report: told of elements whose expression fails; they are left out.
+    """
+    match node:
+        case Filter():
+            return _filter(node, batch, report)
+        case Project():
+            return _project(node, batch, report)
+        case TimeWindow():
+            return _window(node, batch)
+        case Union():
+            return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
+        case Rstream():
+            return batch
+
+
+def is_stateless(node: Plan) -> bool:
+    """Whether `apply` handles the node."""
+    return isinstance(node, Stateless)
+
+
+def _filter(node: Filter, batch: Batch, report: Report) -> Batch:
+    outcome = evaluate(node.predicate, batch.payload)
+    if outcome.failed is not None and outcome.failed.any():
+        report(batch, outcome.failed, outcome.reason or "failed")
+    return batch.filter(predicate_mask(outcome))
+
+
+def _project(node: Project, batch: Batch, report: Report) -> Batch:
+    good, columns = evaluate_all([expression for _, expression in node.items], batch, report)
+    return good.with_payload(record_batch(columns, node.schema, len(good)))
+
+
+def _window(node: TimeWindow, batch: Batch) -> Batch:
+    size, slide = node.size.length, node.slide.length
+    if slide == 1:
+        return Batch(batch.payload, batch.ts, _ends(batch.ts, size), batch.w)
+    # Thesis, Algorithm 18: the start moves up to the next slide, the end to the slide that leaves it behind.
+    ts = -(-(batch.ts + 1) // slide) * slide - 1
+    te = _ends(batch.ts, size)
+    if size != INFINITY:
+        te = (te + slide) // slide * slide - 1
+    return Batch(batch.payload, ts, te, batch.w).filter(ts < te)
+
+
+def _ends(ts: Int64Array, size: int) -> Int64Array:
+    if size == INFINITY:
+        return np.full(len(ts), INFINITY, dtype=np.int64)
+    return ts + size

@@ -1,0 +1,225 @@
+"""The sweep area: where an operator keeps elements, deltas or bases until the heartbeat has passed them.
+
+PIPES' abstract data type (thesis, section 11.2) and STREAM's synopsis, on immutable runs: inserting appends a
+run, probing binary-searches every run, expiry reads the endpoint index, and runs are merged in tiers.
+Merging nets: rows that are equal up to their sums become one, and what is dead is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Int64Array, concat_rows, integers
+from headrace.kernels.joins import match_hashes
+from headrace.kernels.timeline import count_before, first_rows_from, net_points
+from headrace.operators.keys import encode_keys, equal_rows, hash_rows, order_by
+from headrace.operators.runs import HASH, ORDER, TIME, Run, new_run
+from headrace.schema import DOUBLE
+from headrace.time import BEGINNING, INFINITY
+
+TIER = 4
+"""So many runs of one size class are merged into one of the next."""
+
+
+class Netting(Enum):
+    """What merging does with the rows of a key."""
+
+    EXPIRE = "expire"
+    """Rows of one time are added up; a row that expired before the heartbeat is dead."""
+    ACCUMULATE = "accumulate"
+    """Rows below the heartbeat still count: they are trimmed to BEGINNING, added up, and dropped at zero."""
+    REPLACE = "replace"
+    """The newest row of a key is the only one that counts; it is dropped when its first sum is zero."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the rows of an area mean.
+
+    Attributes:
+        keys: the columns that identify a key; their hash is `__hash`.
+        same: further columns that must be equal for two rows of one time to be netted.
+        ints, floats: the columns that are added up; floats are double-double pairs (high, low), adjacent.
+        netting: what merging does with the rows of a key.
+    """
+
+    keys: tuple[str, ...]
+    same: tuple[str, ...] = ()
+    ints: tuple[str, ...] = ()
+    floats: tuple[str, ...] = ()
+    netting: Netting = Netting.EXPIRE
+
+
+class SweepArea:
+    """The rows of one bucket of one operator input, as runs from the oldest to the newest.
+
+    Args:
+        layout: what the rows mean.
+        runs: the runs of the last commit.
+    """
+
+    def __init__(self, layout: Layout, runs: Iterable[Run] = ()) -> None:
+        self.layout = layout
+        self.runs = list(runs)
+
+    def __len__(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+    def insert(self, columns: dict[str, pa.Array]) -> None:
+        """Append rows, given as `__hash`, `__t`, keys and the rest, in any order."""
+        if len(columns[HASH]):
+            self.runs.append(self._new_run(columns))
+
+    def due(self, start: int, end: int) -> pa.RecordBatch | None:
+        """The rows that expire in [start, end), oldest run first, in order of expiry; None if there are none."""
+        found = []
+        for run in self.runs:
+            if run.first >= end and run.reach == 0:
+                continue
+            low = count_before(run.expiries, run.order, start)
+            high = count_before(run.expiries, run.order, end)
+            if high > low:
+                found.append(run.batch.take(pa.array(run.order[low:high])))
+        return concat_rows(found) if found else None
+
+    def next_times(self, hashes: Int64Array, keys: list[pa.Array], bound: int) -> Int64Array:
+        """For each key the smallest time not below the bound, INFINITY where there is none; int64[k]."""
+        result = np.full(len(hashes), INFINITY, dtype=np.int64)
+        for run in self.runs:
+            if run.last < bound:
+                continue
+            rows = first_rows_from(run.hashes, run.times, hashes, bound)
+            hit = np.flatnonzero(rows >= 0)
+            same = equal_rows(keys, hit, run.columns(self.layout.keys), rows[hit])
+            good = hit[same]
+            result[good] = np.minimum(result[good], run.times[rows[good]])
+            for probe in hit[~same].tolist():
+                result[probe] = min(result[probe], self._next_among_collisions(run, hashes, keys, probe, bound))
+        return result
+
+    def gather(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, pa.RecordBatch | None]:
+        """All rows of those keys, oldest run first.
+
+        Args:
+            hashes: int64[k], the keys' hashes, in any order.
+            keys: the key columns, k rows.
+
+        Returns:
+            For each row found the position of its key (int64[rows]), and the rows, or None.
+        """
+        probes, found = [], []
+        by_hash = np.argsort(hashes, kind="stable")
+        for run in self.runs:
+            sorted_places, rows = match_hashes(hashes[by_hash], run.hashes)
+            places = by_hash[sorted_places]
+            same = equal_rows(keys, places, run.columns(self.layout.keys), rows)
+            if same.any():
+                probes.append(places[same])
+                found.append(run.batch.take(pa.array(rows[same])))
+        if not found:
+            return np.empty(0, dtype=np.int64), None
+        return np.concatenate(probes), concat_rows(found)
+
+    def expire(self, heartbeat: int) -> None:
+        """Forget what the heartbeat has passed, and merge runs where it pays.
+
+        A run that is dead goes; one that is more than half dead is written again; `TIER` runs of one size
+        class are merged.
+        """
+        if self.layout.netting is not Netting.EXPIRE:
+            self._merge_when_grown(heartbeat)
+            return
+        alive = [run for run in self.runs if run.last >= heartbeat]
+        self.runs = [self._without_dead(run, heartbeat) for run in alive]
+        self._merge_full_tiers(heartbeat)
+
+    def _without_dead(self, run: Run, heartbeat: int) -> Run:
+        if run.first >= heartbeat:
+            return run
+        dead = count_before(run.expiries, run.order, heartbeat)
+        if 2 * dead <= run.rows:
+            return run
+        return self._merge([run], heartbeat)
+
+    def _merge_when_grown(self, heartbeat: int) -> None:
+        if len(self.runs) > 1 and sum(run.rows for run in self.runs[1:]) >= self.runs[0].rows:
+            self.runs = [self._merge(self.runs, heartbeat)]
+        self._merge_full_tiers(heartbeat)
+
+    def _merge_full_tiers(self, heartbeat: int) -> None:
+        self.runs = [run for run in self.runs if run.rows]
+        while len(self.runs) >= TIER and len({run.rows.bit_length() // 2 for run in self.runs[-TIER:]}) == 1:
+            merged = self._merge(self.runs[-TIER:], heartbeat)
+            self.runs[-TIER:] = [merged] if merged.rows else []
+
+    def _merge(self, runs: list[Run], heartbeat: int) -> Run:
+        """The netted rows of some adjacent runs as one run, which may be empty."""
+        rows = concat_rows([run.batch for run in runs])
+        if ORDER in rows.schema.names:
+            rows = rows.drop_columns([ORDER])
+        match self.layout.netting:
+            case Netting.REPLACE:
+                columns = self._newest(rows, drop_empty=runs[0] is self.runs[0])
+            case Netting.ACCUMULATE:
+                times = integers(rows.column(TIME))
+                columns = self._netted(rows, np.where(times < heartbeat, BEGINNING, times))
+            case Netting.EXPIRE:
+                expiries = np.concatenate([run.expiries for run in runs])
+                rows = rows.take(pa.array(np.flatnonzero(expiries >= heartbeat)))
+                columns = self._netted(rows, integers(rows.column(TIME)))
+        return self._new_run(columns)
+
+    def _new_run(self, columns: dict[str, pa.Array]) -> Run:
+        return new_run(columns, indexed=self.layout.netting is Netting.EXPIRE)
+
+    def _newest(self, rows: pa.RecordBatch, drop_empty: bool) -> dict[str, pa.Array]:
+        """The last row of each key; a key whose first sum is zero needs no row where none lies below."""
+        codes = encode_keys([rows.column(name) for name in self.layout.keys], integers(rows.column(HASH)))
+        last = np.zeros(len(codes), dtype=np.int64)
+        last[codes.codes] = np.arange(rows.num_rows)
+        if drop_empty:
+            last = last[integers(rows.column(self.layout.ints[0]))[last] != 0]
+        newest = rows.take(pa.array(last))
+        return dict(zip(newest.schema.names, newest.columns, strict=True))
+
+    def _netted(self, rows: pa.RecordBatch, times: Int64Array) -> dict[str, pa.Array]:
+        layout = self.layout
+        identity = [rows.column(name) for name in (*layout.keys, *layout.same)]
+        hashes = hash_rows(identity, len(times)) if layout.same else integers(rows.column(HASH))
+        codes = encode_keys(identity, hashes)
+        order = order_by(codes.codes, times, len(codes))
+        ints, floats = matrix(rows, layout.ints, np.int64), matrix(rows, layout.floats, np.float64)
+        first, ints, floats = net_points(order, codes.codes, times, ints, floats)
+        kept = np.arange(len(first))
+        if layout.netting is Netting.ACCUMULATE:
+            kept = np.flatnonzero((ints != 0).any(axis=1) | (floats != 0).any(axis=1))
+        columns = dict(zip(rows.schema.names, rows.take(pa.array(first[kept])).columns, strict=True))
+        columns[TIME] = pa.array(times[first[kept]])
+        columns |= {name: pa.array(ints[kept, place]) for place, name in enumerate(layout.ints)}
+        columns |= {name: pa.array(floats[kept, place]) for place, name in enumerate(layout.floats)}
+        return columns
+
+    def _next_among_collisions(
+        self, run: Run, hashes: Int64Array, keys: list[pa.Array], probe: int, bound: int
+    ) -> int:
+        low = np.searchsorted(run.hashes, hashes[probe], side="left")
+        high = np.searchsorted(run.hashes, hashes[probe], side="right")
+        rows = np.arange(low, high)
+        same = equal_rows(keys, np.full(len(rows), probe), run.columns(self.layout.keys), rows)
+        times = run.times[rows[same]]
+        times = times[times >= bound]
+        return int(times.min()) if len(times) else INFINITY
+
+
+def matrix(rows: pa.RecordBatch, names: tuple[str, ...], dtype: type) -> np.ndarray:
+    """Columns without NULLs side by side, rows first; dtype[n, len(names)]."""
+    result = np.empty((rows.num_rows, len(names)), dtype=dtype)
+    for place, name in enumerate(names):
+        column = rows.column(name)
+        result[:, place] = column.to_numpy() if column.type == DOUBLE else integers(column)
+    return result

@@ -1,0 +1,199 @@
+"""Views of a query's committed results: history, changes, stream, snapshot.
+
+A strong answer says nothing above the heartbeat. Operators without a horizon pass elements on as they come
+(decision 0001), so it is here that an element is held back: it is released by the first epoch whose heartbeat
+has passed its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import Filter, Plan, Project, Rstream, TimeWindow, is_chronon
+from headrace.algebra.properties import domain_of
+from headrace.elements import Batch, Int64Array, concat, decode
+from headrace.errors import UserError
+from headrace.history import canonical, clip, snapshot
+from headrace.runtime.epochs import EpochResults
+from headrace.runtime.store import Store
+from headrace.runtime.work import ResultRef
+from headrace.schema import BIGINT, TIMESTAMP, unique_names
+from headrace.time import INFINITY, TimeDomain
+
+
+@dataclass(frozen=True)
+class ResultReader:
+    """Reads what a run committed for one query.
+
+    Attributes:
+        name: the query.
+        plan: its plan.
+        store: where the segments lie.
+        epochs: what was committed, in order.
+    """
+
+    name: str
+    plan: Plan
+    store: Store
+    epochs: Sequence[EpochResults]
+
+    @property
+    def domain(self) -> TimeDomain:
+        """What the result's instants count."""
+        return domain_of(self.plan)
+
+    @property
+    def heartbeat(self) -> int:
+        """Up to where the result is final."""
+        return self._heartbeat(self.epochs[-1]) if self.epochs else -INFINITY
+
+    def released(self) -> Iterator[tuple[int, Batch]]:
+        """Per epoch the elements that became part of the strong answer, in order of `ts`."""
+        waiting = concat(self.plan.schema, [])
+        for part in self.epochs:
+            waiting = concat(self.plan.schema, [waiting, *self._read(part)])
+            ready = waiting.ts < self._heartbeat(part)
+            released = waiting.take(np.flatnonzero(ready))
+            waiting = waiting.take(np.flatnonzero(~ready))
+            if len(released):
+                yield part.epoch, released.take(np.argsort(released.ts, kind="stable"))
+
+    def elements(self) -> Batch:
+        """All released elements."""
+        return concat(self.plan.schema, [batch for _, batch in self.released()])
+
+    def history(self) -> pa.Table:
+        """The final content as coalesced intervals, sorted by `valid_from`, then payload.
+
+        Returns:
+            The payload, `valid_from` and `valid_to`, which is NULL where a row holds for ever.
+        """
+        final = canonical(clip(self.elements(), self.heartbeat))
+        return self._table(final, {"valid_from": final.ts, "valid_to": final.te})
+
+    def changes(self) -> pa.Table:
+        """The elements as they were emitted, corrections included.
+
+        Returns:
+            `epoch`, the payload, `valid_from`, `valid_to` and `change` (+1, -1, ...).
+        """
+        parts = list(self.released())
+        batch = concat(self.plan.schema, [part for _, part in parts])
+        sizes = [len(part) for _, part in parts]
+        epochs = np.repeat(np.array([epoch for epoch, _ in parts], dtype=np.int64), sizes)
+        table = self._table(batch, {"valid_from": batch.ts, "valid_to": batch.te})
+        table = table.append_column(_free(table, "change"), pa.array(batch.w))
+        return table.add_column(0, _free(table, "epoch"), pa.array(epochs, pa.int64()))
+
+    def stream(self) -> pa.Table:
+        """What the query's relation-to-stream operator yields: the payload and `ts`, in order of `ts`.
+
+        Raises:
+            UserError: the result is no stream of instants.
+        """
+        final = canonical(clip(self.elements(), self.heartbeat))
+        step = _slide(self.plan) if isinstance(self.plan, Rstream) else 1
+        if step is None or not (isinstance(self.plan, Rstream) or is_chronon(self.plan)):
+            raise UserError(
+                f"{self.name} is no stream: its rows are valid for longer than an instant",
+                hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with a "
+                "SLIDE, or ask for --as history",
+            )
+        rows, times = _expanded(final, step)
+        order = np.argsort(times, kind="stable")
+        chosen = final.take(rows[order])
+        return self._table(chosen, {"ts": times[order]})
+
+    def snapshot(self, instant: int) -> pa.Table:
+        """The content at an instant.
+
+        Raises:
+            UserError: the instant is not final yet.
+        """
+        if instant >= self.heartbeat:
+            raise UserError(f"the answer at {instant} is not final yet")
+        rows = snapshot(self.elements(), instant)
+        return pa.Table.from_batches([rows], schema=self.plan.schema.arrow())
+
+    def _heartbeat(self, part: EpochResults) -> int:
+        node = dict(part.graph.outputs).get(self.name)
+        return -INFINITY if node is None else part.heartbeats[node]
+
+    def _read(self, part: EpochResults) -> list[Batch]:
+        node = dict(part.graph.outputs).get(self.name)
+        return [decode(segment_part(self.store, ref)) for ref in part.results if ref.node == node]
+
+    def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
+        schema = self.plan.schema
+        names = unique_names([*schema.names, *times])
+        arrays = [*batch.payload.columns, *(self._instants(column) for column in times.values())]
+        return pa.table(dict(zip(names, arrays, strict=True)))
+
+    def _instants(self, values: Int64Array) -> pa.Array:
+        column = pa.array(values, BIGINT, mask=values == INFINITY)
+        return column.cast(TIMESTAMP) if self.domain is TimeDomain.TIMESTAMP else column
+
+
+def segment_part(store: Store, ref: ResultRef) -> pa.Buffer:
+    """The bytes of a result."""
+    return store.read(ref.segment).slice(ref.offset, ref.length)
+
+
+def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
+    """The rows that no query could use.
+
+    Returns:
+        `epoch`, `stream`, `query` (which queries did without the row; NULL for all of its stream's),
+        `reason`, `row` (as JSON or text) and `place`.
+    """
+    tables = [_EMPTY_LETTERS]
+    for part in epochs:
+        for ref in part.dead_letters:
+            with pa.ipc.open_stream(segment_part(store, ref)) as reader:
+                rows = reader.read_all()
+            tables.append(_with_queries(rows, part))
+    return pa.concat_tables(tables)
+
+
+_EMPTY_LETTERS = pa.schema(
+    [("epoch", pa.int64()), *((name, pa.string()) for name in ("stream", "query", "reason", "row", "place"))]
+).empty_table()
+
+
+def _with_queries(rows: pa.Table, part: EpochResults) -> pa.Table:
+    names = {node: ", ".join(part.graph.queries_of(node)) for node in set(rows["node"].to_pylist()) - {None}}
+    queries = pa.array([names.get(node) for node in rows["node"].to_pylist()], pa.string())
+    columns = {name: rows[name] for name in _EMPTY_LETTERS.schema.names if name != "query"}
+    return pa.table(columns | {"query": queries}).select(_EMPTY_LETTERS.schema.names)
+
+
+def _free(table: pa.Table, name: str) -> str:
+    return unique_names([*table.schema.names, name])[-1]
+
+
+def _slide(plan: Plan) -> int | None:
+    """The slide of the window an RSTREAM stands over, or None."""
+    below = plan
+    while isinstance(below, Rstream | Filter | Project):
+        below = below.input
+    if hasattr(below, "input") and not isinstance(below, TimeWindow):
+        below = below.input
+        while isinstance(below, Filter | Project):
+            below = below.input
+    return below.slide.length if isinstance(below, TimeWindow) and below.slide.length > 1 else None
+
+
+def _expanded(final: Batch, step: int) -> tuple[Int64Array, Int64Array]:
+    """The instants k * step - 1 (all, for step 1) within each interval: the row and the instant of each."""
+    bounded = np.concatenate([final.ts, final.te[final.te != INFINITY]])
+    end = int(bounded.max()) if len(bounded) else 0
+    first = -(-(final.ts + 1) // step)
+    last = -(-(np.minimum(final.te, end) + 1) // step)
+    counts = np.maximum(last - first, 0)
+    rows = np.repeat(np.arange(len(final)), counts)
+    offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, (first[rows] + offsets) * step - 1

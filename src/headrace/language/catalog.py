@@ -1,0 +1,119 @@
+"""The names that queries can use: source streams, and derived streams by their plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from headrace.algebra.nodes import Plan
+from headrace.errors import LanguageError, Position
+from headrace.language.statements import CreateStream
+from headrace.language.suggestions import did_you_mean
+from headrace.schema import BIGINT, TIMESTAMP, Schema, sql_type
+from headrace.time import INFINITY, Duration, TimeDomain
+
+
+@dataclass(frozen=True)
+class StreamInfo:
+    """A source stream.
+
+    Attributes:
+        name: its name, as it was created.
+        schema: all its columns, the timestamp column among them.
+        timestamp: the column it is timed by.
+        domain: what its instants count.
+    """
+
+    name: str
+    schema: Schema
+    timestamp: str
+    domain: TimeDomain
+
+
+@dataclass(frozen=True)
+class DerivedStream:
+    """A stream that a query defines; using it is using its plan."""
+
+    name: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """An immutable set of streams; their names are compared whatever their case."""
+
+    entries: Mapping[str, StreamInfo | DerivedStream] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The streams' names, as they were created."""
+        return tuple(entry.name for entry in self.entries.values())
+
+    def find(self, name: str) -> StreamInfo | DerivedStream | None:
+        """The stream of that name, or None."""
+        return self.entries.get(name.lower())
+
+    def define(self, entry: StreamInfo | DerivedStream, position: Position | None = None) -> Catalog:
+        """The catalog with one stream more.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        if entry.name.lower() in self.entries:
+            raise LanguageError(
+                f"there is a stream {entry.name} already", position=position, hint="choose another name"
+            )
+        return Catalog(MappingProxyType({**self.entries, entry.name.lower(): entry}))
+
+
+def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
+    """The catalog's entry for a CREATE STREAM.
+
+    Args:
+        statement: the statement.
+        columns: the declared columns, or those found in the input.
+
+    Raises:
+        LanguageError: the timestamp column is missing or of a wrong type, or DISORDER does not fit it.
+    """
+    position = statement.timestamp_position
+    index = columns.find(statement.timestamp)
+    if index is None:
+        hint = did_you_mean(statement.timestamp, columns.names) or f"the columns are {columns}"
+        raise LanguageError(
+            f"{statement.name} has no column {statement.timestamp}", position=position, hint=hint
+        )
+    column = columns[index]
+    if column.type not in (TIMESTAMP, BIGINT):
+        raise LanguageError(
+            f"the timestamp column {column.name} is {sql_type(column.type)}",
+            position=position,
+            hint="a stream is timed by a TIMESTAMP or a BIGINT",
+        )
+    domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
+    if statement.disorder is not None:
+        check_duration(statement.disorder, domain, "DISORDER", position)
+    return StreamInfo(statement.name, columns, column.name, domain)
+
+
+def check_duration(duration: Duration, domain: TimeDomain, what: str, position: Position) -> None:
+    """Refuse a unit on integer timestamps, and a bare number on TIMESTAMPs.
+
+    Raises:
+        LanguageError: the duration does not fit the domain.
+    """
+    if duration.length in (0, INFINITY):
+        return
+    if domain is TimeDomain.TIMESTAMP and duration.unit is None:
+        raise LanguageError(
+            f"{what} {duration} needs a unit, since the stream is timed by a TIMESTAMP",
+            position=position,
+            hint=f"write {what} {duration} SECONDS",
+        )
+    if domain is TimeDomain.INTEGER and duration.unit is not None:
+        raise LanguageError(
+            f"{what} {duration} has a unit, but the stream is timed by an integer",
+            position=position,
+            hint=f"write the number alone, such as {what} {duration.length // 1_000_000 or 1}",
+        )

@@ -1,0 +1,136 @@
+"""The sqlglot dialect: Spark SQL's tokens and scalar expressions, with the parser's leniency taken out.
+
+The clauses of statements and queries are read by `queries` and `ddl`; sqlglot reads what stands between
+them, a scalar expression at a time. Functions stay calls by name, since the function table is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError
+from sqlglot.parsers.spark import SparkParser
+from sqlglot.tokens import Token, TokenType
+
+from headrace.language.text import SourceText
+from headrace.language.unsupported import refuse_after_call, refuse_subquery
+
+
+def _only(table: dict[TokenType, Any], *kinds: str) -> dict[TokenType, Any]:
+    """The entries of one of sqlglot's tables for these kinds of tokens."""
+    return {TokenType[kind]: table[TokenType[kind]] for kind in kinds}
+
+
+_NOTHING: Final[dict[Any, Any]] = {}
+_KEYWORDS: Final = {key: kind for key, kind in Spark.Tokenizer.KEYWORDS.items() if key != "/*+"}
+_SUFFIXES: Final = {"L": "BIGINT", "D": "DOUBLE", "BD": "DECIMAL"}
+_CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
+_CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
+_RANGES: Final = _only(SparkParser.RANGE_PARSERS, "BETWEEN", "ILIKE", "IN", "IS", "LIKE")
+_UNARY: Final = _only(SparkParser.UNARY_PARSERS, "DASH", "NOT", "PLUS")
+_POSTFIX: Final = _only(SparkParser.COLUMN_OPERATORS, "DOT", "DCOLON")
+_PRIMARY: Final[dict[TokenType, Callable[[Any, Token], Any]]] = {
+    **_only(SparkParser.PRIMARY_PARSERS, "STRING", "NUMBER", "NULL", "TRUE", "FALSE"),
+    TokenType.STAR: lambda parser, _: parser.expression(exp.Star()),
+}
+_TYPED: Final[dict[Any, Callable[[Any, Any, Any], Any]]] = {
+    exp.DType.DATE: lambda parser, text, to: parser.typed_literal(text, to),
+    exp.DType.TIMESTAMPTZ: lambda parser, text, to: parser.typed_literal(text, to),
+}
+
+
+class ScalarError(ParseError):  # type: ignore[misc]  # sqlglot is untyped here
+    """A parse error that knows the offset in the text at which it happened."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.offset = offset
+
+
+class Headrace(Spark):  # type: ignore[misc]
+    """Spark SQL, cut down to what the binder knows."""
+
+    IDENTIFIERS_CAN_START_WITH_DIGIT = False
+
+    class Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
+        """Spark's tokens, without commands that swallow the rest of a text, and without hints."""
+
+        COMMANDS = frozenset[TokenType]()
+        KEYWORDS = _KEYWORDS
+        NUMERIC_LITERALS = _SUFFIXES
+
+    class Parser(SparkParser):  # type: ignore[misc]
+        """Reads one scalar expression at a given token."""
+
+        FUNCTIONS = _NOTHING
+        FUNCTION_PARSERS = _CAST
+        NO_PAREN_FUNCTIONS = _NOTHING
+        NO_PAREN_FUNCTION_PARSERS = _CASE
+        PLACEHOLDER_PARSERS = _NOTHING
+        LAMBDAS = _NOTHING
+        BITWISE = _NOTHING
+        BRACKETS = frozenset[TokenType]()
+        RANGE_PARSERS = _RANGES
+        UNARY_PARSERS = _UNARY
+        COLUMN_OPERATORS = _POSTFIX
+        PRIMARY_PARSERS = _PRIMARY
+        TYPE_LITERAL_PARSERS = _TYPED
+
+        def scalar_at(self, tokens: list[Token], index: int, source: SourceText) -> tuple[object, int]:
+            """The scalar expression that starts at a token, or None, and the index of the token after it.
+
+            Raises:
+                ParseError: the expression is malformed.
+                LanguageError: it uses what is not built yet.
+            """
+            self.reset()
+            self.sql = source.text
+            self._source = source
+            self._tokens = tokens
+            self._tokens_size = len(tokens)
+            self._index = -1
+            self._advance(index + 1)
+            return self._parse_disjunction(), self._index
+
+        def expression(
+            self, instance: exp.Expression, token: Token | None = None, comments: list[str] | None = None
+        ) -> exp.Expression:
+            """Record where a node stands, also for the kinds for which sqlglot does not."""
+            instance = super().expression(instance, token, comments)
+            place = token or self._prev
+            if place and "start" not in instance.meta:
+                instance.meta["start"] = place.start
+            return instance
+
+        def build_cast(self, strict: bool, **parts: Any) -> exp.Expression:
+            """A cast; but a number with a suffix, such as 10L, is a literal that knows its suffix."""
+            number, suffix = parts["this"], self._prev
+            if isinstance(number, exp.Literal) and number.meta.get("start") == suffix.start:
+                number.meta["suffix"] = suffix.text.upper()
+                return number
+            return super().build_cast(strict, **parts)
+
+        def typed_literal(self, text: exp.Expression, to: exp.Expression) -> exp.Expression:
+            """`DATE '...'` or `TIMESTAMP '...'`, told from a cast."""
+            cast = self.expression(exp.Cast(this=text, to=to))
+            cast.meta["literal"] = True
+            return cast
+
+        def raise_error(self, message: str, token: Token | None = None) -> None:
+            """Raise at once, with the offset."""
+            place = token or self._curr or self._prev
+            raise ScalarError(message, place.start if place else 0)
+
+        def _parse_select(self, *_: object, **__: object) -> None:
+            refuse_subquery(self._curr, self._source)
+
+        def _parse_window(self, this: exp.Expression, alias: bool = False) -> exp.Expression:
+            refuse_after_call(self._curr, self._next, self._source)
+            return this
+
+        def _parse_bracket(self, this: exp.Expression | None = None) -> exp.Expression | None:
+            return this

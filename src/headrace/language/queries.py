@@ -1,0 +1,281 @@
+"""Queries: SELECT with its clauses, UNION ALL, WITH, and ISTREAM, DSTREAM, RSTREAM around them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from headrace.errors import Position
+from headrace.language.cursor import Cursor, position_of
+from headrace.language.syntax import (
+    DerivedTable,
+    FromItem,
+    JoinedTable,
+    Name,
+    NamedTable,
+    Query,
+    Scalar,
+    ScalarItem,
+    SelectItem,
+    SelectQuery,
+    StarItem,
+    StreamQuery,
+    TableQuery,
+    UnionQuery,
+    WindowClause,
+    WithQuery,
+)
+from headrace.language.unsupported import CLAUSES, STATEMENTS, TABLE_FUNCTIONS
+from headrace.language.windows import parse_window
+
+STREAM_OPERATORS: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
+"""The operators that turn a relation into a stream, as CQL names them."""
+
+
+def parse_query(cursor: Cursor) -> Query:
+    """Read a query: `[WITH ...] SELECT ... [UNION ALL ...]`.
+
+    Raises:
+        LanguageError: the text at the cursor is no query.
+    """
+    if cursor.accept("WITH"):
+        return _with(cursor)
+    position = cursor.position
+    queries = [_term(cursor)]
+    while cursor.accept("UNION"):
+        if not cursor.accept("ALL"):
+            raise cursor.error(
+                "UNION without ALL is not supported yet",
+                "write SELECT DISTINCT * FROM (... UNION ALL ...)",
+            )
+        queries.append(_term(cursor))
+    _refuse_clause(cursor)
+    return queries[0] if len(queries) == 1 else UnionQuery(tuple(queries), position)
+
+
+def _with(cursor: Cursor) -> Query:
+    if cursor.at("RECURSIVE"):
+        raise cursor.error("recursive queries are not supported")
+    definitions = []
+    while True:
+        name = cursor.name("the name of a query")
+        cursor.expect("AS", f"after WITH {name.text}")
+        definitions.append((name, _in_parentheses(cursor, "after AS")))
+        if not cursor.accept(","):
+            return WithQuery(tuple(definitions), parse_query(cursor))
+
+
+def _term(cursor: Cursor) -> Query:
+    if cursor.at("("):
+        return _in_parentheses(cursor, "before a query")
+    if _at_stream_operator(cursor):
+        return _stream(cursor)
+    if not cursor.at("SELECT"):
+        word = cursor.word()
+        raise cursor.error(
+            f"SELECT is missing, before {cursor.shown()}", CLAUSES.get(word, STATEMENTS.get(word))
+        )
+    return _select(cursor)
+
+
+def _in_parentheses(cursor: Cursor, where: str) -> Query:
+    cursor.expect("(", where)
+    query = parse_query(cursor)
+    cursor.expect(")", "after a query")
+    return query
+
+
+def _at_stream_operator(cursor: Cursor) -> bool:
+    return cursor.word() in STREAM_OPERATORS and cursor.word(1) == "("
+
+
+def _stream(cursor: Cursor) -> StreamQuery:
+    position, operator = cursor.position, cursor.word()
+    cursor.index += 1
+    cursor.expect("(", f"after {operator}")
+    at_query = cursor.at("(") or cursor.at("SELECT") or cursor.at("WITH") or _at_stream_operator(cursor)
+    query: Query = parse_query(cursor) if at_query else TableQuery(_named_table(cursor))
+    cursor.expect(")", f"to close {operator}")
+    return StreamQuery(operator, query, position)
+
+
+def _select(cursor: Cursor) -> SelectQuery:
+    position = cursor.position
+    cursor.expect("SELECT", "before a query")
+    distinct = cursor.accept("DISTINCT")
+    if not distinct:
+        cursor.accept("ALL")
+    if distinct and cursor.at("ON"):
+        raise cursor.error("DISTINCT ON is not supported", "group by the columns and aggregate the others")
+    items = _items(cursor, distinct)
+    if not cursor.accept("FROM"):
+        _refuse_clause(cursor)
+        hint = "a continuous query reads at least one stream: SELECT ... FROM name"
+        raise cursor.error(f"FROM is missing, before {cursor.shown()}", hint)
+    tables = _tables(cursor)
+    where = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
+    group_by = _group_by(cursor)
+    having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
+    return SelectQuery(items, distinct, tables, where, group_by, having, position)
+
+
+def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
+    word = cursor.word()
+    if word in STREAM_OPERATORS and cursor.word(1) not in ("", ",", "FROM", ".", "AS"):
+        raise cursor.error(
+            f"{word} cannot stand inside SELECT", f"write {word}(SELECT ...) around the whole query"
+        )
+    if word == "TOP" and cursor.word(1).isdecimal():
+        raise cursor.error("TOP is not supported", CLAUSES["TOP"])
+    items = [_item(cursor)]
+    while cursor.accept(","):
+        items.append(_item(cursor))
+    only = items[0]
+    if (
+        distinct
+        and len(items) == 1
+        and isinstance(only, ScalarItem)
+        and isinstance(only.expression, exp.Tuple)
+    ):
+        # The thesis writes SELECT DISTINCT(a, b) for SELECT DISTINCT a, b.
+        items = [ScalarItem(part, None, position_of(part)) for part in only.expression.expressions]
+    return tuple(items)
+
+
+def _item(cursor: Cursor) -> SelectItem:
+    position = cursor.position
+    if cursor.accept("*"):
+        return _star(cursor, None, position)
+    if cursor.at_name() and cursor.word(1) == "." and cursor.word(2) == "*":
+        table = cursor.name("a table")
+        cursor.index += 2
+        return _star(cursor, table, position)
+    expression = cursor.scalar("a column or an expression")
+    return ScalarItem(expression, _alias(cursor), position)
+
+
+def _star(cursor: Cursor, table: Name | None, position: Position) -> StarItem:
+    if cursor.word() in ("EXCEPT", "EXCLUDE", "REPLACE") and cursor.word(1) == "(":
+        raise cursor.error(f"* {cursor.word()} is not supported", "list the columns instead")
+    return StarItem(table, position)
+
+
+def _alias(cursor: Cursor) -> Name | None:
+    """Read an alias, with AS or without."""
+    if cursor.accept("AS"):
+        return cursor.name("the alias after AS")
+    if cursor.at_name() and cursor.word() not in CLAUSES:
+        return cursor.name("an alias")
+    return None
+
+
+def _group_by(cursor: Cursor) -> tuple[Scalar, ...]:
+    if not cursor.accept("GROUP BY"):
+        return ()
+    if cursor.word() in CLAUSES:
+        raise cursor.error(f"GROUP BY {cursor.word()} is not supported", CLAUSES[cursor.word()])
+    if cursor.at("ALL"):
+        raise cursor.error("GROUP BY ALL is not supported", "list the columns to group by")
+    keys = [cursor.scalar("the expression after GROUP BY")]
+    while cursor.accept(","):
+        keys.append(cursor.scalar("the expression to group by"))
+    _refuse_clause(cursor)
+    return tuple(keys)
+
+
+def _tables(cursor: Cursor) -> tuple[FromItem, ...]:
+    tables = [_joined(cursor)]
+    while cursor.accept(","):
+        if cursor.word() in ("WHERE", "GROUP BY", "HAVING"):
+            # The thesis' queries have a comma too many there.
+            break
+        tables.append(_joined(cursor))
+    return tuple(tables)
+
+
+def _joined(cursor: Cursor) -> FromItem:
+    item = _table(cursor)
+    while True:
+        position = cursor.position
+        if cursor.accept("CROSS", "JOIN"):
+            item = JoinedTable(item, _table(cursor), None, (), position)
+        elif cursor.accept("JOIN") or cursor.accept("INNER", "JOIN"):
+            item = _join(cursor, item, position)
+        elif cursor.word() in CLAUSES and cursor.word() not in ("EXCEPT", "MINUS", "INTERSECT"):
+            raise cursor.error(f"{cursor.word()} is not supported yet", CLAUSES[cursor.word()])
+        else:
+            return item
+
+
+def _join(cursor: Cursor, left: FromItem, position: Position) -> FromItem:
+    right = _table(cursor)
+    if cursor.accept("ON"):
+        return JoinedTable(left, right, cursor.scalar("the condition after ON"), (), position)
+    if not cursor.accept("USING"):
+        hint = "write JOIN ... ON condition, or CROSS JOIN for all pairs"
+        raise cursor.error(f"ON is missing after JOIN, before {cursor.shown()}", hint)
+    cursor.expect("(", "after USING")
+    columns = [cursor.name("a column")]
+    while cursor.accept(","):
+        columns.append(cursor.name("a column"))
+    cursor.expect(")", "after the columns of USING")
+    return JoinedTable(left, right, None, tuple(columns), position)
+
+
+def _table(cursor: Cursor) -> FromItem:
+    position = cursor.position
+    if cursor.at("("):
+        if _opens_query(cursor):
+            query = _in_parentheses(cursor, "before a query")
+            # A parenthesis may hold a union whose first part has parentheses of its own.
+            return DerivedTable(query, *_decoration(cursor), position)
+        cursor.index += 1
+        item = _joined(cursor)
+        cursor.expect(")", "after the tables in parentheses")
+        return item
+    if _at_stream_operator(cursor):
+        return DerivedTable(_stream(cursor), *_decoration(cursor), position)
+    if cursor.at("SELECT"):
+        # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
+        return DerivedTable(_select(cursor), None, None, position)
+    return _named_table(cursor)
+
+
+def _opens_query(cursor: Cursor) -> bool:
+    """Whether the parenthesis at the cursor opens a query, and not a join in parentheses."""
+    ahead = 0
+    while cursor.word(ahead) == "(":
+        ahead += 1
+    return cursor.word(ahead) in ("SELECT", "WITH") or (
+        cursor.word(ahead) in STREAM_OPERATORS and cursor.word(ahead + 1) == "("
+    )
+
+
+def _named_table(cursor: Cursor) -> NamedTable:
+    if cursor.word(1) == "(" and (hint := TABLE_FUNCTIONS.get(cursor.word())):
+        raise cursor.error(f"{cursor.word()}(...) is not supported yet", hint)
+    name = cursor.name("the name of a stream")
+    if cursor.at("."):
+        raise cursor.error("a stream's name has one part", "write the name alone")
+    if cursor.at("("):
+        raise cursor.error(
+            f"{name.text}(...) is no stream", "windows are written WINDOW(RANGE ...) behind the name"
+        )
+    return NamedTable(name, *_decoration(cursor))
+
+
+def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
+    """Read an alias and a window, in either order."""
+    window = parse_window(cursor)
+    alias = _alias(cursor)
+    if window is None:
+        window = parse_window(cursor)
+    if cursor.at("(") and alias is not None:
+        raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
+    return alias, window
+
+
+def _refuse_clause(cursor: Cursor) -> None:
+    if hint := CLAUSES.get(cursor.word()):
+        raise cursor.error(f"{cursor.word()} is not supported yet", hint)

@@ -1,0 +1,110 @@
+"""Which column a name stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from headrace.errors import LanguageError
+from headrace.expressions.tree import Column
+from headrace.language.suggestions import did_you_mean
+from headrace.language.syntax import Name
+
+
+@dataclass(frozen=True)
+class ScopeTable:
+    """A table of FROM.
+
+    Attributes:
+        alias: what it is called there, or None for a derived table without an alias.
+        stream: the stream's own name, which an alias does not quite hide, or None for a derived table.
+        columns: pairs of a column's name and its place in the joined row.
+    """
+
+    alias: str | None
+    stream: str | None
+    columns: tuple[tuple[str, Column], ...]
+
+    def shifted(self, offset: int) -> ScopeTable:
+        """The same table where its row starts `offset` columns later."""
+        moved = ((name, replace(column, index=column.index + offset)) for name, column in self.columns)
+        return replace(self, columns=tuple(moved))
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The tables that a clause can refer to.
+
+    Attributes:
+        tables: in the order of FROM.
+        merged: the places that USING has made one with an earlier column.
+    """
+
+    tables: tuple[ScopeTable, ...]
+    merged: frozenset[int] = frozenset()
+
+    def column(self, table: Name | None, name: Name) -> Column:
+        """The column of that name, whatever its case.
+
+        Raises:
+            LanguageError: there is none, or there are several.
+        """
+        tables = self.tables if table is None else (self.table(table),)
+        found = [column for entry in tables for column in _columns(entry, name.text)]
+        if table is None:
+            found = [column for column in found if column.index not in self.merged]
+        if not found:
+            raise self._unknown(table, name)
+        if len(found) > 1:
+            owners = [owner for entry in self.tables if _columns(entry, name.text) and (owner := entry.alias)]
+            hint = " or ".join(f"{owner}.{name.text}" for owner in owners)
+            raise LanguageError(
+                f"the column {name.text} is in more than one table",
+                position=name.position,
+                hint=f"write {hint}" if hint else "give the tables aliases",
+            )
+        return found[0]
+
+    def table(self, name: Name) -> ScopeTable:
+        """The table of that alias or, failing that, of that stream's name.
+
+        Raises:
+            LanguageError: there is none, or there are several.
+        """
+        wanted = name.text.lower()
+        found = [entry for entry in self.tables if entry.alias and entry.alias.lower() == wanted]
+        if not found:
+            # The thesis writes SELECT OpenAuction.* FROM OpenAuction O.
+            found = [entry for entry in self.tables if entry.stream and entry.stream.lower() == wanted]
+        aliases = [entry.alias for entry in self.tables if entry.alias]
+        if not found:
+            hint = (
+                did_you_mean(name.text, aliases) or f"the tables are {', '.join(aliases) or 'without names'}"
+            )
+            raise LanguageError(f"there is no table {name.text} in FROM", position=name.position, hint=hint)
+        if len(found) > 1:
+            hint = f"write {' or '.join(entry.alias or '' for entry in found)}"
+            raise LanguageError(f"{name.text} is in FROM more than once", position=name.position, hint=hint)
+        return found[0]
+
+    def all_columns(self) -> tuple[tuple[str, Column], ...]:
+        """What `*` stands for: all columns, those that USING has merged once."""
+        return tuple(
+            (name, column)
+            for entry in self.tables
+            for name, column in entry.columns
+            if column.index not in self.merged
+        )
+
+    def _unknown(self, table: Name | None, name: Name) -> LanguageError:
+        if table is None:
+            message = f"there is no column {name.text}"
+            known = [known for entry in self.tables for known, _ in entry.columns]
+        else:
+            message = f"there is no column {name.text} in {table.text}"
+            known = [known for known, _ in self.table(table).columns]
+        hint = did_you_mean(name.text, known) or f"the columns are {', '.join(dict.fromkeys(known))}"
+        return LanguageError(message, position=name.position, hint=hint)
+
+
+def _columns(table: ScopeTable, name: str) -> list[Column]:
+    return [column for known, column in table.columns if known.lower() == name.lower()]

@@ -1,0 +1,89 @@
+"""Statements: what one can ask of Headrace, as the parser hands it on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from headrace.errors import Position
+from headrace.language.syntax import Name, Query
+from headrace.schema import Schema
+from headrace.time import Duration
+
+FORMATS: Final = ("parquet", "csv", "json", "arrow", "nexmark")
+"""The formats a stream can be read from."""
+
+
+class Stage(Enum):
+    """Which plan EXPLAIN shows."""
+
+    LOGICAL = "LOGICAL"
+    """As the query was written."""
+    OPTIMIZED = "OPTIMIZED"
+    """After the rewrites."""
+    PHYSICAL = "PHYSICAL"
+    """The operators that run."""
+
+
+@dataclass(frozen=True)
+class CreateStream:
+    """`CREATE STREAM name [(columns)] FROM format [OPTIONS (...)] TIMESTAMP BY column [DISORDER duration]`.
+
+    Attributes:
+        name: the stream's name.
+        columns: the declared columns, or None where the input tells them.
+        format: one of `FORMATS`.
+        options: pairs of an option's name in lower case and its value as text.
+        timestamp: the column the stream is timed by.
+        disorder: by how much a timestamp may lie behind the largest one seen, or None for not at all.
+        position: where the statement starts.
+        timestamp_position: where the timestamp column is named, for errors that only the input shows.
+    """
+
+    name: str
+    columns: Schema | None
+    format: str
+    options: tuple[tuple[str, str], ...]
+    timestamp: str
+    disorder: Duration | None
+    position: Position
+    timestamp_position: Position
+
+
+@dataclass(frozen=True)
+class CreateStreamAs:
+    """`CREATE STREAM name AS query`: a derived stream, which queries use like a view."""
+
+    name: Name
+    query: Query
+    position: Position
+
+
+@dataclass(frozen=True)
+class CreateQuery:
+    """`CREATE QUERY name AS query`: a continuous query under a name of its own."""
+
+    name: Name
+    query: Query
+    position: Position
+
+
+@dataclass(frozen=True)
+class Select:
+    """A continuous query without a name."""
+
+    query: Query
+    position: Position
+
+
+@dataclass(frozen=True)
+class Explain:
+    """`EXPLAIN [LOGICAL|OPTIMIZED|PHYSICAL] query`; without a word `stage` is None and all are shown."""
+
+    query: Query
+    stage: Stage | None
+    position: Position
+
+
+Statement = CreateStream | CreateStreamAs | CreateQuery | Select | Explain

@@ -1,0 +1,135 @@
+"""The syntax tree of queries: what a text says, before any name is looked up.
+
+Scalar expressions inside it are sqlglot's trees; everything around them is the closed union below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from headrace.errors import Position
+from headrace.time import Duration
+
+Scalar: TypeAlias = exp.Expression
+"""A scalar expression as sqlglot parsed it; `cursor.position_of` tells where it stands."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """An identifier, without its quotes."""
+
+    text: str
+    position: Position
+
+
+@dataclass(frozen=True)
+class WindowClause:
+    """`WINDOW(RANGE size [SLIDE slide])` or its form in brackets; `size` is None for NOW."""
+
+    size: Duration | None
+    slide: Duration | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class StarItem:
+    """`*`, or `table.*`, in a SELECT list."""
+
+    table: Name | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class ScalarItem:
+    """`expression [AS alias]` in a SELECT list."""
+
+    expression: Scalar
+    alias: Name | None
+    position: Position
+
+
+SelectItem = StarItem | ScalarItem
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """`name [alias] [window]` in FROM."""
+
+    name: Name
+    alias: Name | None
+    window: WindowClause | None
+
+
+@dataclass(frozen=True)
+class DerivedTable:
+    """`(query) [alias] [window]` in FROM."""
+
+    query: Query
+    alias: Name | None
+    window: WindowClause | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class JoinedTable:
+    """`left JOIN right ON condition`, `... USING (columns)`, or `left CROSS JOIN right`."""
+
+    left: FromItem
+    right: FromItem
+    condition: Scalar | None
+    using: tuple[Name, ...]
+    position: Position
+
+
+FromItem = NamedTable | DerivedTable | JoinedTable
+
+
+@dataclass(frozen=True)
+class SelectQuery:
+    """One SELECT; the items of FROM that commas separate are `tables`."""
+
+    items: tuple[SelectItem, ...]
+    distinct: bool
+    tables: tuple[FromItem, ...]
+    where: Scalar | None
+    group_by: tuple[Scalar, ...]
+    having: Scalar | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class UnionQuery:
+    """`query UNION ALL query ...`."""
+
+    queries: tuple[Query, ...]
+    position: Position
+
+
+@dataclass(frozen=True)
+class StreamQuery:
+    """`ISTREAM(query)`, `DSTREAM(query)` or `RSTREAM(query)`; `operator` is the word in upper case."""
+
+    operator: str
+    query: Query
+    position: Position
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """A stream's name where a query is expected, as in `ISTREAM(Person)`."""
+
+    table: NamedTable
+
+
+@dataclass(frozen=True)
+class WithQuery:
+    """`WITH name AS (query), ... query`; each name is known to the queries after it."""
+
+    definitions: tuple[tuple[Name, Query], ...]
+    query: Query
+
+
+Query = SelectQuery | UnionQuery | StreamQuery | TableQuery | WithQuery

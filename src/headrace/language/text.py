@@ -1,0 +1,45 @@
+"""The text of statements, and where in it something stands."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from headrace.errors import Position
+
+
+class SourceText:
+    """A text with an index of its lines.
+
+    Attributes:
+        text: the text itself.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
+
+    def position(self, offset: int) -> Position:
+        """The line and column of the character at that offset."""
+        line = bisect_right(self._starts, offset)
+        return Position(line, offset - self._starts[line - 1] + 1)
+
+    def open_comment(self, start: int) -> int | None:
+        """The offset of a `/*` after `start` that is never closed, or None.
+
+        Args:
+            start: the offset behind the last token; what follows is white space and comments.
+        """
+        depth, opened, index = 0, 0, start
+        while index < len(self.text):
+            pair = self.text[index : index + 2]
+            if depth == 0 and pair == "--":
+                end = self.text.find("\n", index)
+                index = len(self.text) if end < 0 else end
+            elif pair == "/*":
+                opened = index if depth == 0 else opened
+                depth, index = depth + 1, index + 2
+            elif depth and pair == "*/":
+                depth, index = depth - 1, index + 2
+            else:
+                index += 1
+        return opened if depth else None

@@ -1,0 +1,75 @@
+"""The names of column types."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from headrace.errors import LanguageError, Position
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+
+MAX_PRECISION: Final = 38
+"""The most digits a DECIMAL can have."""
+
+TYPES: Final[dict[str, pa.DataType]] = {
+    "BOOLEAN": BOOLEAN,
+    "BOOL": BOOLEAN,
+    "TINYINT": BIGINT,
+    "SMALLINT": BIGINT,
+    "INT": BIGINT,
+    "INTEGER": BIGINT,
+    "BIGINT": BIGINT,
+    "LONG": BIGINT,
+    "REAL": DOUBLE,
+    "FLOAT": DOUBLE,
+    "DOUBLE": DOUBLE,
+    "STRING": STRING,
+    "VARCHAR": STRING,
+    "CHAR": STRING,
+    "TEXT": STRING,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+}
+"""Column types by name; narrower numbers are widened to BIGINT and DOUBLE."""
+
+DECIMALS: Final = ("DECIMAL", "NUMERIC", "DEC")
+"""The names of the exact decimal type, which takes a precision and a scale."""
+
+SIZED: Final = ("VARCHAR", "CHAR")
+"""Types whose length may be written; it is not checked."""
+
+
+def column_type(name: str, sizes: tuple[int, ...], position: Position) -> pa.DataType:
+    """The type of that name.
+
+    Args:
+        name: the name, in any case.
+        sizes: the numbers in parentheses after it.
+        position: where it stands, for errors.
+
+    Raises:
+        LanguageError: there is no such type, or the numbers do not fit it.
+    """
+    upper = name.upper()
+    if upper in DECIMALS:
+        return _decimal(sizes, position)
+    found = TYPES.get(upper)
+    if found is None:
+        hint = f"the types are {', '.join(TYPES)} and DECIMAL(precision, scale)"
+        raise LanguageError(f"there is no type {name}", position=position, hint=hint)
+    if sizes and not (upper in SIZED and len(sizes) == 1):
+        raise LanguageError(f"{upper} takes no size", position=position, hint=f"write {upper} alone")
+    return found
+
+
+def _decimal(sizes: tuple[int, ...], position: Position) -> pa.DataType:
+    precision, scale = (*sizes, *((10, 0)[len(sizes) :]))[:2]
+    if len(sizes) > 2 or not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= precision:
+        raise LanguageError(
+            f"DECIMAL({', '.join(map(str, sizes))}) is no type",
+            position=position,
+            hint=f"write DECIMAL(precision, scale) with at most {MAX_PRECISION} digits",
+        )
+    return pa.decimal128(precision, scale)

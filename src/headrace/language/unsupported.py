@@ -1,0 +1,149 @@
+"""What SQL has and Headrace does not (yet): refused with a word on what to write instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from headrace.errors import LanguageError
+from headrace.language.text import SourceText
+
+STATEMENTS: Final[dict[str, str]] = {
+    "DROP": "leave the CREATE statement out of the text instead",
+    "SHOW": "use EXPLAIN to see a query's plan",
+    "SET": "options of a stream go into its OPTIONS (...), options of a run onto the command line",
+    "INSERT": "streams are filled from their source; write CREATE STREAM name FROM format ...",
+    "UPDATE": "a stream only ever grows; derive another with CREATE STREAM name AS SELECT ...",
+    "DELETE": "a stream only ever grows; filter it with WHERE",
+    "MERGE": "a stream only ever grows; combine streams with a join or UNION ALL",
+    "ALTER": "change the CREATE statement instead",
+    "DESCRIBE": "use EXPLAIN to see a query's plan and columns",
+    "DESC": "use EXPLAIN to see a query's plan and columns",
+    "USE": "there is one catalog; names have no prefix",
+    "VALUES": "put rows into a file and read it with CREATE STREAM name FROM csv ...",
+    "FROM": "start with SELECT: SELECT * FROM ...",
+}
+"""Statements that are refused, by their first word, with a hint."""
+
+CREATABLE: Final[dict[str, str]] = {
+    "RELATION": "read it as a stream, CREATE STREAM name FROM format ..., with WINDOW(RANGE UNBOUNDED)",
+    "TABLE": "write CREATE STREAM name (columns) FROM format OPTIONS (...) TIMESTAMP BY column",
+    "VIEW": "write CREATE STREAM name AS SELECT ...",
+    "OR": "leave OR REPLACE out; a name is defined once",
+    "TEMPORARY": "leave TEMPORARY out",
+    "TEMP": "leave TEMP out",
+    "FUNCTION": "there are no functions of one's own yet; write the expression out",
+}
+"""What CREATE is refused for, by the word after it, with a hint."""
+
+CLAUSES: Final[dict[str, str]] = {
+    "ORDER BY": "leave it out; a history is sorted by time, then by its columns",
+    "SORT BY": "leave it out; a history is sorted by time, then by its columns",
+    "CLUSTER BY": "leave it out; Headrace partitions by itself",
+    "DISTRIBUTE BY": "leave it out; Headrace partitions by itself",
+    "LIMIT": "leave it out, or filter with WHERE",
+    "OFFSET": "leave it out, or filter with WHERE",
+    "FETCH": "leave it out, or filter with WHERE",
+    "TOP": "leave it out, or filter with WHERE",
+    "QUALIFY": "put the query into FROM (...) and filter it with WHERE",
+    "TABLESAMPLE": "leave it out, or filter with WHERE, such as WHERE MOD(id, 10) = 0",
+    "LATERAL": "join with ON instead",
+    "PIVOT": "write one CASE expression per column",
+    "UNPIVOT": "write a UNION ALL with one SELECT per column",
+    "EXCEPT": "write a join and a filter, or UNION ALL with a count of -1 and +1 that is summed by group",
+    "MINUS": "write a join and a filter, or UNION ALL with a count of -1 and +1 that is summed by group",
+    "INTERSECT": "write SELECT DISTINCT over a join on all columns",
+    "INTO": "give the query a name with CREATE QUERY name AS SELECT ...",
+    "GROUPING SETS": "write one SELECT per grouping and UNION ALL",
+    "ROLLUP": "write one SELECT per grouping and UNION ALL",
+    "CUBE": "write one SELECT per grouping and UNION ALL",
+    "LEFT": "write JOIN ... ON; rows without a partner are left out",
+    "RIGHT": "write JOIN ... ON; rows without a partner are left out",
+    "FULL": "write JOIN ... ON; rows without a partner are left out",
+    "SEMI": "write JOIN with SELECT DISTINCT on the other side",
+    "ANTI": "there is no way to ask for rows without a partner yet",
+    "NATURAL": "write JOIN ... USING (columns)",
+    "ASOF": "write JOIN ... ON with a window on one side",
+}
+"""Clauses that are refused, by the word that starts them, with a hint."""
+
+TABLE_FUNCTIONS: Final[dict[str, str]] = {
+    "TABLE": "write the window behind the name: bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)",
+    "TUMBLE": "write bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)",
+    "HOP": "write bid WINDOW(RANGE 10 SECONDS SLIDE 5 SECONDS)",
+    "SESSION": "there are no session windows yet",
+}
+"""Table functions that are refused, with a hint."""
+
+WINDOWS: Final[dict[str, str]] = {
+    "ROWS": "write RANGE with a duration, such as WINDOW(RANGE 10 MINUTES)",
+    "PARTITION BY": "write RANGE with a duration and group by the column",
+    "PARTITION": "write RANGE with a duration and group by the column",
+    "GRANULARITY": "write SLIDE with a duration",
+}
+"""Windows that are refused, by the word that starts them, with a hint."""
+
+
+_FROM_DATA = "answers depend on the data alone; use a column"
+_IN_FROM = "put the window behind the stream in FROM: Bid WINDOW(RANGE 10 MINUTES)"
+
+CALLS: Final[dict[str, str]] = {
+    **dict.fromkeys(("ISTREAM", "DSTREAM", "RSTREAM"), "write ISTREAM(SELECT ...) around the whole query"),
+    **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
+    **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
+    **dict.fromkeys(("FIRST", "LAST", "ANY_VALUE", "ARRAY_AGG", "COLLECT_LIST"), "use MIN or MAX"),
+    **dict.fromkeys(("STDDEV_POP", "VAR_POP"), "STDDEV and VARIANCE are those of a sample"),
+    "TRY_CAST": "write CAST; a row that cannot be cast goes to the dead letters",
+}
+"""Functions that are refused, with a hint."""
+
+NODES: Final[dict[type, tuple[str, str | None]]] = {
+    exp.Star: ("* stands only in a SELECT list and in COUNT(*)", None),
+    exp.Tuple: ("a list in parentheses stands only behind IN", None),
+    exp.Interval: ("there are no intervals in expressions", "compare UNIX_MICROS(timestamp) with a number"),
+    exp.ILike: ("ILIKE is not supported", "write LOWER(x) LIKE 'pattern'"),
+    exp.Distinct: ("DISTINCT stands only behind SELECT", None),
+    exp.Column: ("a column is written name or table.name", None),
+    exp.Dot: ("a column is written name or table.name", None),
+    exp.Concat: ("two strings stand next to each other", "write || between them"),
+    exp.AtTimeZone: ("AT TIME ZONE is not supported", "all TIMESTAMPs are UTC"),
+    exp.Collate: ("COLLATE is not supported", "strings are compared by their bytes"),
+}
+"""Kinds of expressions that are refused, with a message and a hint."""
+
+
+def refuse_subquery(token: Token, source: SourceText) -> None:
+    """Refuse a query where a scalar expression stands.
+
+    Raises:
+        LanguageError: the token starts a query.
+    """
+    if token.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.VALUES):
+        raise LanguageError(
+            "a subquery inside an expression is not supported yet",
+            position=source.position(token.start),
+            hint="put the subquery into FROM and join with it",
+        )
+
+
+def refuse_after_call(token: Token, following: Token, source: SourceText) -> None:
+    """Refuse what SQL lets follow a function call: OVER, FILTER and their like.
+
+    Raises:
+        LanguageError: one of them follows.
+    """
+    word = token.text.upper() if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) else ""
+    opens = following.token_type == TokenType.L_PAREN
+    if word == "OVER":
+        hint = "put the window behind the stream in FROM, such as Bid WINDOW(RANGE 10 MINUTES)"
+    elif word == "FILTER" and opens:
+        word, hint = "FILTER (WHERE ...)", "aggregate CASE WHEN condition THEN value END instead"
+    elif word == "WITHIN" and following.text.upper() == "GROUP":
+        word, hint = "WITHIN GROUP", "the aggregates are listed in docs/language.md"
+    elif word in ("IGNORE", "RESPECT") and following.text.upper() == "NULLS":
+        word, hint = f"{word} NULLS", "aggregates pass over NULLs; leave it out"
+    else:
+        return
+    raise LanguageError(f"{word} is not supported", position=source.position(token.start), hint=hint)

@@ -1,0 +1,105 @@
+"""Plans as text: an indented tree of nodes with their parameters and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import assert_never
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Plan,
+    Project,
+    Rstream,
+    Source,
+    TimeWindow,
+    Union,
+    inputs_of,
+    is_chronon,
+)
+from headrace.algebra.properties import has_unbounded_state, is_insert_only
+from headrace.expressions.render import render
+from headrace.expressions.tree import AggregateCall, Column, Expression
+
+
+def explain(plan: Plan) -> str:
+    """The plan as an indented tree, inputs below their node.
+
+    Behind a node stand the properties of its stream: `chronon` if every element is valid for one instant,
+    `corrected` if elements may be retracted again, and a warning at the node whose state grows for ever.
+
+    Example:
+        Project auction, price * 2 AS double  [chronon]
+          Filter price > 100  [chronon]
+            Source bid (auction, price) by ts  [chronon]
+    """
+    return "\n".join(_lines(plan, 0))
+
+
+def _lines(plan: Plan, depth: int) -> Iterator[str]:
+    notes = _properties(plan)
+    yield "  " * depth + describe(plan) + (f"  [{', '.join(notes)}]" if notes else "")
+    for below in inputs_of(plan):
+        yield from _lines(below, depth + 1)
+
+
+def _properties(plan: Plan) -> list[str]:
+    notes = []
+    if is_chronon(plan):
+        notes.append("chronon")
+    if not is_insert_only(plan):
+        notes.append("corrected")
+    if has_unbounded_state(plan) and not any(has_unbounded_state(below) for below in inputs_of(plan)):
+        notes.append("state grows without bound")
+    return notes
+
+
+def describe(plan: Plan) -> str:
+    """One node in one line, without its inputs."""
+    match plan:
+        case Source(name=name, schema=schema, timestamp=timestamp):
+            return f"Source {name} ({', '.join(schema.names)}) by {timestamp}"
+        case Filter(predicate=predicate):
+            return f"Filter {render(predicate)}"
+        case Project(items=items):
+            return f"Project {', '.join(_item(name, part) for name, part in items)}".rstrip()
+        case TimeWindow(size=size, slide=slide):
+            return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
+        case Union(inputs=inputs):
+            return f"Union of {len(inputs)}"
+        case Join():
+            return _join(plan)
+        case Aggregate(keys=keys, aggregates=aggregates):
+            by = f" BY {', '.join(_item(name, key) for name, key in keys)}" if keys else ""
+            calls = ", ".join(_named(name, render_aggregate(call)) for name, call in aggregates)
+            return f"Aggregate{by}" + (f": {calls}" if calls else "")
+        case Distinct() | Istream() | Dstream() | Rstream():
+            return type(plan).__name__
+        case _:
+            assert_never(plan)
+
+
+def render_aggregate(call: AggregateCall) -> str:
+    """An aggregate as SQL, such as `SUM(price)`."""
+    return f"{call.function}({'*' if call.argument is None else render(call.argument)})"
+
+
+def _join(join: Join) -> str:
+    conditions = [f"{render(left)} = {render(right)}" for left, right in join.equalities]
+    if join.residual is not None:
+        conditions.append(render(join.residual))
+    return f"Join ON {' AND '.join(conditions)}" if conditions else "Join of all pairs"
+
+
+def _item(name: str, expression: Expression) -> str:
+    if isinstance(expression, Column) and expression.name == name:
+        return name
+    return _named(name, render(expression))
+
+
+def _named(name: str, text: str) -> str:
+    return f"{text} AS {name}"

@@ -1,0 +1,150 @@
+"""Columns that nobody reads are not carried along, and not read from the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.algebra.failure import aggregate_can_fail, can_fail
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Plan,
+    Project,
+    Rstream,
+    Source,
+    TimeWindow,
+    Union,
+    column,
+)
+from headrace.expressions.tree import Expression, columns_of, transform_columns
+
+Places = dict[int, int]
+"""Where the columns that are left of a plan's result now stand, by where they stood."""
+
+
+def prune_columns(plan: Plan) -> Plan:
+    """Give every node only the columns that are read above it.
+
+    Before: `SELECT a.x FROM (SELECT * FROM a) JOIN (SELECT * FROM b) ON a.k = b.k`
+    After: `SELECT a.x FROM (SELECT x, k FROM a) JOIN (SELECT k FROM b) ON a.k = b.k`, where the sources read
+    these columns and no others.
+
+    Below joins, aggregates, windows and unions a narrow Project takes out what only a filter needed, since
+    they keep their input or send it on. DISTINCT, ISTREAM and DSTREAM compare whole rows and so need all
+    columns. An expression that can fail is kept though nobody reads it: without it a row would appear that
+    fails now.
+    """
+    pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
+    return pruned
+
+
+def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
+    """The plan with the needed columns and perhaps others, in their old order."""
+    match plan:
+        case Source(schema=schema):
+            kept = sorted(needed)
+            return _unless_same(plan, replace(plan, schema=schema.select(tuple(kept)))), _places(kept)
+        case Filter(input=below, predicate=predicate):
+            pruned, places = _prune(below, needed | columns_of(predicate))
+            return _unless_same(plan, Filter(pruned, _moved(predicate, places))), places
+        case Project():
+            return _project(plan, needed)
+        case TimeWindow(input=below):
+            return _unless_same(plan, replace(plan, input=_exactly(below, needed))), _places(sorted(needed))
+        case Union(inputs=inputs):
+            narrowed = tuple(_exactly(below, needed) for below in inputs)
+            return _unless_same(plan, Union(narrowed)), _places(sorted(needed))
+        case Join():
+            return _join(plan, needed)
+        case Aggregate():
+            return _aggregate(plan, needed)
+        case Rstream(input=below):
+            pruned, places = _prune(below, needed)
+            return _unless_same(plan, Rstream(pruned)), places
+        case Distinct(input=below) | Istream(input=below) | Dstream(input=below):
+            everything = range(len(plan.schema))
+            pruned, _ = _prune(below, frozenset(everything))
+            return _unless_same(plan, replace(plan, input=pruned)), _places(everything)
+        case _:
+            assert_never(plan)
+
+
+def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
+    kept = [index for index, (_, part) in enumerate(plan.items) if index in needed or can_fail(part)]
+    items = [plan.items[index] for index in kept]
+    pruned, places = _prune(plan.input, _read(part for _, part in items))
+    project = Project(pruned, tuple((name, _moved(part, places)) for name, part in items))
+    return _unless_same(plan, project), _places(kept)
+
+
+def _join(plan: Join, needed: frozenset[int]) -> tuple[Plan, Places]:
+    width = len(plan.left.schema)
+    residual = columns_of(plan.residual) if plan.residual is not None else frozenset()
+    both = needed | residual
+    left = frozenset(index for index in both if index < width) | _read(one for one, _ in plan.equalities)
+    right = frozenset(index - width for index in both if index >= width)
+    right |= _read(other for _, other in plan.equalities)
+    kept = [*sorted(left), *(index + width for index in sorted(right))]
+    lefts, rights, places = _places(sorted(left)), _places(sorted(right)), _places(kept)
+    join = Join(
+        _exactly(plan.left, left),
+        _exactly(plan.right, right),
+        tuple((_moved(one, lefts), _moved(other, rights)) for one, other in plan.equalities),
+        None if plan.residual is None else _moved(plan.residual, places),
+        tuple(plan.names[index] for index in kept),
+    )
+    return _unless_same(plan, join), places
+
+
+def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
+    """The keys make the groups, so all of them stay; and so does an aggregate that can end the query."""
+    width = len(plan.keys)
+    kept = [
+        index
+        for index, (_, call) in enumerate(plan.aggregates)
+        if index + width in needed or aggregate_can_fail(call)
+    ]
+    if not kept and not plan.keys:
+        kept = [0]
+    calls = [plan.aggregates[index] for index in kept]
+    arguments = [call.argument for _, call in calls if call.argument is not None]
+    read = _read((*(key for _, key in plan.keys), *arguments))
+    places = _places(sorted(read))
+    aggregates = tuple(
+        (name, call if call.argument is None else replace(call, argument=_moved(call.argument, places)))
+        for name, call in calls
+    )
+    keys = tuple((name, _moved(key, places)) for name, key in plan.keys)
+    aggregate = Aggregate(_exactly(plan.input, read), keys, aggregates)
+    return _unless_same(plan, aggregate), _places([*range(width), *(index + width for index in kept)])
+
+
+def _exactly(plan: Plan, needed: frozenset[int]) -> Plan:
+    """The plan with the needed columns and no others."""
+    pruned, places = _prune(plan, needed)
+    wanted = [places[index] for index in sorted(needed)]
+    if wanted == list(range(len(pruned.schema))):
+        return pruned
+    return Project(pruned, tuple((pruned.schema[index].name, column(pruned, index)) for index in wanted))
+
+
+def _read(expressions: Iterable[Expression]) -> frozenset[int]:
+    return frozenset[int]().union(*(columns_of(part) for part in expressions))
+
+
+def _moved(expression: Expression, places: Places) -> Expression:
+    return transform_columns(expression, lambda part: replace(part, index=places[part.index]))
+
+
+def _places(kept: Iterable[int]) -> Places:
+    return {old: new for new, old in enumerate(kept)}
+
+
+def _unless_same(old: Plan, new: Plan) -> Plan:
+    return old if old == new else new

@@ -13,7 +13,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from headrace.elements import empty_columns
 from headrace.errors import LanguageError
+from headrace.expressions.evaluate import evaluate
 from headrace.expressions.tree import Cast, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
 
@@ -134,7 +136,7 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
-    """The expression as a value of that type; itself if it is one.
+    """The expression as a value of that type; itself if it is one, and a literal stays a literal.
 
     Raises:
         LanguageError: no value of its type can be cast to that one.
@@ -146,9 +148,14 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
             f"a {sql_type(expression.type)} cannot be cast to {sql_type(dtype)}",
             hint=_cast_hint(expression.type, dtype),
         )
-    if isinstance(expression, Literal) and expression.value is None:
-        return Literal(None, dtype)
-    return Cast(expression, dtype)
+    cast = Cast(expression, dtype)
+    return _folded(cast) if isinstance(expression, Literal) else cast
+
+
+def _folded(cast: Cast) -> Expression:
+    """The cast of a literal as a literal; one that fails is left to fail row by row, where it is needed."""
+    outcome = evaluate(cast, empty_columns(1))
+    return cast if outcome.failures else Literal(outcome.values[0].as_py(), cast.type)
 
 
 def _decimal_literal(value: Decimal) -> Literal:

@@ -163,7 +163,10 @@ def logic(name: str, arguments: Arguments) -> Expression:
 
 
 def negation(name: str, arguments: Arguments) -> Expression:
-    """NOT."""
+    """NOT; of a test for NULL it is the other one."""
+    match arguments[0]:
+        case Call(function="IS NULL" | "IS NOT NULL" as test, arguments=tested):
+            return Call("IS NOT NULL" if test == "IS NULL" else "IS NULL", tested, BOOLEAN)
     return Call(name, (_boolean(name, arguments[0]),), BOOLEAN)
 
 

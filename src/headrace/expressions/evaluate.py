@@ -1,0 +1,187 @@
+"""Evaluation of expressions over batches of rows, column by column.
+
+A row whose value cannot be computed fails: it has a NULL in the values and a reason in the failures. A call
+fails where one of its arguments does, even if another one is NULL. Only four forms look at their parts one
+after the other, as in Spark: CASE, COALESCE, AND and OR fail only where a part that they need has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Final, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.elements import BoolArray
+from headrace.expressions import (
+    evaluate_comparisons,
+    evaluate_numbers,
+    evaluate_texts,
+    evaluate_times,
+)
+from headrace.expressions.evaluate_casts import cast
+from headrace.expressions.evaluate_values import (
+    Computed,
+    Datum,
+    Failures,
+    Kernel,
+    Outcome,
+    is_constant,
+    spread,
+    truth,
+    without,
+)
+from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+
+__all__ = ["Outcome", "evaluate", "predicate_mask"]
+
+_KERNELS: Final[dict[str, Kernel]] = {
+    **evaluate_numbers.KERNELS,
+    **evaluate_comparisons.KERNELS,
+    **evaluate_texts.KERNELS,
+    **evaluate_times.KERNELS,
+}
+
+
+def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
+    """The values of an expression for each row, and the rows for which it has none.
+
+    Args:
+        expression: its columns are positions in `rows`, with the types that these have.
+        rows: n rows.
+    """
+    values, failures = _evaluate(expression, rows)
+    return Outcome(spread(values, rows.num_rows), failures)
+
+
+def predicate_mask(outcome: Outcome) -> BoolArray:
+    """The rows for which a BOOLEAN expression is true; NULL and failed rows are not."""
+    return truth(outcome.values, len(outcome.values))
+
+
+def _evaluate(expression: Expression, rows: pa.RecordBatch) -> Computed:
+    match expression:
+        case Column(index=index):
+            return rows.column(index), ()
+        case Literal(value=value, type=dtype):
+            return pa.scalar(value, dtype), ()
+        case Cast(argument=argument, type=dtype):
+            part = _evaluate(argument, rows)
+            return _strict(lambda arguments: cast(arguments[0], dtype), [part], rows.num_rows)
+        case Case():
+            return _case(expression, rows)
+        case Call(function="AND" | "OR"):
+            return _logic(expression, rows)
+        case Call(function="COALESCE"):
+            return _coalesce(expression, rows)
+        case Call():
+            kernel, call = _KERNELS[expression.function], expression
+            parts = [_evaluate(argument, rows) for argument in call.arguments]
+            return _strict(lambda arguments: kernel(call, arguments), parts, rows.num_rows)
+        case _:
+            assert_never(expression)
+
+
+def _strict(
+    compute: Callable[[Sequence[Datum]], Computed], parts: Sequence[Computed], count: int
+) -> Computed:
+    """What a kernel computes, without the rows in which an argument has failed."""
+    arguments = [values for values, _ in parts]
+    if all(map(is_constant, arguments)):
+        values, found = _once(compute, arguments, count)
+    else:
+        values, found = compute(arguments)
+    failures = _merged([*(failures for _, failures in parts), found])
+    return _without_failed(values, failures, count), failures
+
+
+def _once(compute: Callable[[Sequence[Datum]], Computed], constants: Sequence[Datum], count: int) -> Computed:
+    """A kernel over constants, computed for one row that stands for all."""
+    values, failures = compute([spread(constant, 1) for constant in constants])
+    return values[0], tuple((reason, np.repeat(mask, count)) for reason, mask in failures)
+
+
+def _logic(call: Call, rows: pa.RecordBatch) -> Computed:
+    """From left to right: FALSE AND what fails is FALSE, TRUE OR what fails is TRUE."""
+    (left, left_failures), (right, right_failures) = (_evaluate(part, rows) for part in call.arguments)
+    kernel = pc.and_kleene if call.function == "AND" else pc.or_kleene
+    values = kernel(left, right)
+    if right_failures:
+        decided = truth(pc.invert(left) if call.function == "AND" else left, rows.num_rows)
+        right_failures = _restricted(right_failures, ~decided)
+    failures = _merged([left_failures, right_failures])
+    return _without_failed(values, failures, rows.num_rows), failures
+
+
+def _coalesce(call: Call, rows: pa.RecordBatch) -> Computed:
+    parts = [_evaluate(part, rows) for part in call.arguments]
+    values = pc.coalesce(*(values for values, _ in parts))
+    if not any(failures for _, failures in parts):
+        return values, ()
+    missing = np.ones(rows.num_rows, dtype=np.bool_)
+    found: list[Failures] = []
+    for part, failures in parts:
+        needed = _restricted(failures, missing)
+        found.append(needed)
+        missing &= truth(pc.is_null(part), rows.num_rows) & ~_any(needed, rows.num_rows)
+    failures = _merged(found)
+    return _without_failed(values, failures, rows.num_rows), failures
+
+
+def _case(case: Case, rows: pa.RecordBatch) -> Computed:
+    branches = [(_evaluate(condition, rows), _evaluate(value, rows)) for condition, value in case.branches]
+    otherwise = _evaluate(case.otherwise, rows)
+    values = otherwise[0]
+    for (condition, _), (value, _) in reversed(branches):
+        values = pc.if_else(pc.fill_null(condition, False), value, values)
+    failures = _case_failures(branches, otherwise, rows.num_rows)
+    return _without_failed(values, failures, rows.num_rows), failures
+
+
+def _case_failures(
+    branches: Sequence[tuple[Computed, Computed]], otherwise: Computed, count: int
+) -> Failures:
+    parts = [part for branch in branches for part in branch]
+    if not any(failures for _, failures in (*parts, otherwise)):
+        return ()
+    left = np.ones(count, dtype=np.bool_)
+    found: list[Failures] = []
+    for (condition, condition_failures), (_, value_failures) in branches:
+        needed = _restricted(condition_failures, left)
+        taken = left & truth(condition, count)
+        found += [needed, _restricted(value_failures, taken)]
+        left &= ~taken & ~_any(needed, count)
+    return _merged([*found, _restricted(otherwise[1], left)])
+
+
+def _merged(groups: Sequence[Failures]) -> Failures:
+    """The failures of all groups; a row that fails twice counts for the first reason."""
+    groups = [group for group in groups if group]
+    if len(groups) < 2:
+        return groups[0] if groups else ()
+    merged: dict[str, BoolArray] = {}
+    seen = np.zeros_like(groups[0][0][1])
+    for group in groups:
+        for reason, mask in _restricted(group, ~seen):
+            merged[reason] = merged[reason] | mask if reason in merged else mask
+            seen = seen | mask
+    return tuple(merged.items())
+
+
+def _restricted(failures: Failures, mask: BoolArray) -> Failures:
+    """The failures among the rows of the mask."""
+    kept = ((reason, failed & mask) for reason, failed in failures)
+    return tuple((reason, failed) for reason, failed in kept if failed.any())
+
+
+def _any(failures: Failures, count: int) -> BoolArray:
+    return reduce(np.logical_or, (mask for _, mask in failures), np.zeros(count, dtype=np.bool_))
+
+
+def _without_failed(values: Datum, failures: Failures, count: int) -> Datum:
+    if not failures:
+        return values
+    return without(spread(values, count), _any(failures, count))

@@ -1,0 +1,129 @@
+"""Comparisons and tests over columns. NaN equals NaN and is larger than every other number, as in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.expressions.evaluate_values import Computed, Datum, Kernel, fine, is_constant
+from headrace.expressions.tree import Call
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+
+Comparison = Callable[[Datum, Datum], Datum]
+
+_PLAIN: Final[dict[str, Comparison]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+_WITH_NAN: Final[dict[str, Comparison]] = {
+    "=": lambda left, right: _nan_equal(left, right),
+    "<>": lambda left, right: pc.invert(_nan_equal(left, right)),
+    "<": lambda left, right: _nan_less(left, right),
+    "<=": lambda left, right: pc.invert(_nan_less(right, left)),
+    ">": lambda left, right: _nan_less(right, left),
+    ">=": lambda left, right: pc.invert(_nan_less(left, right)),
+}
+
+
+def compare(operator: str, left: Datum, right: Datum) -> Datum:
+    """The comparison of two data of one type, NULL where one of them is."""
+    table = _WITH_NAN if left.type == DOUBLE and (_has_nan(left) or _has_nan(right)) else _PLAIN
+    return table[operator](left, right)
+
+
+def _has_nan(datum: Datum) -> bool:
+    found = pc.is_nan(datum)
+    return bool((found if is_constant(found) else pc.any(found)).as_py())
+
+
+def _nan_equal(left: Datum, right: Datum) -> Datum:
+    return pc.or_(pc.equal(left, right), pc.and_(pc.is_nan(left), pc.is_nan(right)))
+
+
+def _nan_less(left: Datum, right: Datum) -> Datum:
+    return pc.or_(pc.less(left, right), pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+
+
+def _compare(call: Call, arguments: Sequence[Datum]) -> Computed:
+    return fine(compare(call.function, *arguments))
+
+
+def _is_not_distinct(call: Call, arguments: Sequence[Datum]) -> Computed:
+    left, right = arguments
+    nulls = pc.and_(pc.is_null(left), pc.is_null(right))
+    return fine(pc.or_(pc.fill_null(compare("=", left, right), False), nulls))
+
+
+def _between(call: Call, arguments: Sequence[Datum]) -> Computed:
+    value, low, high = arguments
+    return fine(pc.and_kleene(compare(">=", value, low), compare("<=", value, high)))
+
+
+def _in(call: Call, arguments: Sequence[Datum]) -> Computed:
+    value, *candidates = arguments
+    if value.type in _LISTABLE and all(map(is_constant, candidates)) and not is_constant(value):
+        return fine(_in_list(value, candidates))
+    return fine(reduce(pc.or_kleene, (compare("=", value, candidate) for candidate in candidates)))
+
+
+_LISTABLE: Final = (BIGINT, DOUBLE, STRING, DATE, TIMESTAMP)
+"""The types that Arrow looks up in a set."""
+
+
+def _in_list(value: pa.Array, candidates: Sequence[pa.Scalar]) -> pa.Array:
+    """One look-up however many candidates there are."""
+    listed = pa.array([candidate.as_py() for candidate in candidates if candidate.is_valid], value.type)
+    if value.type == DOUBLE:
+        # The look-up goes by bits, and -0 has others than 0.
+        value, listed = pc.add(value, 0.0), pc.add(listed, 0.0)
+    found = pc.is_in(value, value_set=listed)
+    if len(listed) < len(candidates):
+        found = pc.if_else(found, found, pa.scalar(None, BOOLEAN))
+    return found if value.null_count == 0 else pc.if_else(value.is_null(), pa.scalar(None, BOOLEAN), found)
+
+
+def _greatest(call: Call, arguments: Sequence[Datum]) -> Computed:
+    return fine(reduce(lambda best, other: _better(best, other, compare("<", best, other)), arguments))
+
+
+def _least(call: Call, arguments: Sequence[Datum]) -> Computed:
+    return fine(reduce(lambda best, other: _better(best, other, compare("<", other, best)), arguments))
+
+
+def _better(best: Datum, other: Datum, other_wins: Datum) -> Datum:
+    return pc.if_else(pc.or_(pc.fill_null(other_wins, False), pc.is_null(best)), other, best)
+
+
+def _is_null(call: Call, arguments: Sequence[Datum]) -> Computed:
+    return fine(pc.is_null(arguments[0]))
+
+
+def _is_not_null(call: Call, arguments: Sequence[Datum]) -> Computed:
+    return fine(pc.is_valid(arguments[0]))
+
+
+def _not(call: Call, arguments: Sequence[Datum]) -> Computed:
+    return fine(pc.invert(arguments[0]))
+
+
+KERNELS: Final[dict[str, Kernel]] = {
+    **dict.fromkeys(_PLAIN, _compare),
+    "IS NOT DISTINCT FROM": _is_not_distinct,
+    "BETWEEN": _between,
+    "IN": _in,
+    "GREATEST": _greatest,
+    "LEAST": _least,
+    "IS NULL": _is_null,
+    "IS NOT NULL": _is_not_null,
+    "NOT": _not,
+}
+"""The predicates, and the functions that choose by comparison."""

@@ -1,0 +1,101 @@
+"""DECIMAL columns: what Arrow has no kernel for, or rounds otherwise than SQL."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.elements import BoolArray
+from headrace.expressions.evaluate_values import Datum, numbers, rows_of, spread, validity
+
+_AWAY = "half_towards_infinity"
+
+
+def divide(left: Datum, right: Datum, dtype: pa.DataType) -> pa.Array:
+    """The quotients, rounded half away from zero to the type's scale; no divisor is 0."""
+    # Arrow cuts quotients, so one digit more is asked for. Its rule for the scale is max(6, s1 + p2 + 1).
+    scale = dtype.scale - right.type.precision
+    whole = left.type.precision - left.type.scale
+    quotient = pc.divide(
+        left.cast(pa.decimal256(max(whole + scale, 1), scale)),
+        right.cast(pa.decimal256(right.type.precision, right.type.scale)),
+    )
+    return pc.round(quotient, dtype.scale, _AWAY).cast(dtype)
+
+
+def remainder(left: Datum, right: Datum, dtype: pa.DataType) -> pa.Array:
+    """The remainders, with the sign of the dividend; no divisor is 0."""
+    count = rows_of((left, right))
+    wide = pa.decimal256(76, dtype.scale)
+    a, b = (unscaled(spread(part, count).cast(wide)) for part in (left, right))
+    valid = validity(left, right)
+    divisor = np.abs(np.where(valid, b, 1))
+    values = np.where(a < 0, -1, 1) * (np.abs(a) % divisor)
+    return from_unscaled(values, valid, dtype)
+
+
+def round_to(values: Datum, digits: int, dtype: pa.DataType) -> pa.Array:
+    """The values rounded half away from zero to so many digits, in a type that holds them all."""
+    source = values.type
+    if digits >= source.scale:
+        return values.cast(dtype)
+    whole = max(source.precision - source.scale + 1, 1 - digits)
+    wide = values.cast(pa.decimal256(whole + source.scale, source.scale))
+    return pc.round(wide, digits, _AWAY).cast(dtype)
+
+
+def fit(values: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, BoolArray]:
+    """The values rounded half away from zero to a type's scale, and the rows that are too large for it."""
+    source = values.type
+    if source.scale > dtype.scale:
+        rounded = pa.decimal256(source.precision - source.scale + 1 + dtype.scale, dtype.scale)
+        values = round_to(values, dtype.scale, rounded)
+    try:
+        return values.cast(dtype), np.zeros(len(values), dtype=np.bool_)
+    except pa.ArrowInvalid:
+        limit = pa.scalar(Decimal(10) ** (dtype.precision - dtype.scale), pa.decimal256(39, 0))
+        large = numbers(pc.greater_equal(pc.abs(values), limit))
+        kept = pc.if_else(pa.array(large), pa.scalar(None, values.type), values)
+        return kept.cast(dtype), large
+
+
+def plain_text(values: pa.Array) -> pa.Array:
+    """The values with all their digits and no exponent, as SQL writes them."""
+    scale = values.type.scale
+    # The same bytes read as whole numbers, which Arrow never writes with an exponent.
+    whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset)
+    if scale == 0:
+        return whole.cast(pa.string())
+    digits = pc.utf8_lpad(pc.abs(whole).cast(pa.string()), scale + 1, "0")
+    front = pc.utf8_slice_codeunits(digits, 0, -scale)
+    back = pc.utf8_slice_codeunits(digits, -scale)
+    text = pc.binary_join_element_wise(front, back, ".")
+    negative = pc.less(whole, pa.scalar(Decimal(0), whole.type))
+    return pc.if_else(negative, pc.binary_join_element_wise("-", text, ""), text)
+
+
+def unscaled(values: pa.Array) -> npt.NDArray[Any]:
+    """The values as Python integers, in units of the type's scale; 0 for NULL."""
+    words = values.type.bit_width // 64
+    raw = np.frombuffer(values.buffers()[1], dtype=np.uint64)
+    raw = raw.reshape(-1, words)[values.offset : values.offset + len(values)]
+    total = raw[:, -1].astype(np.int64).astype(object)
+    for word in range(words - 2, -1, -1):
+        total = total * 2**64 + raw[:, word].astype(object)
+    total[~np.broadcast_to(validity(values), len(values))] = 0
+    return np.asarray(total)
+
+
+def from_unscaled(values: npt.NDArray[Any], valid: BoolArray, dtype: pa.DataType) -> pa.Array:
+    """A DECIMAL column from Python integers in units of the type's scale, each of which fits."""
+    low = np.asarray(values & (2**64 - 1), dtype=np.uint64)
+    high = np.asarray(values >> 64, dtype=np.int64).view(np.uint64)
+    data = pa.py_buffer(np.ascontiguousarray(np.column_stack([low, high])))
+    column = pa.Array.from_buffers(dtype, len(values), [None, data])
+    invalid = np.broadcast_to(~valid, len(values))
+    return pc.if_else(pa.array(invalid), pa.scalar(None, dtype), column)

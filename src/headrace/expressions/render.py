@@ -32,8 +32,8 @@ _INFIX: Final = {
 
 
 def quote(name: str) -> str:
-    """A name as an identifier, quoted where it has to be."""
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'
+    """A name as an identifier, in backticks where it has to be."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
 
 
 def column_name(column: Column) -> str:
@@ -118,10 +118,9 @@ def _literal(constant: Literal) -> str:
         case bool(value):
             return "TRUE" if value else "FALSE"
         case int(value) if constant.type == literal(value).type:
-            # The number itself without its sign would be too large.
-            return str(value) if value > -(2**63) else _cast(f"'{value}'", constant.type)
+            return str(value)
         case int(value):
-            return _cast(str(value), constant.type)
+            return _decimal(Decimal(value), constant.type)
         case float(value):
             return _double(value)
         case Decimal() as value:
@@ -146,9 +145,11 @@ def _double(value: float) -> str:
 
 def _decimal(value: Decimal, dtype: pa.DataType) -> str:
     text = f"{value:f}"
-    natural = "." in text and literal(value).type == dtype
-    return text if natural else _cast(text, dtype)
+    if literal(value).type != dtype:
+        return _cast(text, dtype)
+    return text if "." in text else f"{text}BD"
 
 
 def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

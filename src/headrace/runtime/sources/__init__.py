@@ -1,0 +1,71 @@
+"""Split sources: bounded inputs, any part of which any task can read, straight into Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from headrace.errors import SourceError
+from headrace.language.suggestions import did_you_mean
+from headrace.runtime.sources.arrow import open_arrow
+from headrace.runtime.sources.contract import Read, Rejected, SplitSource
+from headrace.runtime.sources.csv import open_csv
+from headrace.runtime.sources.json import open_json
+from headrace.runtime.sources.nexmark import open_nexmark
+from headrace.runtime.sources.parquet import open_parquet
+from headrace.runtime.sources.tables import to_arrow_table, write_arrow
+from headrace.schema import BIGINT, TIMESTAMP, Schema
+
+__all__ = ["FORMATS", "Read", "Rejected", "SplitSource", "open_source", "to_arrow_table", "write_arrow"]
+
+FORMATS = ("parquet", "csv", "json", "arrow", "nexmark")
+"""What a stream can be created FROM."""
+
+
+def open_source(
+    format: str,
+    options: Mapping[str, str],
+    declared: Schema | None,
+    timestamp: str,
+    stream_name: str,
+    base: Path,
+) -> SplitSource:
+    """Open the input of a stream.
+
+    Args:
+        format: one of `FORMATS`, in lower case.
+        options: the options by name in lower case, as text.
+        declared: the columns as declared, or None to take those of the input.
+        timestamp: the column that the stream is timed by.
+        stream_name: the stream's name.
+        base: the folder at which relative paths start.
+
+    Raises:
+        SourceError: the input is missing, damaged, or has not the columns, or an option is wrong.
+    """
+    match format:
+        case "parquet":
+            source: SplitSource = open_parquet(options, declared, base)
+        case "csv":
+            source = open_csv(options, declared, base)
+        case "json":
+            source = open_json(options, declared, base)
+        case "arrow":
+            source = open_arrow(options, declared, base)
+        case "nexmark":
+            source = open_nexmark(options, declared, stream_name)
+        case _:
+            raise SourceError(f"there is no format {format}", hint=f"the formats are {', '.join(FORMATS)}")
+    _check_timestamp(source.schema, timestamp)
+    return source
+
+
+def _check_timestamp(schema: Schema, timestamp: str) -> None:
+    place = schema.find(timestamp)
+    if place is None:
+        hint = did_you_mean(timestamp, schema.names) or f"the columns are {', '.join(schema.names)}"
+        raise SourceError(f"there is no column {timestamp} to time the stream by", hint=hint)
+    if schema[place].type not in (TIMESTAMP, BIGINT):
+        raise SourceError(
+            f"a stream cannot be timed by {schema[place]}", hint="time it by a TIMESTAMP or an integer column"
+        )

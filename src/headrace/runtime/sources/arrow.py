@@ -1,0 +1,152 @@
+"""Arrow IPC files, of the file or the stream format, as a source; positions are rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from headrace.elements import empty_columns
+from headrace.runtime.sources.contract import BATCH_ROWS, Read
+from headrace.runtime.sources.files import list_files, overlaps
+from headrace.runtime.sources.options import check_known, required
+from headrace.runtime.sources.rows import changed, gather, reading, typed_rows
+from headrace.runtime.sources.widening import check_columns, find_column, readable_schema
+from headrace.schema import Schema
+
+_KIND = "Arrow IPC file"
+_MAGIC = b"ARROW1"
+
+
+@dataclass(frozen=True)
+class ArrowPart:
+    """One file of the source: where it is, its name to show, the rows of each record batch."""
+
+    path: Path
+    label: str
+    batches: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ArrowSource:
+    """Arrow IPC files laid end to end.
+
+    Attributes:
+        schema: the columns that can be read.
+        parts: the files in order.
+    """
+
+    schema: Schema
+    parts: tuple[ArrowPart, ...]
+
+    @property
+    def size(self) -> int:
+        """Rows in total."""
+        return sum(sum(part.batches) for part in self.parts)
+
+    @property
+    def rows(self) -> int:
+        """Rows in total."""
+        return self.size
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        """The rows numbered `[start, end)`, as views of the mapped file where the types allow it.
+
+        Raises:
+            SourceError: a file is missing, damaged, or has changed since the source was opened.
+        """
+        return gather(self._pieces(start, end, columns))
+
+    def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
+        sizes = [sum(part.batches) for part in self.parts]
+        for index, first, last in overlaps(sizes, start, end):
+            part = self.parts[index]
+            with reading(part.label, _KIND):
+                row = first
+                for batch in _part_batches(part, first, last, wanted):
+                    yield typed_rows(batch, wanted, part.label, row)
+                    row += batch.num_rows
+
+
+def open_arrow(options: Mapping[str, str], declared: Schema | None, base: Path) -> ArrowSource:
+    """Open the Arrow IPC files of the option `path`.
+
+    Raises:
+        SourceError: a file is missing or damaged, or lacks a declared column.
+    """
+    check_known("arrow", options, ("path",))
+    schema, parts = declared, []
+    for path, label in list_files(required(options, "path"), base):
+        with reading(label, _KIND):
+            with _mapped(path, None) as reader:
+                available = reader.schema
+            with _mapped(path, _cheapest(available)) as reader:
+                batches = tuple(batch.num_rows for batch in _batches(reader, None))
+        schema = schema or readable_schema(available, label)
+        check_columns(available, schema, label)
+        parts.append(ArrowPart(path, label, batches))
+    assert schema is not None  # list_files gives at least one file
+    return ArrowSource(schema, tuple(parts))
+
+
+_Reader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
+
+
+@contextmanager
+def _mapped(path: Path, fields: list[int] | None) -> Iterator[_Reader]:
+    """A reader over the memory-mapped file; with `fields`, only those columns are decoded."""
+    options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    with pa.memory_map(str(path)) as source:
+        magic = source.read(len(_MAGIC))
+        source.seek(0)
+        opener = pa.ipc.open_file if magic == _MAGIC else pa.ipc.open_stream
+        with opener(source, options=options) as reader:
+            yield reader
+
+
+def _cheapest(schema: pa.Schema) -> list[int]:
+    """The column to decode where only rows are counted: one of fixed width, if there is one."""
+    fixed = [index for index, field in enumerate(schema) if pa.types.is_primitive(field.type)]
+    return fixed[:1] or [0][: len(schema)]
+
+
+def _batches(reader: _Reader, chosen: Iterable[int] | None) -> Iterator[pa.RecordBatch]:
+    """The batches with those numbers, which must be increasing, or all; stops at the end of the file."""
+    if isinstance(reader, pa.RecordBatchFileReader):
+        count = reader.num_record_batches
+        for index in range(count) if chosen is None else chosen:
+            if index < count:
+                yield reader.get_batch(index)
+    else:
+        numbers = None if chosen is None else set(chosen)
+        for index, batch in enumerate(reader):
+            if numbers is None or index in numbers:
+                yield batch
+
+
+def _part_batches(part: ArrowPart, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
+    """The rows `[first, last)` of a file, with the file's own types."""
+    if not len(wanted):
+        yield empty_columns(last - first)
+        return
+    with _mapped(part.path, None) as reader:
+        available = reader.schema
+    check_columns(available, wanted, part.label)
+    places = [find_column(available.names, field.name, part.label) for field in wanted]
+    decoded = sorted(set(places))
+    order = [decoded.index(place) for place in places]
+    with _mapped(part.path, decoded) as reader:
+        chosen = list(overlaps(part.batches, first, last))
+        batches = _batches(reader, [index for index, _, _ in chosen])
+        for index, low, high in chosen:
+            batch: pa.RecordBatch | None = next(batches, None)
+            if batch is None or batch.num_rows != part.batches[index]:
+                raise changed(part.label)
+            for start in range(low, high, BATCH_ROWS):
+                piece = batch.slice(start, min(BATCH_ROWS, high - start))
+                yield pa.RecordBatch.from_arrays([piece.column(place) for place in order], list(wanted.names))

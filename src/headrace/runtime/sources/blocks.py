@@ -1,0 +1,137 @@
+"""Ranges of bytes of a text file as blocks of whole lines, and where in the file a byte stands.
+
+A line belongs to the range in which it starts. Lines end with a line feed; a carriage return before it is
+not part of the line; the last line need not be ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import numpy as np
+
+from headrace.elements import Int64Array
+from headrace.runtime.sources.contract import TEXT_LIMIT, Rejected
+from headrace.runtime.sources.rows import changed
+
+BLOCK_BYTES: Final = 4 * 2**20
+"""About how many bytes are parsed at once."""
+
+COUNTED_BYTES: Final = 16 * 2**20
+"""Up to this byte of a file, rejected rows are placed by line; beyond, by byte: lines must be counted."""
+
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+
+_NEWLINE: Final = 10
+_SEARCH_BYTES: Final = 2**16
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """One text file of a source.
+
+    Attributes:
+        path: where it is.
+        label: its name to show.
+        size: its bytes.
+        body: the byte at which its rows begin, after a byte order mark or a header.
+    """
+
+    path: Path
+    label: str
+    size: int
+    body: int
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Whole lines of a file.
+
+    Attributes:
+        part: the file.
+        offset: the byte of the file at which `data` starts.
+        data: the lines.
+    """
+
+    part: TextPart
+    offset: int
+    data: bytes
+
+    def reject(self, start: int, end: int, reason: str) -> Rejected:
+        """The row in `data[start:end]` as a dead letter."""
+        text = self.data[start:end][: TEXT_LIMIT * 4].decode("utf-8", "replace")[:TEXT_LIMIT]
+        return Rejected(text, reason, f"{self.part.label}:{self._place(start)}")
+
+    def _place(self, start: int) -> str:
+        byte = self.offset + start
+        if byte >= COUNTED_BYTES:
+            return f"byte {byte}"
+        return str(self._lines_before + int(np.searchsorted(self._line_ends, start)) + 1)
+
+    @cached_property
+    def _line_ends(self) -> Int64Array:
+        return np.flatnonzero(np.frombuffer(self.data, np.uint8) == _NEWLINE)
+
+    @cached_property
+    def _lines_before(self) -> int:
+        with self.part.path.open("rb") as file:
+            return file.read(self.offset).count(b"\n")
+
+
+def line_blocks(part: TextPart, first: int, last: int) -> Iterator[Block]:
+    """The lines that start in the bytes `[first, last)` of the file, from its body on.
+
+    Raises:
+        OSError: the file cannot be read.
+        SourceError: the file has become shorter.
+    """
+    with part.path.open("rb") as file:
+        at = max(_line_start(file, first, part.size), part.body)
+        end = _line_start(file, last, part.size)
+        while at < end:
+            stop = _line_start(file, at + BLOCK_BYTES, part.size) if end - at > BLOCK_BYTES else end
+            yield Block(part, at, read_bytes(file, part, at, stop))
+            at = stop
+
+
+def read_bytes(file: BinaryIO, part: TextPart, start: int, end: int) -> bytes:
+    """The bytes `[start, end)` of the file.
+
+    Raises:
+        SourceError: the file has become shorter.
+    """
+    file.seek(start)
+    data = file.read(end - start)
+    if len(data) < end - start:
+        raise changed(part.label)
+    return data
+
+
+def _line_start(file: BinaryIO, byte: int, size: int) -> int:
+    """The first byte at or after `byte` at which a line starts, or the file's size."""
+    if byte <= 0:
+        return 0
+    at = byte - 1
+    file.seek(at)
+    while at < size:
+        data = file.read(_SEARCH_BYTES)
+        if not data:
+            break
+        found = data.find(b"\n")
+        if found >= 0:
+            return min(at + found + 1, size)
+        at += len(data)
+    return size
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether the bytes are text."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,281 @@
+"""CSV files as a source; positions are bytes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from headrace.errors import PlanError, SourceError
+from headrace.runtime.sources.blocks import BLOCK_BYTES, Block, TextPart, is_utf8, line_blocks, read_bytes
+from headrace.runtime.sources.contract import Read
+from headrace.runtime.sources.files import list_files, overlaps
+from headrace.runtime.sources.lines import Records, parse_columns, read_without
+from headrace.runtime.sources.options import check_known, flag, required
+from headrace.runtime.sources.records import STRAY_RETURN, UNCLOSED, csv_records
+from headrace.runtime.sources.rows import gather, reading
+from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
+from headrace.runtime.sources.texts import infer_type
+from headrace.runtime.sources.widening import find_column
+from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
+
+_KIND: Final = "CSV file"
+_OPTIONS: Final = ("path", "header", "delimiter", "null", "multiline")
+_PARSED_BY_ARROW: Final = (BIGINT, DOUBLE, STRING)
+"""Arrow's CSV reader parses these as `parse_texts` does; the other types are read as text first."""
+
+
+@dataclass(frozen=True)
+class CsvFormat:
+    """How the rows are written.
+
+    Attributes:
+        delimiter: the character between fields.
+        null: what stands for NULL where it is not quoted, and, but for STRING columns, where it is.
+        multiline: whether a quoted field may hold line ends; then a file is read as a whole.
+    """
+
+    delimiter: str
+    null: str
+    multiline: bool
+
+
+@dataclass(frozen=True)
+class CsvPart:
+    """One file of the source: its text, and the names of its fields."""
+
+    text: TextPart
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CsvSource:
+    """CSV files laid end to end.
+
+    Attributes:
+        schema: the columns that can be read.
+        parts: the files in order.
+        form: how their rows are written.
+        rows: about how many rows there are.
+    """
+
+    schema: Schema
+    parts: tuple[CsvPart, ...]
+    form: CsvFormat
+    rows: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in total."""
+        return sum(part.text.size for part in self.parts)
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        """The rows whose line starts in the bytes `[start, end)`.
+
+        With `multiline`, the rows of a file belong to its first byte.
+
+        Raises:
+            SourceError: a file is missing or has become shorter.
+        """
+        return gather(self._pieces(start, end, columns))
+
+    def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
+        sizes = [part.text.size for part in self.parts]
+        for index, first, last in overlaps(sizes, start, end):
+            part = self.parts[index]
+            with reading(part.text.label, _KIND):
+                for block in _blocks(part.text, self.form, first, last):
+                    yield parse_block(block, part.names, wanted, self.form)
+
+
+def open_csv(options: Mapping[str, str], declared: Schema | None, base: Path) -> CsvSource:
+    """Open the CSV files of the option `path`.
+
+    Other options: `header` ('true'), `delimiter` (','), `null` (''), `multiline` ('false'). Columns that are
+    not declared get the narrowest type that fits the beginning of the first file.
+
+    Raises:
+        SourceError: a file is missing or no text, or lacks a declared column.
+    """
+    check_known("csv", options, _OPTIONS)
+    form = CsvFormat(_delimiter(options), options.get("null", ""), flag(options, "multiline", False))
+    header = flag(options, "header", True)
+    if not header and declared is None:
+        raise SourceError(
+            "the CSV files have no header", hint="declare the columns: CREATE STREAM s (a INT, ...)"
+        )
+    first: Sample | None = None
+    schema, parts = declared, []
+    for path, label in list_files(required(options, "path"), base):
+        with reading(label, _KIND):
+            sample = take_sample(path, label)
+        part = _open_part(sample, form, None if header else declared)
+        parts.append(part)
+        if part.names:
+            first = first or sample
+            schema = schema or _infer_schema(part, sample, form)
+            for field in schema:
+                find_column(list(part.names), field.name, label)
+    if schema is None:
+        raise SourceError(f"{required(options, 'path')}: there is nothing in it", hint="declare the columns")
+    size = sum(part.text.size for part in parts)
+    return CsvSource(schema, tuple(parts), form, estimate_rows(first, size))
+
+
+def parse_block(block: Block, names: tuple[str, ...], wanted: Schema, form: CsvFormat) -> Read:
+    """The rows of a block.
+
+    Args:
+        block: whole rows.
+        names: of the fields of a row.
+        wanted: the columns to read.
+        form: how the rows are written.
+    """
+    places = [find_column(list(names), field.name, block.part.label) for field in wanted]
+    types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
+    if _stands_for_itself(block.data):
+        try:
+            columns, count = _arrow_columns(block.data, len(names), places, types, form)
+        except pa.ArrowInvalid:
+            return _parse_carefully(block, len(names), places, wanted, form)
+        values, reasons = parse_columns(columns, wanted, trim=True, null=form.null)
+        records = _records(block, len(names), form) if reasons else None
+        if records is not None:
+            records.reasons.update(reasons)
+        return read_without(values, wanted, count, reasons, records)
+    return _parse_carefully(block, len(names), places, wanted, form)
+
+
+def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema, form: CsvFormat) -> Read:
+    """The rows of a block that holds bad ones, or such as might make the reader take several as one."""
+    records = _records(block, width, form)
+    kept = records.kept()
+    data = block.data
+    if records.reasons:
+        data = b"".join(records.data(row) + b"\n" for row in kept.tolist())
+    types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
+    try:
+        columns, count = _arrow_columns(data, width, places, types, form)
+    except pa.ArrowInvalid:
+        columns, count = _arrow_columns(data, width, places, [STRING] * len(places), form)
+    assert count == len(kept), f"Arrow found {count} rows where there are {len(kept)}"
+    values, reasons = parse_columns(columns, wanted, trim=True, null=form.null)
+    records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
+    return read_without(values, wanted, count, reasons, records)
+
+
+def _stands_for_itself(data: bytes) -> bool:
+    """Whether each line is one row, whatever the others hold."""
+    return b'"' not in data and data.count(b"\r") == data.count(b"\r\n") and is_utf8(data)
+
+
+def _records(block: Block, width: int, form: CsvFormat) -> Records:
+    data = np.frombuffer(block.data, np.uint8)
+    starts, ends, fields, states = csv_records(data, ord(form.delimiter), form.multiline)
+    records = Records(block, starts, ends)
+    for row in np.flatnonzero((states != 0) | (fields != width)).tolist():
+        if states[row] == UNCLOSED:
+            records.reasons[row] = "a quoted field is not closed"
+        elif states[row] == STRAY_RETURN:
+            records.reasons[row] = "a carriage return stands inside the row"
+        else:
+            records.reasons[row] = f"the row has {fields[row]} fields, not {width}"
+    records.refuse_non_text()
+    return records
+
+
+def _arrow_columns(
+    data: bytes, width: int, places: list[int], types: list[pa.DataType], form: CsvFormat
+) -> tuple[list[pa.Array], int]:
+    """The fields at those places, read by Arrow as those types, and the number of rows."""
+    if not data.strip(b"\r\n"):
+        return [pa.array([], dtype) for dtype in types], 0
+    names = [str(place) for place in range(width)]
+    chosen = dict(zip((names[place] for place in places), types, strict=True)) or {names[0]: STRING}
+    table = pyarrow.csv.read_csv(
+        pa.BufferReader(data),
+        pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
+        pyarrow.csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=form.multiline),
+        pyarrow.csv.ConvertOptions(
+            column_types=chosen,
+            include_columns=list(chosen),
+            null_values=[form.null],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    ).combine_chunks()
+    columns = [table[names[place]].chunk(0) for place in places]
+    return columns, table.num_rows
+
+
+# --- opening ---------------------------------------------------------------------------------------------
+
+
+def _delimiter(options: Mapping[str, str]) -> str:
+    text = options.get("delimiter", ",").replace("\\t", "\t")
+    if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
+        raise SourceError(
+            f"the option delimiter is '{text}'", hint="it must be one ASCII character other than a quote"
+        )
+    return text
+
+
+def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None) -> CsvPart:
+    """A file with its names: the declared ones, or those of its header; none where there is no row."""
+    body = sample.body
+    text = np.frombuffer(sample.data, np.uint8, offset=body)
+    _, ends, _, _ = csv_records(text, ord(form.delimiter), form.multiline)
+    if not len(ends):
+        return CsvPart(TextPart(sample.path, sample.label, sample.size, sample.size), ())
+    if declared is not None:
+        return CsvPart(TextPart(sample.path, sample.label, sample.size, body), declared.names)
+    end = body + int(ends[0])
+    (names,) = csv.reader([sample.data[body:end].decode()], delimiter=form.delimiter)
+    after = sample.data.find(b"\n", end)
+    return CsvPart(
+        TextPart(sample.path, sample.label, sample.size, after + 1 if after >= 0 else sample.size),
+        tuple(name.strip() for name in names),
+    )
+
+
+def _blocks(part: TextPart, form: CsvFormat, first: int, last: int) -> Iterator[Block]:
+    if not form.multiline:
+        yield from line_blocks(part, first, last)
+    elif first == 0:
+        with part.path.open("rb") as file:
+            data = read_bytes(file, part, part.body, part.size)
+        text = np.frombuffer(data, np.uint8)
+        starts, _, _, _ = csv_records(text, ord(form.delimiter), True)
+        for start, end in pairwise([0, *_cuts(starts.tolist()), len(data)]):
+            if start < end:
+                yield Block(part, part.body + start, data[start:end])
+
+
+def _cuts(starts: list[int]) -> Iterator[int]:
+    """The rows at which to cut a file into blocks."""
+    last = 0
+    for start in starts:
+        if start - last >= BLOCK_BYTES:
+            yield start
+            last = start
+
+
+def _infer_schema(part: CsvPart, sample: Sample, form: CsvFormat) -> Schema:
+    try:
+        texts = Schema(tuple(Field(name, STRING) for name in part.names))
+    except PlanError as error:
+        raise SourceError(
+            f"{part.text.label}: {error.message}", hint="declare the columns that are to be read"
+        ) from None
+    block = Block(part.text, part.text.body, sample.lines(part.text.body))
+    rows = parse_block(block, part.names, texts, form).rows
+    types = [infer_type(column) for column in rows.columns]
+    return Schema(tuple(Field(name, dtype) for name, dtype in zip(part.names, types, strict=True)))

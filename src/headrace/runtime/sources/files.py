@@ -1,0 +1,54 @@
+"""Finding the files of a source, and laying them end to end in one space of positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from headrace.errors import SourceError
+
+
+def list_files(path: str, base: Path) -> tuple[tuple[Path, str], ...]:
+    """The files that a path names, each with the name to show: the path itself, or a folder's files.
+
+    A folder's files come in the order of their names, without those that start with `.` or `_`.
+
+    Args:
+        path: of a file or a folder; a relative one starts at `base`.
+        base: the folder of the text that names the path.
+
+    Raises:
+        SourceError: there is no such file or folder, or the folder holds no file.
+    """
+    place = base / path
+    if place.is_file():
+        return ((place, path),)
+    if not place.exists():
+        raise SourceError(f"{path}: no such file or folder", hint=f"relative paths start at {base.resolve()}")
+    if not place.is_dir():
+        raise SourceError(f"{path}: neither a file nor a folder")
+    found = sorted(
+        entry for entry in place.iterdir() if entry.is_file() and not entry.name.startswith((".", "_"))
+    )
+    if not found:
+        raise SourceError(
+            f"{path}: the folder holds no files",
+            hint="files in subfolders, or whose names start with . or _, are not read",
+        )
+    return tuple((entry, f"{path.rstrip('/')}/{entry.name}") for entry in found)
+
+
+def overlaps(sizes: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """The parts of pieces laid end to end that fall into `[start, end)`.
+
+    Yields:
+        `(index, first, last)`: the index of a piece and the range of its own positions, never empty.
+    """
+    offset = 0
+    for index, size in enumerate(sizes):
+        first, last = max(start - offset, 0), min(end - offset, size)
+        if first < last:
+            yield index, first, last
+        offset += size
+        if offset >= end:
+            return

@@ -1,0 +1,316 @@
+"""JSON lines as a source; positions are bytes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from headrace.errors import PlanError, SourceError
+from headrace.language.suggestions import did_you_mean
+from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks
+from headrace.runtime.sources.contract import Read
+from headrace.runtime.sources.files import list_files, overlaps
+from headrace.runtime.sources.lines import Records, parse_columns, read_without
+from headrace.runtime.sources.options import check_known, required
+from headrace.runtime.sources.records import MAX_DEPTH, NO_OBJECT, TOO_DEEP, UNCLOSED, json_records
+from headrace.runtime.sources.rows import gather, reading
+from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
+from headrace.runtime.sources.texts import infer_type
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
+
+_KIND: Final = "file of JSON lines"
+_READ_AS_TEXT: Final = (DATE, TIMESTAMP)
+
+
+@dataclass(frozen=True)
+class JsonSource:
+    """Files of JSON lines laid end to end.
+
+    Attributes:
+        schema: the columns that can be read.
+        keys: the key of each column in the objects.
+        parts: the files in order.
+        rows: about how many rows there are.
+    """
+
+    schema: Schema
+    keys: tuple[str, ...]
+    parts: tuple[TextPart, ...]
+    rows: int
+
+    @property
+    def size(self) -> int:
+        """Bytes in total."""
+        return sum(part.size for part in self.parts)
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        """The rows whose line starts in the bytes `[start, end)`.
+
+        Raises:
+            SourceError: a file is missing or has become shorter.
+        """
+        return gather(self._pieces(start, end, columns))
+
+    def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        places = tuple(self.schema.names.index(name) for name in columns)
+        wanted, keys = self.schema.select(places), [self.keys[place] for place in places]
+        for index, first, last in overlaps([part.size for part in self.parts], start, end):
+            part = self.parts[index]
+            with reading(part.label, _KIND):
+                for block in line_blocks(part, first, last):
+                    yield parse_block(block, keys, wanted)
+
+
+def open_json(options: Mapping[str, str], declared: Schema | None, base: Path) -> JsonSource:
+    """Open the files of JSON lines of the option `path`.
+
+    Columns that are not declared are those of the beginning of the first file, with the types of their first
+    values there. A declared column must occur there, unless the option `missing` is 'null'.
+
+    Raises:
+        SourceError: a file is missing or no text, or a declared column does not occur.
+    """
+    check_known("json", options, ("path", "missing"))
+    missing = options.get("missing", "error")
+    if missing not in ("error", "null"):
+        raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
+    first: Sample | None = None
+    parts = []
+    for path, label in list_files(required(options, "path"), base):
+        with reading(label, _KIND):
+            sample = take_sample(path, label)
+        parts.append(TextPart(path, label, sample.size, sample.body))
+        if first is None and sample.data[sample.body :].strip():
+            first = sample
+    objects = _sampled(first)
+    if declared is None:
+        schema = _infer_schema(objects, required(options, "path"))
+        keys = schema.names
+    else:
+        schema = declared
+        keys = tuple(_find_key(objects, field.name, first, missing == "error") for field in schema)
+    return JsonSource(schema, keys, tuple(parts), estimate_rows(first, sum(part.size for part in parts)))
+
+
+def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
+    """The rows of a block.
+
+    Args:
+        block: whole lines.
+        keys: of the wanted columns.
+        wanted: the columns to read.
+    """
+    records, usual = _scan(block)
+    if keys and usual and is_utf8(block.data):
+        try:
+            columns = _arrow_columns(block.data, keys, wanted, len(records))
+        except pa.ArrowInvalid:
+            return _parse_carefully(records, keys, wanted)
+        values, reasons = parse_columns(columns, wanted, trim=False, null=None)
+        records.reasons.update(reasons)
+        return read_without(values, wanted, len(records), reasons, records)
+    return _parse_carefully(records, keys, wanted)
+
+
+def _scan(block: Block) -> tuple[Records, bool]:
+    """The lines of a block, and whether Arrow may read them all at once."""
+    starts, ends, states = json_records(np.frombuffer(block.data, np.uint8))
+    records = Records(block, starts, ends)
+    odd = np.flatnonzero(states).tolist()
+    for row in odd:
+        if states[row] == UNCLOSED:
+            records.reasons[row] = "the JSON object is not closed"
+        elif states[row] == TOO_DEEP:
+            records.reasons[row] = f"the JSON object is nested more than {MAX_DEPTH} levels deep"
+        elif states[row] == NO_OBJECT:
+            records.reasons[row] = "the line is not one JSON object"
+    return records, not odd
+
+
+def _arrow_columns(data: bytes, keys: list[str], wanted: Schema, count: int) -> list[pa.Array]:
+    if count == 0:
+        return [pa.array([], field.type) for field in wanted]
+    fields = [
+        pa.field(key, STRING if field.type in _READ_AS_TEXT else field.type)
+        for key, field in zip(keys, wanted, strict=True)
+    ]
+    table = pyarrow.json.read_json(
+        pa.BufferReader(data),
+        pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
+    ).combine_chunks()
+    assert table.num_rows == count, f"Arrow found {table.num_rows} rows where there are {count}"
+    return [table[key].chunk(0) for key in keys]
+
+
+# --- line by line ----------------------------------------------------------------------------------------
+
+
+class _Number(str):
+    """The text of a JSON number, unlike that of a string."""
+
+    __slots__ = ()
+
+
+class _Object(tuple[tuple[str, object], ...]):
+    """The keys and values of a JSON object, unlike a list's values."""
+
+    __slots__ = ()
+
+
+def _number(text: str) -> _Number:
+    if math.isinf(float(text)):
+        raise ValueError("a number is too large")
+    return _Number(text)
+
+
+_DECODER: Final = json.JSONDecoder(
+    object_pairs_hook=_Object, parse_int=_number, parse_float=_number, parse_constant=_Number
+)
+
+
+def _parse_carefully(records: Records, keys: list[str], wanted: Schema) -> Read:
+    """The rows of a block that holds bad ones, or such as Arrow would judge otherwise than Python."""
+    records.refuse_non_text()
+    kept, rows = [], []
+    for row in records.kept().tolist():
+        try:
+            rows.append(_pick(_decode(records.data(row).decode()), keys))
+            kept.append(row)
+        except ValueError as error:
+            records.reasons[row] = f"the line is not one JSON object: {error}"
+    reasons: dict[int, str] = {}
+    columns = []
+    for place, field in enumerate(wanted):
+        texts, wrong = _texts([row[place] for row in rows], field)
+        for bad, reason in wrong.items():
+            reasons.setdefault(bad, reason)
+        columns.append(texts)
+    values, unparsed = parse_columns(columns, wanted, trim=False, null=None)
+    reasons = unparsed | reasons
+    records.reasons.update({kept[row]: reason for row, reason in reasons.items()})
+    return read_without(values, wanted, len(rows), reasons, records)
+
+
+def _decode(line: str) -> _Object:
+    """The object that a line consists of.
+
+    Raises:
+        ValueError: it is no such line, or it holds half a surrogate pair.
+    """
+    value, end = _DECODER.raw_decode(line)
+    if end != len(line) or not isinstance(value, _Object):
+        raise ValueError("there is more on the line")
+    if "\\u" in line:
+        json.dumps(value, ensure_ascii=False).encode()
+    return value
+
+
+def _pick(pairs: _Object, keys: list[str]) -> list[object]:
+    """The values of those keys; a missing one is None.
+
+    Raises:
+        ValueError: one of the keys stands there twice.
+    """
+    found: dict[str, object] = {}
+    for key, value in pairs:
+        if key in found and key in keys:
+            raise ValueError(f"the key {key} stands there twice")
+        found[key] = value
+    return [found.get(key) for key in keys]
+
+
+def _texts(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str]]:
+    """The values as texts that `parse_texts` understands, and which have the wrong kind (NULL there)."""
+    texts: list[str | None] = []
+    wrong: dict[int, str] = {}
+    for row, value in enumerate(values):
+        text = _text(value, field.type)
+        if text is None and value is not None:
+            shown = json.dumps(value, ensure_ascii=False)[:100]
+            wrong[row] = f"{field.name} is no {sql_type(field.type)}: {shown}"
+        texts.append(text)
+    return pa.array(texts, STRING), wrong
+
+
+def _text(value: object, dtype: pa.DataType) -> str | None:
+    match value:
+        case bool():
+            return str(value).lower() if dtype == BOOLEAN else None
+        case _Number():
+            return str(value) if dtype in (BIGINT, DOUBLE) or pa.types.is_decimal(dtype) else None
+        case str():
+            return value if dtype in (STRING, *_READ_AS_TEXT) or pa.types.is_decimal(dtype) else None
+        case _:
+            return None
+
+
+# --- opening ---------------------------------------------------------------------------------------------
+
+
+def _sampled(sample: Sample | None) -> list[dict[str, object]]:
+    """The objects at the beginning of a file; lines that are none are passed over."""
+    if sample is None:
+        return []
+    block = Block(TextPart(sample.path, sample.label, sample.size, 0), 0, sample.lines(sample.body))
+    records, _ = _scan(block)
+    objects = []
+    for row in records.kept().tolist():
+        try:
+            objects.append(dict(_decode(records.data(row).decode())))
+        except ValueError:
+            continue
+    return objects
+
+
+def _infer_schema(objects: list[dict[str, object]], path: str) -> Schema:
+    keys = dict.fromkeys(key for row in objects for key in row)
+    if not keys:
+        raise SourceError(
+            f"{path}: there is no JSON object in it", hint="write one object per line, or declare the columns"
+        )
+    typed = [(key, _infer_type([row[key] for row in objects if row.get(key) is not None])) for key in keys]
+    try:
+        return Schema(tuple(Field(key, dtype) for key, dtype in typed if dtype is not None))
+    except PlanError as error:
+        raise SourceError(
+            f"{path}: {error.message}", hint="declare the columns that are to be read"
+        ) from None
+
+
+def _infer_type(values: list[object]) -> pa.DataType | None:
+    """The type of the first values; None for lists and objects."""
+    match values[0] if values else "":
+        case bool():
+            return BOOLEAN
+        case _Number():
+            numbers = pa.array([str(value) for value in values if isinstance(value, _Number)], STRING)
+            return BIGINT if infer_type(numbers) == BIGINT else DOUBLE
+        case str():
+            texts = pa.array([value for value in values if isinstance(value, str)], STRING)
+            dtype = infer_type(texts)
+            return dtype if dtype in _READ_AS_TEXT else STRING
+        case _:
+            return None
+
+
+def _find_key(objects: list[dict[str, object]], name: str, sample: Sample | None, strict: bool) -> str:
+    """The key of a declared column: the very name, or one that differs by case alone."""
+    keys = dict.fromkeys(key for row in objects for key in row)
+    if name in keys:
+        return name
+    similar = [key for key in keys if key.lower() == name.lower()]
+    if len(similar) == 1:
+        return similar[0]
+    if strict and sample is not None:
+        hint = did_you_mean(name, keys) or "if it is rare, add the option missing 'null'"
+        raise SourceError(f"{sample.label}: there is no column {name} at the beginning", hint=hint)
+    return name

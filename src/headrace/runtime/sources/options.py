@@ -1,0 +1,60 @@
+"""Reading the OPTIONS of a source; every option is text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.errors import SourceError
+from headrace.language.suggestions import did_you_mean
+
+
+def check_known(form: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
+    """Refuse options that the format does not have.
+
+    Raises:
+        SourceError: an option is unknown.
+    """
+    for name in options:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"its options are {', '.join(known)}"
+            raise SourceError(f"the format {form} has no option {name}", hint=hint)
+
+
+def required(options: Mapping[str, str], name: str) -> str:
+    """The text of an option that must be given.
+
+    Raises:
+        SourceError: it is not given.
+    """
+    if name not in options:
+        raise SourceError(f"the option {name} is missing", hint=f"write OPTIONS ({name} '...')")
+    return options[name]
+
+
+def flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    """An option that is true or false.
+
+    Raises:
+        SourceError: it is neither.
+    """
+    text = options.get(name, str(default)).lower()
+    if text not in ("true", "false"):
+        raise SourceError(f"the option {name} is '{options[name]}'", hint="it must be 'true' or 'false'")
+    return text == "true"
+
+
+def whole(options: Mapping[str, str], name: str, default: int | None) -> int:
+    """An option that is a whole number; without a default it must be given.
+
+    Raises:
+        SourceError: it is missing or no whole number.
+    """
+    text = options.get(name, "") if default is not None else required(options, name)
+    if name not in options and default is not None:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise SourceError(
+            f"the option {name} is '{text}'", hint="it must be a whole number, such as 1000000"
+        ) from None

@@ -1,0 +1,201 @@
+"""Kernels that find the rows of a text and tell which of them stand for themselves.
+
+Arrow's readers take a whole text at once: an unclosed quote makes the CSV reader swallow the lines below, and
+the JSON reader reads objects across lines (and ends the process on a bare `null`). What one bad line does to
+others would then depend on where the text was cut. These kernels look at each line alone, so that bad lines
+can be taken out before.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from headrace.elements import Int64Array
+from headrace.kernels.jit import BYTES, kernel
+
+BytesArray = npt.NDArray[np.uint8]
+
+GOOD: Final = 0
+UNCLOSED: Final = 1
+"""A quote (CSV), string, list or object (JSON) that is still open where the line ends."""
+STRAY_RETURN: Final = 2
+"""A carriage return inside a CSV row."""
+NO_OBJECT: Final = 3
+"""A JSON line that is anything else than one object."""
+TOO_DEEP: Final = 4
+"""A JSON value nested more than `MAX_DEPTH` levels deep."""
+
+UNUSUAL: Final = 5
+"""A JSON object with a number that JSON libraries judge differently: NaN, infinite or nearly so."""
+
+MAX_DEPTH: Final = 100
+
+_NEWLINE: Final = ord("\n")
+_RETURN: Final = ord("\r")
+_BLANK: Final = ord(" ")
+_TAB: Final = ord("\t")
+_QUOTE: Final = ord('"')
+_BACKSLASH: Final = ord("\\")
+_OPENING: Final = (ord("{"), ord("["))
+_CLOSING: Final = (ord("}"), ord("]"))
+_OBJECT: Final = ord("{")
+_EXPONENT: Final = (ord("e"), ord("E"))
+_SIGNS: Final = (ord("+"), ord("-"))
+_NOT_FINITE: Final = (ord("I"), ord("N"))
+_ZERO: Final = ord("0")
+_NINE: Final = ord("9")
+_LONG_NUMBER: Final = 300
+_LONG_EXPONENT: Final = 3
+
+
+@kernel(numba.uint8)
+def _is_blank(byte: int) -> bool:
+    return byte in (_BLANK, _TAB, _RETURN)
+
+
+@kernel(BYTES, numba.int64)
+def _is_unusual(data: BytesArray, at: int) -> bool:
+    """Whether a byte outside strings begins a NaN, an Infinity or an exponent of three digits."""
+    byte = data[at]
+    if byte in _NOT_FINITE:
+        return True
+    if byte not in _EXPONENT or not _ZERO <= data[at - 1] <= _NINE:
+        return False
+    at += 1
+    if at < len(data) and data[at] in _SIGNS:
+        at += 1
+    digits = 0
+    while at < len(data) and _ZERO <= data[at] <= _NINE:
+        digits += 1
+        at += 1
+    return digits >= _LONG_EXPONENT
+
+
+@kernel(BYTES)
+def _count_lines(data: BytesArray) -> int:
+    """How many lines there are at most."""
+    lines = 1
+    for byte in data:
+        lines += byte == _NEWLINE
+    return lines
+
+
+@kernel(BYTES, numba.int64, numba.int64, numba.boolean)
+def _csv_row(data: BytesArray, at: int, delimiter: int, multiline: bool) -> tuple[int, int, int]:
+    """Where the row that starts at a byte ends (its line feed, or the text's end), its fields and state."""
+    size = len(data)
+    fields, state = 1, GOOD
+    at_field, quoted = True, False
+    while at < size and (data[at] != _NEWLINE or (quoted and multiline)):
+        byte = data[at]
+        if quoted:
+            if byte == _QUOTE and at + 1 < size and data[at + 1] == _QUOTE:
+                at += 1
+            elif byte == _QUOTE:
+                quoted = False
+        elif byte == delimiter:
+            fields += 1
+        elif byte == _QUOTE and at_field:
+            quoted = True
+        elif byte == _RETURN and at + 1 < size and data[at + 1] != _NEWLINE:
+            state = STRAY_RETURN
+        at_field = byte == delimiter and not quoted
+        at += 1
+    return at, fields, UNCLOSED if quoted else state
+
+
+@kernel(BYTES, numba.int64)
+def _json_line(data: BytesArray, at: int) -> tuple[int, int]:
+    """Where the line that starts at a byte ends, and its state."""
+    size = len(data)
+    state = GOOD if data[at] == _OBJECT else NO_OBJECT
+    depth, digits, first = 0, 0, True
+    in_string = False
+    while at < size and data[at] != _NEWLINE:
+        byte = data[at]
+        digits = digits + 1 if _ZERO <= byte <= _NINE else 0
+        if in_string:
+            if byte == _BACKSLASH and at + 1 < size and data[at + 1] != _NEWLINE:
+                at += 1
+            in_string = byte != _QUOTE
+        else:
+            if depth == 0 and not first and not _is_blank(byte):
+                state = NO_OBJECT
+            in_string = byte == _QUOTE
+            depth += (byte in _OPENING) - (byte in _CLOSING)
+            if depth > MAX_DEPTH:
+                state = TOO_DEEP
+            elif state == GOOD and (digits >= _LONG_NUMBER or _is_unusual(data, at)):
+                state = UNUSUAL
+        first = False
+        at += 1
+    if state in (GOOD, UNUSUAL) and (depth != 0 or in_string):
+        state = UNCLOSED
+    return at, state
+
+
+@kernel(BYTES, numba.int64, numba.boolean)
+def csv_records(
+    data: BytesArray, delimiter: int, multiline: bool
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+    """The rows of a CSV text, with Arrow's rules for quotes; empty rows are passed over.
+
+    A field is quoted if it begins with a quote, a doubled quote stands for one, and what follows the closing
+    quote belongs to the field.
+
+    Args:
+        data: the text.
+        delimiter: the byte between fields.
+        multiline: whether a quoted field may hold line ends.
+
+    Returns:
+        For each row, int64[n]: its first byte, the byte after its last (without the line end), its number of
+        fields, and GOOD, UNCLOSED or STRAY_RETURN.
+    """
+    lines = _count_lines(data)
+    starts, ends = np.empty(lines, np.int64), np.empty(lines, np.int64)
+    fields, states = np.empty(lines, np.int64), np.empty(lines, np.int64)
+    count, at, size = 0, 0, len(data)
+    while at < size:
+        start = at
+        at, number, state = _csv_row(data, start, delimiter, multiline)
+        end = at - 1 if at > start and data[at - 1] == _RETURN else at
+        at += 1
+        if end > start:
+            starts[count], ends[count] = start, end
+            fields[count], states[count] = number, state
+            count += 1
+    return starts[:count], ends[:count], fields[:count], states[:count]
+
+
+@kernel(BYTES)
+def json_records(data: BytesArray) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The lines of a JSON text, one object each; blank lines are passed over.
+
+    Only the nesting is checked, not the syntax in between.
+
+    Returns:
+        For each line, int64[n]: its first byte, the byte after its last (both without blanks around it), and
+        GOOD, UNCLOSED, NO_OBJECT, TOO_DEEP or UNUSUAL.
+    """
+    lines = _count_lines(data)
+    starts, ends = np.empty(lines, np.int64), np.empty(lines, np.int64)
+    states = np.empty(lines, np.int64)
+    count, at, size = 0, 0, len(data)
+    while at < size:
+        while at < size and _is_blank(data[at]):
+            at += 1
+        if at < size and data[at] != _NEWLINE:
+            starts[count] = at
+            at, states[count] = _json_line(data, at)
+            end = at
+            while _is_blank(data[end - 1]):
+                end -= 1
+            ends[count] = end
+            count += 1
+        at += 1
+    return starts[:count], ends[:count], states[:count]

@@ -1,0 +1,105 @@
+"""Rows of typed files (Parquet, Arrow) as rows of a stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import concat_rows, empty_columns, record_batch
+from headrace.errors import SourceError
+from headrace.runtime.sources.contract import BATCH_ROWS, TEXT_LIMIT, Read, Rejected
+from headrace.runtime.sources.widening import convert
+from headrace.schema import STRING, Schema, sql_type
+
+
+@contextmanager
+def reading(label: str, kind: str) -> Iterator[None]:
+    """Turn what Arrow and the system say about a damaged or missing file into a SourceError.
+
+    Args:
+        label: the file's name to show.
+        kind: what the file should be, such as `Parquet file`.
+    """
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        raise SourceError(
+            f"{label}: {reason}", hint=f"check that it is a complete, readable {kind}"
+        ) from error
+
+
+def changed(label: str) -> SourceError:
+    """The error for a file that is no longer what it was when the source was opened."""
+    return SourceError(f"{label}: the file has changed since it was opened", hint="run again")
+
+
+def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int) -> Read:
+    """The rows of a file as rows of that schema; a row that has no counterpart is rejected.
+
+    Args:
+        batch: the schema's columns, in its order, with the file's types.
+        schema: what is wanted.
+        label: the file's name to show.
+        first_row: the number of the batch's first row in its file, from 0.
+
+    Raises:
+        pa.ArrowInvalid: a column is damaged.
+    """
+    if not len(schema):
+        return Read(empty_columns(batch.num_rows))
+    columns, reasons = [], dict[int, str]()
+    for field, column in zip(schema, batch.columns, strict=True):
+        values, bad = convert(column, field.type)
+        if field.type == STRING:
+            values.validate(full=True)
+        for row in np.flatnonzero(bad) if bad is not None else ():
+            reasons.setdefault(int(row), f"{field.name} is beyond the range of {sql_type(field.type)}")
+        columns.append(values)
+    rows = record_batch(columns, schema, batch.num_rows)
+    if not reasons:
+        return Read(rows)
+    places = sorted(reasons)
+    rejected = (
+        Rejected(_row_text(batch, schema, row), reasons[row], f"{label}:{first_row + row + 1}")
+        for row in places
+    )
+    return Read(rows.take(np.delete(np.arange(len(rows)), places)), tuple(rejected))
+
+
+def gather(reads: Iterable[Read]) -> Iterator[Read]:
+    """The same rows in larger pieces: small pieces are put together up to about `BATCH_ROWS`."""
+    waiting: list[Read] = []
+    count = 0
+    for read in reads:
+        if count + read.rows.num_rows > BATCH_ROWS and waiting:
+            yield _together(waiting)
+            waiting, count = [], 0
+        waiting.append(read)
+        count += read.rows.num_rows
+    if waiting:
+        yield _together(waiting)
+
+
+def _together(reads: list[Read]) -> Read:
+    if len(reads) == 1:
+        return reads[0]
+    rejected = (row for read in reads for row in read.rejected)
+    return Read(concat_rows([read.rows for read in reads]), tuple(rejected))
+
+
+def _row_text(batch: pa.RecordBatch, schema: Schema, row: int) -> str:
+    names = [field.name for field in schema]
+    cells = [_cell(column[row]) for column in batch.columns]
+    return json.dumps(dict(zip(names, cells, strict=True)), ensure_ascii=False, default=str)[:TEXT_LIMIT]
+
+
+def _cell(value: pa.Scalar) -> object:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return value.cast(pa.int64()).as_py()

@@ -1,0 +1,46 @@
+"""Tables in memory as inputs: brought to Arrow, and written to a file that the tasks can map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.errors import SourceError
+from headrace.runtime.sources.contract import BATCH_ROWS
+
+
+def to_arrow_table(data: object) -> pa.Table:
+    """An Arrow table from one, or from a record batch, a batch reader, or a pandas or Polars data frame.
+
+    Any object with Arrow's C stream interface will do. The index of a pandas data frame is left out.
+
+    Raises:
+        SourceError: the data is nothing of the kind, or has columns that Arrow cannot hold.
+    """
+    try:
+        if type(data).__module__.partition(".")[0] == "pandas":
+            table = pa.Table.from_pandas(data, preserve_index=False)
+        elif isinstance(data, pa.RecordBatchReader):
+            table = data.read_all()
+        elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+            table = pa.table(data)
+        else:
+            raise SourceError(
+                f"a {type(data).__name__} is no table",
+                hint="give an Arrow table, a record batch, or a pandas or Polars data frame",
+            )
+    except (pa.ArrowException, AttributeError, TypeError) as error:
+        raise SourceError(f"the {type(data).__name__} cannot be made an Arrow table: {error}") from error
+    return table.replace_schema_metadata(None)
+
+
+def write_arrow(table: pa.Table, path: Path) -> None:
+    """Write a table to an Arrow IPC file that the source `arrow` can map; nothing half-written stays."""
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=BATCH_ROWS)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

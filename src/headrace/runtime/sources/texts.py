@@ -1,0 +1,119 @@
+"""Columns of text as columns of values, where each text is judged for itself.
+
+Whether a text is a value must not depend on the other texts of its column, or the rows that are rejected
+would depend on how the input was cut. So a whole column is cast at once where that succeeds; where it does
+not, it is halved until the texts that fail stand alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.elements import BoolArray
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+
+_BLANKS: Final = " \t"
+_NAIVE: Final = pa.timestamp("us")
+_ZONED: Final = r"\d[T ]\d.*(Z|[+-]\d\d(:?\d\d)?)$"
+"""Distinguishes a time with a zone; the hyphens of a bare date are no zone."""
+
+_SHAPES: Final = {
+    BIGINT: r"^-?[0-9a-fA-FxX]+$",
+    DOUBLE: r"^[+-]?([0-9.][0-9.eE+-]*|[iI].*|[nN].*)$",
+    BOOLEAN: r"^[0-9a-zA-Z]+$",
+    DATE: r"^\d+-\d+-\d+$",
+    TIMESTAMP: r"^\d+-\d+-\d+",
+}
+"""What every text of a type looks like, and few others: it keeps the halving of columns of junk short."""
+_DECIMAL_SHAPE: Final = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
+
+
+def parse_texts(
+    texts: pa.StringArray, dtype: pa.DataType, *, trim: bool = False, null: str | None = None
+) -> tuple[pa.Array, BoolArray]:
+    """Texts as values of a column type.
+
+    A TIMESTAMP is written as in ISO 8601, with `T` or a blank before the time; without a zone it is taken as
+    UTC, and digits beyond microseconds are dropped.
+
+    Args:
+        texts: the texts; NULL stays NULL.
+        dtype: the column type. For STRING nothing is done.
+        trim: whether blanks around a value are allowed.
+        null: the text that stands for NULL, for other types than STRING.
+
+    Returns:
+        The values, NULL where the text is none, and where that is the case.
+    """
+    if dtype == STRING:
+        return texts, np.zeros(len(texts), dtype=np.bool_)
+    if null is not None:
+        texts = pc.if_else(pc.equal(texts, null), None, texts)
+    if trim:
+        texts = pc.utf8_trim(texts, _BLANKS)
+    cast = _timestamps if dtype == TIMESTAMP else _caster(dtype)
+    try:
+        return cast(texts), np.zeros(len(texts), dtype=np.bool_)
+    except pa.ArrowInvalid:
+        shaped = pc.match_substring_regex(texts, _SHAPES.get(dtype, _DECIMAL_SHAPE)).fill_null(True)
+        values, bad = _cast_each(pc.if_else(shaped, texts, None), cast)
+        return values, bad | ~np.asarray(shaped)
+
+
+def infer_type(texts: pa.StringArray) -> pa.DataType:
+    """The first of BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP that all texts are written as, or STRING."""
+    if texts.null_count == len(texts):
+        return STRING
+    plain = (
+        (BIGINT, r"^-?\d+$"),
+        (DOUBLE, r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"),
+        (BOOLEAN, r"(?i)^(true|false)$"),
+        (DATE, r"^\d"),
+        (TIMESTAMP, r"^\d"),
+    )
+    for dtype, shape in plain:
+        if pc.all(pc.match_substring_regex(texts, shape)).as_py() and not parse_texts(texts, dtype)[1].any():
+            return dtype
+    return STRING
+
+
+def _caster(dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    return lambda texts: texts.cast(dtype)
+
+
+def _timestamps(texts: pa.StringArray) -> pa.Array:
+    for dtype in (TIMESTAMP, _NAIVE):
+        try:
+            return texts.cast(dtype).cast(TIMESTAMP)
+        except pa.ArrowInvalid:
+            continue
+    short = pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
+    zoned = pc.match_substring_regex(short, _ZONED)
+    with_zone = pc.if_else(zoned, short, None).cast(TIMESTAMP)
+    without = pc.if_else(zoned, None, short).cast(_NAIVE).cast(TIMESTAMP)
+    return pc.coalesce(with_zone, without)
+
+
+def _cast_each(texts: pa.StringArray, cast: Callable[[pa.Array], pa.Array]) -> tuple[pa.Array, BoolArray]:
+    """The cast of each text for itself: values, NULL where it fails, and where it fails."""
+    pieces: list[pa.Array] = []
+    bad = np.zeros(len(texts), dtype=np.bool_)
+    waiting = [(0, len(texts))]
+    while waiting:
+        start, end = waiting.pop()
+        part = texts.slice(start, end - start)
+        try:
+            pieces.append(cast(part))
+        except pa.ArrowInvalid:
+            if end - start > 1:
+                middle = (start + end) // 2
+                waiting += [(middle, end), (start, middle)]
+                continue
+            bad[start] = True
+            pieces.append(cast(pa.array([None], pa.string())))
+    return pa.concat_arrays(pieces), bad

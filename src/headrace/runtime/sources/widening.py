@@ -1,0 +1,117 @@
+"""From the types of a file to the column types of a stream, without loss."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.elements import BoolArray
+from headrace.errors import PlanError, SourceError
+from headrace.language.suggestions import did_you_mean
+from headrace.schema import BIGINT, DATE, TIMESTAMP, UNKNOWN, Field, Schema, sql_type, widen
+
+_BIGINT_DIGITS: Final = 19
+_MICROSECONDS: Final = {"day": 86_400_000_000, "s": 1_000_000, "ms": 1_000}
+
+
+def readable_schema(available: pa.Schema, label: str) -> Schema:
+    """The columns of a file whose types a stream can have, widened; others, such as lists, are left out.
+
+    Raises:
+        SourceError: two columns have the same name but for their case.
+    """
+    widened = [(field.name, widen(field.type)) for field in available]
+    try:
+        return Schema(tuple(Field(name, dtype) for name, dtype in widened if dtype is not None))
+    except PlanError as error:
+        raise SourceError(
+            f"{label}: {error.message}", hint="declare the columns that are to be read"
+        ) from None
+
+
+def check_columns(available: pa.Schema, wanted: Schema, label: str) -> None:
+    """Check that a file has every wanted column with a type that can be read as the wanted one.
+
+    Raises:
+        SourceError: a column is missing or its type does not fit.
+    """
+    for field in wanted:
+        found = available.field(find_column(available.names, field.name, label)).type
+        if not converts(found, field.type):
+            widened = widen(found)
+            known = sql_type(widened) if widened is not None else f"of type {found}, which is not supported"
+            raise SourceError(
+                f"{label}: column {field.name} is {known}, not {sql_type(field.type)}",
+                hint="declare the column with the type it has, and CAST it in the query"
+                if widened is not None
+                else "leave the column out",
+            )
+
+
+def find_column(names: list[str], name: str, label: str) -> int:
+    """The place of a column: of the very name, or of the only one that differs by case alone.
+
+    Raises:
+        SourceError: there is none, or several differ by case alone.
+    """
+    if name in names:
+        return names.index(name)
+    similar = [place for place, known in enumerate(names) if known.lower() == name.lower()]
+    if len(similar) == 1:
+        return similar[0]
+    if similar:
+        raise SourceError(f"{label}: several columns are called {name} but for their case")
+    hint = did_you_mean(name, names) or f"its columns are {', '.join(names)}"
+    raise SourceError(f"{label}: there is no column {name}", hint=hint)
+
+
+def converts(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether every value of a file's type is a value of the column type."""
+    widened = widen(found)
+    if widened is None:
+        return False
+    if widened in (wanted, UNKNOWN):
+        return True
+    if pa.types.is_decimal(wanted):
+        digits = wanted.precision - wanted.scale
+        if pa.types.is_decimal(widened):
+            return bool(widened.scale <= wanted.scale and widened.precision - widened.scale <= digits)
+        return bool(widened == BIGINT and digits >= _BIGINT_DIGITS)
+    return bool(widened == DATE and wanted == TIMESTAMP)
+
+
+def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray | None]:
+    """A file's column as the column type, for types of which `converts` is true.
+
+    Timestamps of other units and zones become microseconds in UTC; one without a zone is taken as UTC, and
+    nanoseconds are rounded down.
+
+    Returns:
+        The values, and where a timestamp is too large for microseconds (NULL there), or None if nowhere.
+    """
+    if column.type == wanted:
+        return column, None
+    if pa.types.is_dictionary(column.type):
+        return convert(column.dictionary_decode(), wanted)
+    if pa.types.is_timestamp(column.type):
+        return _instants(column.view(BIGINT), column.type.unit)
+    if pa.types.is_date(column.type) and wanted == TIMESTAMP:
+        return _instants(column.cast(DATE).view(pa.int32()).cast(BIGINT), "day")
+    return column.cast(wanted), None
+
+
+def _instants(counts: pa.Array, unit: str) -> tuple[pa.Array, BoolArray | None]:
+    if unit == "us":
+        return counts.view(TIMESTAMP), None
+    if unit == "ns":
+        towards_zero = pc.divide(counts, 1_000)
+        too_large = pc.greater(pc.multiply(towards_zero, 1_000), counts)
+        return pc.subtract(towards_zero, too_large.cast(BIGINT)).view(TIMESTAMP), None
+    limit = (2**63 - 1) // _MICROSECONDS[unit]
+    bad: BoolArray = np.asarray(pc.or_(pc.greater(counts, limit), pc.less(counts, -limit)).fill_null(False))
+    if bad.any():
+        counts = pc.if_else(pa.array(bad), None, counts)
+    return pc.multiply(counts, _MICROSECONDS[unit]).view(TIMESTAMP), bad if bad.any() else None

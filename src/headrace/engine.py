@@ -35,10 +35,11 @@ from headrace.operators.lowering import lower
 from headrace.optimizer import optimize, rewrites
 from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, BoundedStream, EpochResults, Progress, Run, Runner
 from headrace.runtime.inline import InlineRunner
-from headrace.runtime.sources import open_source, to_arrow_table, write_arrow
+from headrace.runtime.sources import open_source
+from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.runtime.store import MemoryStore, Store
 from headrace.runtime.views import ResultReader, dead_letters
-from headrace.schema import BIGINT, TIMESTAMP
+from headrace.schema import TIMESTAMP
 from headrace.time import Duration, TimeDomain, parse_duration
 
 RunnerName = Literal["spark", "inline"]
@@ -247,12 +248,7 @@ class Database:
         path = Path(folder.name, "rows.arrow")
         write_arrow(to_arrow_table(data), path)
         source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
-        index = source.schema.find(timestamp)
-        if index is None:
-            raise UserError(f"{name} has no column {timestamp}", hint=f"the columns are {source.schema}")
-        column = source.schema[index]
-        if column.type not in (TIMESTAMP, BIGINT):
-            raise UserError(f"the timestamp column {column} is neither a TIMESTAMP nor an integer")
+        column = next(field for field in source.schema if field.name.lower() == timestamp.lower())
         domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
         bound = _disorder(disorder, domain)
         self._catalog = self._catalog.define(StreamInfo(name, source.schema, column.name, domain))
@@ -271,7 +267,9 @@ class Database:
             UserError: there is no query, or an input turns out to be damaged.
         """
         if not self._queries:
-            raise UserError("there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ...")
+            raise UserError(
+                "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
+            )
         if self._runner is None:
             self._runner = self._make_runner()
         self._store.close()

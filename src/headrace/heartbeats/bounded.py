@@ -1,7 +1,7 @@
 """Bounded disorder: what a stream promises when no element is older than the newest by more than a bound.
 
-The skew bound of a stream with itself (Srivastava and Widom, *Flexible Time Management in Data Stream Systems*,
-PODS 2004, section 3); their heartbeat tau ("all later tuples are greater than tau") is our tau + 1.
+The skew bound of a stream with itself (Srivastava and Widom, *Flexible Time Management in Data Stream
+Systems*, PODS 2004, section 3); their heartbeat tau ("all later tuples are greater than tau") is our tau + 1.
 """
 
 from __future__ import annotations

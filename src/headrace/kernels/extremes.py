@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
@@ -21,7 +20,7 @@ def presence_intervals(
 
     Args:
         order: rows sorted by (code, rank, time).
-        codes, ranks, times, counts: int64[n]; a row changes the count of value `rank` of key `code` at `time`.
+        codes, ranks, times, counts: int64[n]; a row changes the count of value `rank` of key `code`.
 
     Returns:
         The row that opens each interval, its start and its end (INFINITY while it is open); int64[p] each.

@@ -57,5 +57,7 @@ def buckets_of(hashes: Int64Array, count: int) -> Int64Array:
     """The bucket 0..count-1 of each hash, taken from its upper half; int64[n]."""
     result = np.empty(len(hashes), dtype=np.int64)
     for row in range(len(hashes)):
-        result[row] = np.int64(((np.uint64(hashes[row]) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
+        result[row] = np.int64(
+            ((np.uint64(hashes[row]) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
+        )
     return result

@@ -86,9 +86,7 @@ def join_intervals(
         low, high = group, len(right_hashes)
         while low < high:
             middle = (low + high) // 2
-            if right_hashes[middle] < key or (
-                right_hashes[middle] == key and right_ts[middle] < earliest
-            ):
+            if right_hashes[middle] < key or (right_hashes[middle] == key and right_ts[middle] < earliest):
                 low = middle + 1
             else:
                 high = middle

@@ -1,7 +1,7 @@
 """Step functions over time, one per key: netting of endpoint deltas and running sums.
 
-A key's input is a vector of sums that changes at instants ("points"). Sums are int64 columns (counts, limbs of
-integers) and pairs of float64 columns (high and low part of a double-double, Dekker 1971), so that what
+A key's input is a vector of sums that changes at instants ("points"). Sums are int64 columns (counts, limbs
+of integers) and pairs of float64 columns (high and low part of a double-double, Dekker 1971), so that what
 enters and leaves cancels.
 """
 
@@ -67,7 +67,11 @@ def net_points(
 
 @kernel(INT1, INT2, FLOAT2, INT2, FLOAT2)
 def running_sums(
-    codes: Int64Array, ints: Int64Array, floats: Float64Array, base_ints: Int64Array, base_floats: Float64Array
+    codes: Int64Array,
+    ints: Int64Array,
+    floats: Float64Array,
+    base_ints: Int64Array,
+    base_floats: Float64Array,
 ) -> tuple[Int64Array, Float64Array]:
     """The sums after each point: the key's base plus all its points so far.
 

@@ -97,7 +97,9 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
     return StreamInfo(statement.name, columns, column.name, domain)
 
 
-def check_duration(duration: Duration, domain: TimeDomain, what: str, position: Position) -> None:
+def check_duration(
+    duration: Duration, domain: TimeDomain, what: str, position: Position | None = None
+) -> None:
     """Refuse a unit on integer timestamps, and a bare number on TIMESTAMPs.
 
     Raises:

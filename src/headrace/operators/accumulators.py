@@ -2,9 +2,9 @@
 
 COUNT, SUM, AVG, STDDEV and VARIANCE are invertible: a retraction subtracts what an insertion added. Integers
 and decimals are summed exactly, as 32-bit limbs in 64-bit counters, so that only the *result* can overflow,
-never an intermediate sum. Floating values are summed as double-doubles (Dekker 1971; Knuth's two-sum), with NaN
-and infinities counted apart, so that one that leaves takes no other value with it. MIN and MAX keep the live
-values instead (`extremes`).
+never an intermediate sum. Floating values are summed as double-doubles (Dekker 1971; Knuth's two-sum), with
+NaN and infinities counted apart, so that one that leaves takes no other value with it. MIN and MAX keep the
+live values instead (`extremes`).
 """
 
 from __future__ import annotations
@@ -162,9 +162,7 @@ def _add_floating(
         floats[:, entry.floats + 2], floats[:, entry.floats + 3] = high * scale, low * scale
 
 
-def evaluate(
-    layout: SumLayout, call: AggregateCall, ints: Int64Array, floats: Float64Array
-) -> pa.Array:
+def evaluate(layout: SumLayout, call: AggregateCall, ints: Int64Array, floats: Float64Array) -> pa.Array:
     """The value of an invertible aggregate for each row of sums.
 
     Raises:
@@ -222,10 +220,7 @@ def _decimal(limbs: list[Int64Array], scale: int) -> pa.Array:
 
 
 def _average(entry: Sums, ints: Int64Array, floats: Float64Array, count: Int64Array) -> pa.Array:
-    if not entry.exact:
-        total = _floating_sum(entry, ints, floats)
-    else:
-        total = _approximate(entry, ints)
+    total = _approximate(entry, ints) if entry.exact else _floating_sum(entry, ints, floats)
     with np.errstate(invalid="ignore", divide="ignore"):
         return pa.array(total / count, DOUBLE, mask=count == 0)
 
@@ -273,7 +268,7 @@ def _two_product(left: Float64Array, right: Float64Array) -> tuple[Float64Array,
     product = left * right
     left_high, left_low = _halves(left)
     right_high, right_low = _halves(right)
-    error = ((left_high * right_high - product) + left_high * right_low + left_low * right_high)
+    error = (left_high * right_high - product) + left_high * right_low + left_low * right_high
     error = error + left_low * right_low
     return product, np.where(np.isfinite(error), error, 0.0)
 

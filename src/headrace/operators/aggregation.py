@@ -123,7 +123,7 @@ class AggregateOperator:
         a      [1,10)  +         a, 1   [1,4)    +
         a      [4,14)  +         a, 2   [4,10)   +
         b      [5,9)   +         b, 1   [5,9)    +
-        \\                        a, 1   [10,14)  +
+        ..                       a, 1   [10,14)  +
         ====== ====== ==        ====== ======== ==
     """
 
@@ -167,10 +167,11 @@ class AggregateOperator:
     def _advance_extremes(
         self, batch: Batch, keys: list[pa.Array], points: Points | None, window: tuple[int, int]
     ) -> dict[tuple[Expression, str], pa.Array]:
-        result = {}
+        result: dict[tuple[Expression, str], pa.Array] = {}
         weights = integers(batch.payload.column("__i0"))
         for place, (argument, extremes) in enumerate(self._extremes.items()):
-            wanted = sorted({call.function for _, call in self._node.aggregates if call.argument == argument} & {"MIN", "MAX"})
+            calls = [call for _, call in self._node.aggregates if call.argument == argument]
+            wanted = sorted({call.function for call in calls if not is_invertible(call)})
             columns = extremes.step(
                 keys,
                 batch.payload.column(f"__v{place}"),

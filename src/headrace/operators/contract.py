@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Batch, BoolArray
-from headrace.expressions.evaluate import evaluate
+from headrace.expressions.evaluate import Outcome, evaluate, predicate_mask
 from headrace.expressions.tree import Expression
 from headrace.operators.sweep_area import SweepArea
 
@@ -66,15 +66,27 @@ def evaluate_all(
         The elements for which all expressions hold a value, and the expressions' columns for them.
     """
     outcomes = [evaluate(expression, batch.payload) for expression in expressions]
-    failed = None
-    for outcome in outcomes:
-        if outcome.failed is not None and outcome.failed.any():
-            fresh = outcome.failed if failed is None else outcome.failed & ~failed
-            if fresh.any():
-                report(batch, fresh, outcome.reason or "failed")
-            failed = outcome.failed if failed is None else failed | outcome.failed
     columns = [outcome.values for outcome in outcomes]
+    failed = report_failures(batch, outcomes, report)
     if failed is None:
         return batch, columns
     good = np.flatnonzero(~failed)
     return batch.take(good), [column.take(pa.array(good)) for column in columns]
+
+
+def evaluate_predicate(predicate: Expression, batch: Batch, report: Report) -> Batch:
+    """The elements for which a predicate is true; those for which it fails are reported and left out."""
+    outcome = evaluate(predicate, batch.payload)
+    report_failures(batch, [outcome], report)
+    return batch.filter(predicate_mask(outcome))
+
+
+def report_failures(batch: Batch, outcomes: Sequence[Outcome], report: Report) -> BoolArray | None:
+    """Report each element that some outcome failed for, once; which they are, or None."""
+    failed: BoolArray | None = None
+    for reason, mask in (failure for outcome in outcomes for failure in outcome.failures):
+        fresh = mask if failed is None else mask & ~failed
+        if fresh.any():
+            report(batch, fresh, reason)
+            failed = mask if failed is None else failed | mask
+    return failed

@@ -140,4 +140,3 @@ def create_operator(node: Node, report: Report) -> Operator:
             return JoinOperator(plan, report)
         case _:
             raise AssertionError(f"{type(node.plan).__name__} has no state")
-

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Join
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch
-from headrace.expressions.evaluate import evaluate, predicate_mask
 from headrace.expressions.tree import Column, Expression
 from headrace.kernels.joins import join_intervals
-from headrace.operators.contract import Progress, Report, evaluate_all
+from headrace.operators.contract import Progress, Report, evaluate_all, evaluate_predicate
 from headrace.operators.keys import equal_rows, hash_rows, normalise
 from headrace.operators.runs import END, HASH, TIME, WEIGHT, Run, new_run
 from headrace.operators.sweep_area import Layout, SweepArea
@@ -26,8 +27,7 @@ class _Side:
         self._expressions = keys
         self._report = report
         self._keys = tuple(
-            self.payload[key.index] if _is_stored(key) else f"__k{place}"
-            for place, key in enumerate(keys)
+            self.payload[key.index] if _is_stored(key) else f"__k{place}" for place, key in enumerate(keys)
         )
         same = (*self.payload, END)
         self.area = SweepArea(Layout(self._keys, same, (WEIGHT,)))
@@ -143,12 +143,9 @@ class JoinOperator:
     def _residual(self, batch: Batch) -> Batch:
         if self._node.residual is None or not len(batch):
             return batch
-        outcome = evaluate(self._node.residual, batch.payload)
-        if outcome.failed is not None and outcome.failed.any():
-            self._report(batch, outcome.failed, outcome.reason or "failed")
-        return batch.filter(predicate_mask(outcome))
+        return evaluate_predicate(self._node.residual, batch, self._report)
 
 
-def _is_stored(key: Expression) -> bool:
+def _is_stored(key: Expression) -> TypeGuard[Column]:
     """Whether a key is a payload column as it stands; floats are kept beside it in normal form."""
     return isinstance(key, Column) and key.type != DOUBLE

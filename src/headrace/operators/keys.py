@@ -1,7 +1,7 @@
 """Keys: hashes of rows, SQL's grouping equality, and dense codes inside a batch.
 
-Two rows are the same key when SQL's grouping says so: NULL = NULL, NaN = NaN, -0 = 0. Rows are told apart by a
-64-bit hash first; equality is verified, so a collision costs time and nothing else.
+Two rows are the same key when SQL's grouping says so: NULL = NULL, NaN = NaN, -0 = 0. Rows are told apart by
+a 64-bit hash first; equality is verified, so a collision costs time and nothing else.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array,
     """Give rows that share a hash with another key codes of their own."""
     codes = codes.copy()
     extra: dict[tuple[object, ...], int] = {}
-    added = []
+    added: list[int] = []
     parts = [column.take(pa.array(wrong)).to_pylist() for column in columns]
     for row, values in zip(wrong.tolist(), zip(*parts, strict=True), strict=True):
         key = (codes[row], *("NaN" if value != value else value for value in values))

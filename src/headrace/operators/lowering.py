@@ -95,9 +95,7 @@ class _Lowering:
         combine = plan if isinstance(plan, Aggregate) and _shares_intervals(plan) else None
         return Exchange(Spread.KEY, _required(plan, port), combine)
 
-    def _level(
-        self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]
-    ) -> int:
+    def _level(self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]) -> int:
         if isinstance(plan, Source):
             return 0
         return max(

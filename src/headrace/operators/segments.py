@@ -41,7 +41,7 @@ def emit_segments(points: Points, values: list[pa.Array], coalesce: bool) -> Seg
         values: the operator's value columns, m rows for the points, then k rows for the bases.
         coalesce: leave out points at which no value changes; not for streams that promise chronons.
     """
-    count, keys = len(points.codes), len(points.covered)
+    count = len(points.codes)
     present = np.concatenate([points.ints[:, 0] > 0, points.base_ints[:, 0] > 0])
     kept = np.arange(count)
     if coalesce:
@@ -52,7 +52,6 @@ def emit_segments(points: Points, values: list[pa.Array], coalesce: bool) -> Seg
     first_change = _first_change(points, kept)
     bases = np.flatnonzero(present[count:] & (points.covered != first_change) & (points.covered != BEGINNING))
     covered, change = points.covered[bases], first_change[bases]
-    assert keys == len(first_change)
     return Segments(
         np.concatenate([count + bases, news]),
         np.concatenate([np.minimum(covered, change), points.times[news]]),
@@ -75,7 +74,8 @@ def _changed(points: Points, values: list[pa.Array], present: BoolArray) -> Bool
     clean = [normalise(column) for column in values]
     same = equal_rows(clean, rows, clean, before)
     both = present[rows] & present[before]
-    return (present[rows] != present[before]) | (both & ~same)
+    changed: BoolArray = (present[rows] != present[before]) | (both & ~same)
+    return changed
 
 
 def _ends(points: Points, kept: Int64Array) -> Int64Array:

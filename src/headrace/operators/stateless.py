@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import numpy as np
 
 from headrace.algebra.nodes import Filter, Plan, Project, Rstream, TimeWindow, Union
 from headrace.elements import Batch, Int64Array, record_batch
-from headrace.expressions.evaluate import evaluate, predicate_mask
-from headrace.operators.contract import Report, evaluate_all
+from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.time import INFINITY
 
 Stateless = Filter | Project | TimeWindow | Union | Rstream
@@ -25,7 +26,7 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
     """
     match node:
         case Filter():
-            return _filter(node, batch, report)
+            return evaluate_predicate(node.predicate, batch, report)
         case Project():
             return _project(node, batch, report)
         case TimeWindow():
@@ -36,16 +37,9 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return batch
 
 
-def is_stateless(node: Plan) -> bool:
+def is_stateless(node: Plan) -> TypeGuard[Stateless]:
     """Whether `apply` handles the node."""
     return isinstance(node, Stateless)
-
-
-def _filter(node: Filter, batch: Batch, report: Report) -> Batch:
-    outcome = evaluate(node.predicate, batch.payload)
-    if outcome.failed is not None and outcome.failed.any():
-        report(batch, outcome.failed, outcome.reason or "failed")
-    return batch.filter(predicate_mask(outcome))
 
 
 def _project(node: Project, batch: Batch, report: Report) -> Batch:

@@ -76,7 +76,7 @@ class SweepArea:
             self.runs.append(self._new_run(columns))
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
-        """The rows that expire in [start, end), oldest run first, in order of expiry; None if there are none."""
+        """The rows that expire in [start, end), by run and expiry; None if there are none."""
         found = []
         for run in self.runs:
             if run.first >= end and run.reach == 0:
@@ -99,7 +99,9 @@ class SweepArea:
             good = hit[same]
             result[good] = np.minimum(result[good], run.times[rows[good]])
             for probe in hit[~same].tolist():
-                result[probe] = min(result[probe], self._next_among_collisions(run, hashes, keys, probe, bound))
+                result[probe] = min(
+                    result[probe], self._next_among_collisions(run, hashes, keys, probe, bound)
+                )
         return result
 
     def gather(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, pa.RecordBatch | None]:

@@ -1,9 +1,10 @@
 """The timeline mechanism: per key a step function over time that is changed pointwise.
 
-A key's input is a *base*, the sums at the heartbeat, and a sorted list of endpoint *deltas* above it: an element
-`[ts, te)` adds its sums at `ts` and takes them away at `te`. When the horizon moves, the deltas it passed are
-applied; the mechanism hands the operator the points at which the sums changed, for the keys that were touched,
-and remembers how far each key's last segment was emitted, so that a correction cancels exactly what was said.
+A key's input is a *base*, the sums at the heartbeat, and a sorted list of endpoint *deltas* above it: an
+element `[ts, te)` adds its sums at `ts` and takes them away at `te`. When the horizon moves, the deltas it
+passed are applied; the mechanism hands the operator the points at which the sums changed, for the keys that
+were touched, and remembers how far each key's last segment was emitted, so that a correction cancels exactly
+what was said.
 
 An element beyond the horizon is stored at once as its two deltas: it waits, but its endpoints are known and
 close open segments early (decision 0003).
@@ -125,9 +126,7 @@ class Timeline:
         base_ints, base_floats, covered = self._bases(hashes, keys)
         codes = rank[point_codes]
         total_ints, total_floats = running_sums(codes, ints, floats, base_ints, base_floats)
-        until = np.minimum(
-            self.deltas.next_times(hashes, keys, horizon), pool.next_times(touched, horizon)
-        )
+        until = np.minimum(self.deltas.next_times(hashes, keys, horizon), pool.next_times(touched, horizon))
         last = np.flatnonzero(np.diff(codes, append=len(touched)))
         self._store_bases(hashes, keys, total_ints[last], total_floats[last], until)
         element_keys = rank[pool.codes.codes[: pool.elements]]
@@ -150,7 +149,12 @@ class Timeline:
         return ints, floats, covered
 
     def _store_bases(
-        self, hashes: Int64Array, keys: list[pa.Array], ints: Int64Array, floats: Float64Array, until: Int64Array
+        self,
+        hashes: Int64Array,
+        keys: list[pa.Array],
+        ints: Int64Array,
+        floats: Float64Array,
+        until: Int64Array,
     ) -> None:
         zeros = pa.array(np.zeros(len(hashes), dtype=np.int64))
         columns = {HASH: pa.array(hashes), TIME: zeros, _UNTIL: pa.array(until)}

@@ -274,7 +274,7 @@ class Run:
 
     def _progress(self) -> Progress:
         rows = sum(seen.rows + seen.late + seen.rejected for seen in self.totals.arrivals.values())
-        plans = [plan for plan in self._queries.values()]
+        plans = list(self._queries.values())
         runs = (run for manifest in self._state.values() for area in manifest.values() for run in area)
         return Progress(
             epoch=self.totals.epochs,

@@ -115,7 +115,7 @@ class Outbox:
                 yield from self._spread(number, exchange, plan, batches)
 
     def write(self, writer: SegmentWriter) -> tuple[tuple[ResultRef, ...], dict[int, int]]:
-        """Append the results to the task's segment; where they lie, and how many elements each node yielded."""
+        """Append the results to the task's segment; where they lie, and each node's number of elements."""
         refs, emitted = [], {}
         for node, batches in self._results.items():
             emitted[node] = sum(map(len, batches))
@@ -128,9 +128,7 @@ class Outbox:
     def _report(self, node: int) -> Report:
         return self._letters.reporter(node)
 
-    def _spread(
-        self, number: int, exchange: Exchange, plan: Plan, batches: list[Batch]
-    ) -> Iterator[Chunk]:
+    def _spread(self, number: int, exchange: Exchange, plan: Plan, batches: list[Batch]) -> Iterator[Chunk]:
         schema = plan.schema if exchange.combine is None else Accumulation.of(exchange.combine).schema
         batch = concat(schema, batches)
         if exchange.combine is not None:
@@ -142,7 +140,7 @@ class Outbox:
             return
         batch, hashes = _hashes(exchange, batch, self._report(self._work.graph.channels()[number][0]))
         codes = bucket_rows(hashes, buckets)
-        if buckets == 1 or not exchange.keys and exchange.spread is Spread.KEY:
+        if buckets == 1 or (not exchange.keys and exchange.spread is Spread.KEY):
             if len(batch):
                 yield self._chunk(int(codes[0]), number, encode(batch))
             return
@@ -193,4 +191,3 @@ def _plain(value: object) -> str:
     if isinstance(value, datetime | date):
         return value.isoformat()
     return str(value) if isinstance(value, Decimal) else repr(value)
-

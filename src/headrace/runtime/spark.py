@@ -1,8 +1,8 @@
 """The Spark runner: an epoch as one Spark job.
 
-Level 0 is a `mapInArrow` over as many rows as there are tasks; every further level is a `repartitionById` on
-the task number and a `mapInArrow`. Between the stages travel chunks, one row each, whose payload is an encoded
-batch: the engine moves bytes, and never looks at a row of a stream.
+Level 0 is a `mapInArrow` over as many rows as there are tasks; every further level is a `repartitionById`
+on the task number and a `mapInArrow`. Between the stages travel chunks, one row each, whose payload is an
+encoded batch: the engine moves bytes, and never looks at a row of a stream.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from headrace.runtime.work import Chunk, EpochWork, TaskReport
 
 _NAMES = ("task", "bucket", "channel", "sender")
 _ROW = StructType(
-    [*(StructField(name, IntegerType(), False) for name in _NAMES), StructField("payload", BinaryType(), False)]
+    [
+        *(StructField(name, IntegerType(), False) for name in _NAMES),
+        StructField("payload", BinaryType(), False),
+    ]
 )
 _ARROW_ROW = pa.schema([*(pa.field(name, pa.int32()) for name in _NAMES), pa.field("payload", pa.binary())])
 
@@ -126,4 +129,3 @@ def _chunks(batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> Iterato
         payloads = batch.column("payload")
         for row, (task, bucket, channel, sender) in enumerate(zip(*numbers, strict=True)):
             yield Chunk(task, bucket, channel, sender, payloads[row].as_buffer())
-

@@ -20,7 +20,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.graph import Edge, Exchange, Node, create_operator, is_stateful
 from headrace.operators.runs import Run, RunRef, stored_run
-from headrace.operators.stateless import apply, is_stateless
+from headrace.operators.stateless import Stateless, apply, is_stateless
 from headrace.runtime.outbox import DeadLetters, Outbox, stream_of
 from headrace.runtime.store import SegmentWriter
 from headrace.runtime.work import (
@@ -67,7 +67,9 @@ def run_sources(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]:
     yield Chunk(task % work.tasks, 0, REPORT_CHANNEL, task, pickled(report))
 
 
-def run_level(work: EpochWork, level: int, task: int, attempt: int, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+def run_level(
+    work: EpochWork, level: int, task: int, attempt: int, chunks: Sequence[Chunk]
+) -> Iterator[Chunk]:
     """A further level: the operators of this task's buckets, over what the levels before sent.
 
     Args:
@@ -243,8 +245,8 @@ class _Level:
                     operator = self._operator(node, bucket)
                     outputs[node.number] = self._advance(node, operator, bucket, outputs)
                     yield node, operator
-                else:
-                    outputs[node.number] = self._apply(node, bucket, outputs)
+                elif is_stateless(node.plan):
+                    outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
             except ExecutionError as error:
                 self.failures.append((node.number, error.message, error.hint))
                 outputs[node.number] = empty(node.plan.schema)
@@ -264,14 +266,14 @@ class _Level:
         before = tuple(self._before[producer] for producer in producers)
         return operator.advance(Progress(before, tuple(self._after[producer] for producer in producers)))
 
-    def _apply(self, node: Node, bucket: int, outputs: dict[int, Batch]) -> Batch:
+    def _apply(self, node: Node, plan: Stateless, bucket: int, outputs: dict[int, Batch]) -> Batch:
         report = self._letters.reporter(node.number)
         found = [
-            apply(node.plan, batch, report)  # type: ignore[arg-type]
+            apply(plan, batch, report)
             for edge in node.inputs
             for batch in self._batches(edge, bucket, outputs)
         ]
-        return concat(node.plan.schema, found)
+        return concat(plan.schema, found)
 
     def _batches(self, edge: Edge, bucket: int, outputs: dict[int, Batch]) -> list[Batch]:
         if edge.exchange is None:

@@ -100,8 +100,8 @@ class ResultReader:
         if step is None or not (isinstance(self.plan, Rstream) or is_chronon(self.plan)):
             raise UserError(
                 f"{self.name} is no stream: its rows are valid for longer than an instant",
-                hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with a "
-                "SLIDE, or ask for --as history",
+                hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "
+                "a SLIDE, or ask for the history",
             )
         rows, times = _expanded(final, step)
         order = np.argsort(times, kind="stable")

@@ -1,0 +1,67 @@
+"""What several tests share: an in-memory source, and running plans on the inline runner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headrace.algebra.nodes import Plan
+from headrace.elements import Batch, concat
+from headrace.runtime.epochs import BoundedStream, Run
+from headrace.runtime.inline import InlineRunner
+from headrace.runtime.sources.contract import Read
+from headrace.runtime.store import MemoryStore
+from headrace.runtime.views import ResultReader
+from headrace.schema import Field, Schema
+
+
+@dataclass(frozen=True, eq=False)
+class TableSource:
+    """A split source over a table in memory; positions are rows."""
+
+    table: pa.Table
+
+    @property
+    def schema(self) -> Schema:
+        return Schema(tuple(Field(field.name, field.type) for field in self.table.schema))
+
+    @property
+    def size(self) -> int:
+        return self.table.num_rows
+
+    @property
+    def rows(self) -> int:
+        return self.table.num_rows
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        part = self.table.slice(start, end - start).select(list(columns)).combine_chunks()
+        for batch in part.to_batches():
+            yield Read(batch)
+
+
+def run_plans(
+    plans: Mapping[str, Plan],
+    streams: Mapping[str, BoundedStream],
+    *,
+    epoch_rows: int = 1000,
+    buckets: int = 1,
+    parallelism: int = 1,
+) -> dict[str, ResultReader]:
+    """Run plans inline to the end of their streams; readers of their results."""
+    store = MemoryStore()
+    run = Run(InlineRunner(parallelism), store, streams, plans, epoch_rows, buckets)
+    run.run()
+    assert not run.failed, run.failed
+    return {name: ResultReader(name, plan, store, run.results) for name, plan in plans.items()}
+
+
+def all_elements(reader: ResultReader) -> Batch:
+    """Everything a query yielded, as one batch."""
+    return reader.elements()
+
+
+def joined(schema: Schema, batches: Sequence[Batch]) -> Batch:
+    """The batches as one."""
+    return concat(schema, list(batches))

@@ -1,0 +1,163 @@
+"""Each kernel against a few lines of plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.kernels.extremes import presence_intervals, smallest_present
+from headrace.kernels.grouping import dense_codes, order_by_code
+from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
+from headrace.kernels.joins import join_intervals, match_hashes
+from headrace.kernels.timeline import (
+    count_before,
+    first_rows_from,
+    net_points,
+    running_sums,
+    smallest_per_code,
+)
+from headrace.time import INFINITY
+
+small = st.integers(0, 6)
+
+
+def ints(values: object) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1).map(lambda value: value % 7), max_size=40))
+def test_dense_codes_number_values_by_first_appearance(values: list[int]) -> None:
+    codes, first = dense_codes(ints(values))
+    seen = list(dict.fromkeys(values))
+    assert codes.tolist() == [seen.index(value) for value in values]
+    assert first.tolist() == [values.index(value) for value in seen]
+
+
+@given(st.lists(small, max_size=30))
+def test_order_by_code_is_a_stable_sort(codes: list[int]) -> None:
+    order = order_by_code(ints(codes), np.arange(len(codes)), 7)
+    assert order.tolist() == sorted(range(len(codes)), key=lambda row: codes[row])
+
+
+def test_hashes_are_the_same_everywhere() -> None:
+    hashes = np.zeros(3, dtype=np.int64)
+    fold_words(ints([0, 1, 1]), np.array([1, 1, 0], dtype=np.uint8), hashes)
+    again = np.zeros(3, dtype=np.int64)
+    fold_words(ints([0, 1, 99]), np.array([1, 1, 0], dtype=np.uint8), again)
+    assert hashes.tolist() == again.tolist(), "a NULL hashes alike whatever lies under it"
+    # Stored state is looked up by these values, so they may never change.
+    golden = 0x9E3779B97F4A7C15
+    words = [mix(golden), mix(1 + golden), mix(0x5851F42D4C957F2D)]
+    assert [value % 2**64 for value in hashes.tolist()] == [mix(word) for word in words]
+
+
+def mix(value: int) -> int:
+    """The finaliser of splitmix64, on Python integers."""
+    mask = 2**64 - 1
+    value &= mask
+    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 & mask
+    value = (value ^ (value >> 27)) * 0x94D049BB133111EB & mask
+    return value ^ (value >> 31)
+
+
+def test_strings_of_all_lengths_hash_apart() -> None:
+    texts = [b"", b"a", b"aa", b"aaaaaaaa", b"aaaaaaaaa", b"aaaaaaaab", b"\0", b"\0\0"]
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    hashes = np.zeros(len(texts), dtype=np.int64)
+    data = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    fold_bytes(offsets, data, np.ones(len(texts), dtype=np.uint8), hashes)
+    assert len(set(hashes.tolist())) == len(texts)
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 13])
+def test_buckets_are_in_range_and_even(count: int) -> None:
+    hashes = np.zeros(20_000, dtype=np.int64)
+    fold_words(np.arange(20_000), np.ones(20_000, dtype=np.uint8), hashes)
+    sizes = np.bincount(buckets_of(hashes, count), minlength=count)
+    assert len(sizes) == count
+    assert sizes.min() > 0.9 * 20_000 / count
+
+
+changes = st.lists(st.tuples(st.integers(0, 3), small, st.integers(-3, 3)), max_size=25)
+
+
+@given(changes)
+def test_points_and_running_sums(rows: list[tuple[int, int, int]]) -> None:
+    codes, times, deltas = (ints([row[place] for row in rows]) for place in range(3))
+    order = np.lexsort((times, codes))
+    pairs = np.zeros((len(rows), 2))
+    pairs[:, 0] = deltas * 0.1
+    first, sums, floats = net_points(order, codes, times, deltas.reshape(-1, 1), pairs)
+    expected: dict[tuple[int, int], int] = {}
+    for code, time, delta in rows:
+        expected[code, time] = expected.get((code, time), 0) + delta
+    assert [(int(codes[row]), int(times[row])) for row in first] == sorted(expected)
+    assert sums[:, 0].tolist() == [expected[key] for key in sorted(expected)]
+    bases = ints([[10], [20], [30], [40]])
+    totals, _ = running_sums(codes[first], sums, floats, bases, np.zeros((4, 2)))
+    running = {code: base for code, (base,) in enumerate(bases.tolist())}
+    for place, key in enumerate(sorted(expected)):
+        running[key[0]] += expected[key]
+        assert totals[place, 0] == running[key[0]]
+
+
+def test_double_doubles_cancel_what_leaves() -> None:
+    values = [1e16, 1.0, -1e16, 0.1, -0.1, -1.0]
+    deltas = np.zeros((6, 2))
+    deltas[:, 0] = values
+    counts = np.ones((6, 1), dtype=np.int64)
+    _, sums = running_sums(np.zeros(6, dtype=np.int64), counts, deltas, ints([[0]]), np.zeros((1, 2)))
+    assert sums[2].sum() == 1.0
+    assert sums[5].sum() == 0.0
+
+
+def test_searches_in_a_run() -> None:
+    hashes, times = ints([1, 1, 1, 5, 5, 9]), ints([2, 4, 6, 1, 3, 7])
+    found = first_rows_from(hashes, times, ints([1, 5, 9, 7]), 4)
+    assert found.tolist() == [1, -1, 5, -1]
+    assert count_before(times, np.argsort(times), 4) == 3
+    assert smallest_per_code(ints([0, 2, 0]), ints([5, 7, 3]), 3).tolist() == [3, INFINITY, 7]
+    probes, rows = match_hashes(ints([1, 5, 6]), hashes)
+    assert list(zip(probes.tolist(), rows.tolist(), strict=True)) == [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4)]
+
+
+interval = st.tuples(st.integers(0, 2), st.integers(-4, 8), st.one_of(st.integers(1, 6), st.just(INFINITY)))
+
+
+@given(st.lists(interval, max_size=15), st.lists(interval, max_size=15))
+def test_join_intervals_is_the_nested_loop(
+    left: list[tuple[int, int, int]], right: list[tuple[int, int, int]]
+) -> None:
+    sides = []
+    for rows in (sorted(left), sorted(right)):
+        hashes, ts = ints([row[0] for row in rows]), ints([row[1] for row in rows])
+        te = ints([INFINITY if row[2] == INFINITY else row[1] + row[2] for row in rows])
+        sides += [hashes, ts, te]
+    reach = max(
+        (INFINITY if te == INFINITY else te - ts for _, ts, te in zip(*sides[3:], strict=True)), default=0
+    )
+    ours, theirs = join_intervals(*sides, int(reach))
+    expected = [
+        (i, j)
+        for i in range(len(left))
+        for j in range(len(right))
+        if sides[0][i] == sides[3][j] and max(sides[1][i], sides[4][j]) < min(sides[2][i], sides[5][j])
+    ]
+    assert list(zip(ours.tolist(), theirs.tolist(), strict=True)) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 1), small, st.integers(0, 8), st.integers(1, 5)), max_size=15))
+def test_smallest_present_value_at_every_point(elements: list[tuple[int, int, int, int]]) -> None:
+    rows = [(code, rank, start, 1) for code, rank, start, _ in elements]
+    rows += [(code, rank, start + length, -1) for code, rank, start, length in elements]
+    codes, ranks, times, counts = (ints([row[place] for row in rows]) for place in range(4))
+    opening, starts, ends = presence_intervals(np.lexsort((times, ranks, codes)), codes, ranks, times, counts)
+    points = sorted({(row[0], row[2]) for row in rows})
+    point_codes, point_times = ints([point[0] for point in points]), ints([point[1] for point in points])
+    order = np.lexsort((starts, codes[opening]))
+    found = smallest_present(point_codes, point_times, order, codes[opening], ranks[opening], starts, ends)
+    for (code, time), place in zip(points, found.tolist(), strict=True):
+        live = [rank for c, rank, start, length in elements if c == code and start <= time < start + length]
+        assert (None if place < 0 else ranks[opening[place]]) == min(live, default=None)

@@ -99,8 +99,7 @@ def from_rows(schema: Schema, rows: Iterable[tuple[tuple[object, ...], int, int,
     """A batch from Python rows `(payload, ts, te, w)`; for tests and examples."""
     listed = list(rows)
     columns = [
-        pa.array([payload[index] for payload, *_ in listed], field.type)
-        for index, field in enumerate(schema)
+        pa.array([payload[index] for payload, *_ in listed], field.type) for index, field in enumerate(schema)
     ]
     times = [np.array([row[place] for row in listed], dtype=np.int64) for place in (1, 2, 3)]
     return Batch(record_batch(columns, schema, len(listed)), *times)
@@ -120,9 +119,7 @@ def concat(schema: Schema, batches: Sequence[Batch]) -> Batch:
         return empty(schema)
     if len(filled) == 1:
         return filled[0]
-    ts, te, w = (
-        np.concatenate([getattr(batch, name) for batch in filled]) for name in ("ts", "te", "w")
-    )
+    ts, te, w = (np.concatenate([getattr(batch, name) for batch in filled]) for name in ("ts", "te", "w"))
     return Batch(concat_rows([batch.payload for batch in filled]), ts, te, w)
 
 

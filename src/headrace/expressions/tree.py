@@ -105,9 +105,7 @@ def transform_columns(expression: Expression, change: Callable[[Column], Express
         case Literal():
             return expression
         case Call(arguments=arguments):
-            return replace(
-                expression, arguments=tuple(transform_columns(part, change) for part in arguments)
-            )
+            return replace(expression, arguments=tuple(transform_columns(part, change) for part in arguments))
         case Cast(argument=argument):
             return replace(expression, argument=transform_columns(argument, change))
         case Case(branches=branches, otherwise=otherwise):
@@ -115,9 +113,7 @@ def transform_columns(expression: Expression, change: Callable[[Column], Express
                 (transform_columns(condition, change), transform_columns(value, change))
                 for condition, value in branches
             )
-            return replace(
-                expression, branches=changed, otherwise=transform_columns(otherwise, change)
-            )
+            return replace(expression, branches=changed, otherwise=transform_columns(otherwise, change))
         case _:
             assert_never(expression)
 

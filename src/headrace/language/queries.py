@@ -173,7 +173,7 @@ def _alias(cursor: Cursor) -> Name | None:
 def _group_by(cursor: Cursor) -> tuple[Scalar, ...]:
     if not cursor.accept("GROUP BY"):
         return ()
-    if cursor.word() in CLAUSES:
+    if cursor.word() in ("GROUPING SETS", "ROLLUP", "CUBE"):
         raise cursor.error(f"GROUP BY {cursor.word()} is not supported", CLAUSES[cursor.word()])
     if cursor.at("ALL"):
         raise cursor.error("GROUP BY ALL is not supported", "list the columns to group by")

@@ -1,0 +1,200 @@
+"""Golden files: a query, its plans, steps of input, and the answer after every step.
+
+    # What the case shows.
+    == stream reading (k STRING, v BIGINT, ts BIGINT) TIMESTAMP BY ts DISORDER 2
+    a, 1, 1
+    --
+    b, NULL, 4
+    == query
+    SELECT k, COUNT(*) AS n FROM reading [RANGE 5] GROUP BY k
+    == plan
+    == optimized
+    == after 1
+    == after 2
+
+Every `--` ends a step; all streams of a file have equally many. The answer after a step is the history below
+the query's heartbeat; after the last step all is final. `make golden` writes the last sections again: plans
+from the binder and the optimizer, answers from the reference evaluator, never from the operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.algebra.explain import explain
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import domain_of
+from headrace.language.binder import bind
+from headrace.language.catalog import Catalog, DerivedStream, describe_stream
+from headrace.language.parser import parse
+from headrace.language.statements import CreateStream, CreateStreamAs, Select
+from headrace.optimizer import optimize
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
+
+CASES = Path(__file__).parent / "cases"
+
+
+@dataclass(frozen=True)
+class StreamSteps:
+    """A stream of a case: its declaration and its rows per step."""
+
+    name: str
+    schema: Schema
+    timestamp: str
+    disorder: int
+    steps: tuple[tuple[tuple[object, ...], ...], ...]
+
+    def table(self) -> pa.Table:
+        rows = [row for step in self.steps for row in step]
+        columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self.schema.arrow())
+
+    def time_of(self, row: tuple[object, ...]) -> int:
+        index = self.schema.find(self.timestamp)
+        assert index is not None
+        return int(pa.scalar(row[index], self.schema[index].type).cast(pa.int64()).as_py())
+
+
+@dataclass(frozen=True)
+class Case:
+    """A golden file, read."""
+
+    path: Path
+    comment: str
+    streams: tuple[StreamSteps, ...]
+    query: str
+    expected: dict[str, str]
+    heads: tuple[str, ...]
+
+    @property
+    def steps(self) -> int:
+        return len(self.streams[0].steps)
+
+    @cached_property
+    def plan(self) -> Plan:
+        catalog = Catalog()
+        for stream in self.streams:
+            statement = _declaration(_head(stream))
+            catalog = catalog.define(describe_stream(statement, stream.schema))
+        *views, last = parse(self.query)
+        for view in views:
+            assert isinstance(view, CreateStreamAs)
+            catalog = catalog.define(DerivedStream(view.name.text, bind(view.query, catalog)))
+        assert isinstance(last, Select)
+        return bind(last.query, catalog)
+
+    def actual(self, answer: Callable[[int], list[tuple[object, ...]]]) -> dict[str, str]:
+        """The sections as they come out, with answers from `answer(step)`."""
+        sections = {"plan": explain(self.plan), "optimized": explain(optimize(self.plan))}
+        for step in range(1, self.steps + 1):
+            sections[f"after {step}"] = show(self.plan, answer(step))
+        return sections
+
+    def heartbeats(self, step: int) -> dict[str, int]:
+        """The streams' heartbeats after a step, by the definition of bounded disorder."""
+        result = {}
+        for stream in self.streams:
+            times = [stream.time_of(row) for rows in stream.steps[:step] for row in rows]
+            ended = not any(stream.steps[step:])
+            result[stream.name] = (
+                INFINITY if ended else max(times, default=BEGINNING + stream.disorder) - stream.disorder
+            )
+        return result
+
+    def write(self, sections: dict[str, str]) -> None:
+        """Write the file again with other sections."""
+        parts = [self.comment, *self.heads]
+        parts += [f"== {name}\n{text}".rstrip() for name, text in sections.items()]
+        self.path.write_text("\n".join(parts) + "\n")
+
+
+def load(path: Path) -> Case:
+    """Read a golden file."""
+    comment, *sections = path.read_text().split("\n== ")
+    streams, heads, expected, query = [], [], {}, ""
+    for section in sections:
+        title, _, body = section.partition("\n")
+        if title.startswith("stream "):
+            streams.append(_stream(title, body))
+            heads.append(f"== {title}\n{body.rstrip()}")
+        elif title == "query":
+            query = body.strip()
+            heads.append(f"== query\n{query}")
+        else:
+            expected[title] = body.rstrip()
+    return Case(path, comment.rstrip(), tuple(streams), query, expected, tuple(heads))
+
+
+def show(plan: Plan, rows: list[tuple[object, ...]]) -> str:
+    """History rows `(payload..., valid_from, valid_to)` as the golden files print them."""
+    domain = domain_of(plan)
+    lines = [" | ".join([*plan.schema.names, "valid_from", "valid_to"])]
+    for *payload, start, end in rows:
+        times = [format_instant(int(str(instant)), domain) for instant in (start, end)]
+        lines.append(" | ".join([*map(_text, payload), *times]).rstrip())
+    return "\n".join(lines)
+
+
+def _stream(title: str, body: str) -> StreamSteps:
+    statement = _declaration(title.removeprefix("stream "))
+    assert statement.columns is not None
+    types = [field.type for field in statement.columns]
+    steps: list[tuple[tuple[object, ...], ...]] = []
+    for part in f"\n{body.strip()}\n".split("\n--\n"):
+        lines = [line for line in part.strip().split("\n") if line.strip()]
+        steps.append(tuple(_row(line, types) for line in lines))
+    disorder = statement.disorder.length if statement.disorder is not None else 0
+    return StreamSteps(statement.name, statement.columns, statement.timestamp, disorder, tuple(steps))
+
+
+def _declaration(text: str) -> CreateStream:
+    head, _, tail = text.partition(" TIMESTAMP BY ")
+    statement = parse(f"CREATE STREAM {head} FROM csv OPTIONS (path 'none') TIMESTAMP BY {tail}")[0]
+    assert isinstance(statement, CreateStream)
+    return statement
+
+
+def _head(stream: StreamSteps) -> str:
+    return f"{stream.name} {stream.schema} TIMESTAMP BY {stream.timestamp}"
+
+
+def _row(line: str, types: list[pa.DataType]) -> tuple[object, ...]:
+    return tuple(_value(text.strip(), dtype) for text, dtype in zip(line.split(","), types, strict=True))
+
+
+def _value(text: str, dtype: pa.DataType) -> object:
+    if text == "NULL":
+        return None
+    if pa.types.is_decimal(dtype):
+        return Decimal(text)
+    readers: dict[pa.DataType, Callable[[str], object]] = {
+        BIGINT: int,
+        DOUBLE: float,
+        STRING: str,
+        BOOLEAN: lambda value: value == "true",
+        DATE: date.fromisoformat,
+        TIMESTAMP: lambda value: datetime.fromisoformat(value).replace(tzinfo=UTC),
+    }
+    return readers[dtype](text)
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case datetime():
+            micros = int((value - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000)
+            return format_instant(micros, TimeDomain.TIMESTAMP)
+        case float():
+            return f"{value:.12g}"
+        case _:
+            return str(value)

@@ -1,0 +1,136 @@
+"""Runs every golden file on the reference, inline unoptimized and optimized, row by row, and on Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from golden.case import CASES, Case, load, show
+from headrace import connect
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import domain_of
+from headrace.elements import to_rows
+from headrace.history import canonical, clip
+from headrace.operators.lowering import lower
+from headrace.optimizer import optimize
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
+from headrace.runtime.epochs import BoundedStream, Run
+from headrace.runtime.inline import InlineRunner
+from headrace.runtime.store import MemoryStore
+from headrace.runtime.views import ResultReader
+from headrace.time import TimeDomain
+from support import TableSource
+
+PATHS = sorted(CASES.glob("*.txt"))
+Rows = list[tuple[object, ...]]
+
+
+class SteppedRun(Run):
+    """A run whose epochs are the steps of a case, or single rows."""
+
+    case: Case
+    one_by_one: bool = False
+
+    def _ranges(self) -> Iterator[dict[str, tuple[int, int]]]:
+        done = dict.fromkeys(self._streams, 0)
+        for step in range(self.case.steps):
+            sizes = {stream.name: len(stream.steps[step]) for stream in self.case.streams}
+            if self.one_by_one:
+                for name in self._streams:
+                    for _ in range(sizes[name]):
+                        yield {other: (at, at + (other == name)) for other, at in done.items()}
+                        done[name] += 1
+            else:
+                yield {name: (at, at + sizes[name]) for name, at in done.items()}
+                done = {name: at + sizes[name] for name, at in done.items()}
+
+
+def reference(case: Case, step: int) -> Rows:
+    """The answer after a step: the definition on the rows so far, below the query's heartbeat."""
+    streams = {}
+    for stream in case.streams:
+        rows = [row for part in stream.steps[:step] for row in part]
+        elements = [(row, stream.time_of(row), stream.time_of(row) + 1, 1) for row in rows]
+        streams[stream.name] = Stream(stream.schema.names, elements)
+    heartbeat = heartbeat_of(case.plan, case.heartbeats(step))
+    history = evaluate(case.plan, streams)
+    return [(*payload, ts, min(te, heartbeat)) for payload, ts, te in history if ts < heartbeat]
+
+
+def heartbeat_of(plan: Plan, streams: dict[str, int]) -> int:
+    graph = lower({"q": plan})
+    return graph.heartbeats(streams)[graph.outputs[0][1]]
+
+
+def inline(case: Case, plan: Plan, **options: int) -> ResultReader:
+    """A run with one epoch per step, or per row with `one_by_one`."""
+    streams = {
+        stream.name: BoundedStream(TableSource(stream.table()), stream.timestamp, stream.disorder)
+        for stream in case.streams
+    }
+    store = MemoryStore()
+    runner = InlineRunner(options.get("tasks", 1))
+    run = SteppedRun(runner, store, streams, {"q": plan}, buckets=options.get("buckets", 1))
+    run.case, run.one_by_one = case, bool(options.get("one_by_one"))
+    run.run()
+    assert not run.failed, run.failed
+    return ResultReader("q", plan, store, run.results)
+
+
+def rows_of(reader: ResultReader) -> Rows:
+    final = canonical(clip(reader.elements(), reader.heartbeat))
+    return [(*payload, ts, te) for payload, ts, te, _ in to_rows(final)]
+
+
+def after(reader: ResultReader, step: int) -> Rows:
+    """What a reader sees after the epoch of a step."""
+    return rows_of(replace(reader, epochs=reader.epochs[:step]))
+
+
+@pytest.fixture(params=PATHS, ids=lambda path: path.stem)
+def case(request: pytest.FixtureRequest) -> Case:
+    case: Case = load(request.param)
+    if os.environ.get("HEADRACE_GOLDEN") == "write":
+        case.write(case.actual(lambda step: reference(case, step)))
+        case = load(request.param)
+    return case
+
+
+def test_plans_and_reference(case: Case) -> None:
+    assert case.expected == case.actual(lambda step: reference(case, step))
+
+
+@pytest.mark.parametrize("optimized", [False, True], ids=["as written", "optimized"])
+def test_inline(case: Case, optimized: bool) -> None:
+    reader = inline(case, optimize(case.plan) if optimized else case.plan)
+    for step in range(1, case.steps + 1):
+        assert show(case.plan, after(reader, step)) == case.expected[f"after {step}"]
+
+
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_row_by_row(case: Case, buckets: int) -> None:
+    reader = inline(case, optimize(case.plan), one_by_one=1, buckets=buckets, tasks=2)
+    assert show(case.plan, rows_of(reader)) == case.expected[f"after {case.steps}"]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("epoch_rows", [1000, 2])
+def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
+    *views, query = case.query.split(";")
+    with connect(spark=spark, epoch_rows=epoch_rows, buckets=2) as db:
+        for stream in case.streams:
+            unit = stream.disorder if case_is_integer(case) else f"{stream.disorder} microseconds"
+            db.stream(stream.name, stream.table(), timestamp=stream.timestamp, disorder=unit)
+        for view in views:
+            db.execute(view)
+        answer = db.query(query)
+        db.run()
+        assert show(case.plan, rows_of(db.reader(answer))) == case.expected[f"after {case.steps}"]
+
+
+def case_is_integer(case: Case) -> bool:
+    return domain_of(case.plan) is TimeDomain.INTEGER

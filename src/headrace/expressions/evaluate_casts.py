@@ -78,8 +78,8 @@ def _date_to_text(values: pa.Array, target: pa.DataType) -> Converted:
 
 
 def _double_to_text(values: pa.Array, target: pa.DataType) -> Converted:
-    """As Java writes it: 1.0, and 1.0E7 from 10 million on."""
-    text = values.cast(STRING)
+    """As Java writes it: 1.0, and 1.0E7 from 10 million on; but -0 as 0, since they are equal in grouping."""
+    text = pc.add(values, 0.0).cast(STRING)
     size = np.abs(numbers(values))
     plain = pa.array(((size >= 1e-3) & (size < 1e7)) | (size == 0))
     whole = pc.if_else(pc.match_substring(text, "."), text, pc.binary_join_element_wise(text, ".0", ""))

@@ -196,6 +196,12 @@ def _logarithm(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(function(pc.if_else(none, pa.scalar(None, DOUBLE), argument)))
 
 
+def _power(call: Call, arguments: Sequence[Datum]) -> Computed:
+    """Of -0 as of 0: payloads that are equal in grouping must give equal results."""
+    base, exponent = arguments
+    return fine(pc.power(pc.add(base, 0.0), exponent))
+
+
 def _plainly(function: Callable[..., Datum]) -> Kernel:
     return lambda call, arguments: fine(function(*arguments))
 
@@ -217,6 +223,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "EXP": _plainly(pc.exp),
     "LN": _logarithm,
     "LOG10": _logarithm,
-    "POWER": _plainly(pc.power),
+    "POWER": _power,
 }
 """The functions of numbers."""

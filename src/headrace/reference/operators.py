@@ -1,0 +1,213 @@
+"""What a plan means, straight from the definitions on contents in `headrace.algebra.nodes`.
+
+The evaluator asks for the content of a node at an instant, which asks for the contents of its inputs. It is
+slow and keeps nothing but answers it gave before; operators are tested against it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Plan,
+    Project,
+    Rstream,
+    Source,
+    TimeWindow,
+    Union,
+    inputs_of,
+)
+from headrace.expressions.tree import Expression
+from headrace.reference.aggregates import aggregate
+from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
+from headrace.reference.scalars import RowError, equal, value
+from headrace.time import INFINITY
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A row that an operator left out because an expression failed on it.
+
+    Attributes:
+        node: the operator.
+        row: the payload the expression was computed from; of a join's residual, both sides' columns.
+        reason: why it failed.
+    """
+
+    node: Plan
+    row: Payload
+    reason: str
+
+
+def evaluate(plan: Plan, streams: Mapping[str, Stream], errors: list[DeadLetter] | None = None) -> History:
+    """The canonical history of a plan.
+
+    Args:
+        plan: any plan.
+        streams: the elements of its sources by name, with at least the columns that the sources read.
+        errors: takes the rows that were left out, each once per operator and reason.
+
+    Raises:
+        ExecutionError: a SUM overflows.
+        HistoryError: a source's content is below zero at some instant.
+    """
+    evaluation = _Evaluation(streams)
+    contents = {instant: evaluation.content(plan, instant) for instant in evaluation.instants(plan)}
+    if errors is not None:
+        errors.extend(evaluation.errors)
+    return history_of(contents)
+
+
+@dataclass
+class _Evaluation:
+    """One evaluation: the sources, and what was found out so far."""
+
+    streams: Mapping[str, Stream]
+    errors: dict[DeadLetter, None] = field(default_factory=dict)
+    _contents: dict[tuple[int, int], Content] = field(default_factory=dict)
+    _instants: dict[int, frozenset[int]] = field(default_factory=dict)
+
+    def content(self, plan: Plan, instant: int) -> Content:
+        """The content of the plan's stream at an instant."""
+        key = id(plan), instant
+        if key not in self._contents:
+            self._contents[key] = self._content(plan, instant)
+        return self._contents[key]
+
+    def instants(self, plan: Plan) -> frozenset[int]:
+        """All the instants at which the content may differ from that of the instant before."""
+        if id(plan) not in self._instants:
+            self._instants[id(plan)] = frozenset(self._changes(plan)) - {INFINITY}
+        return self._instants[id(plan)]
+
+    def _changes(self, plan: Plan) -> set[int]:
+        below = {instant for node in inputs_of(plan) for instant in self.instants(node)}
+        match plan:
+            case Source(name=name):
+                return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}
+            case TimeWindow():
+                return {change for instant in below for change in _window_changes(plan, instant)}
+            case Istream() | Dstream():
+                return below | {instant + 1 for instant in below}
+            case _:
+                return below
+
+    def _content(self, plan: Plan, instant: int) -> Content:
+        match plan:
+            case Source():
+                return self._source(plan, instant)
+            case Filter():
+                return self._filter(plan, self.content(plan.input, instant))
+            case Project():
+                return self._project(plan, self.content(plan.input, instant))
+            case TimeWindow():
+                return self._window(plan, instant)
+            case Union():
+                return sum((self.content(node, instant) for node in plan.inputs), Counter())
+            case Join():
+                return self._join(plan, self.content(plan.left, instant), self.content(plan.right, instant))
+            case Aggregate():
+                return self._aggregate(plan, self.content(plan.input, instant))
+            case Distinct():
+                return Counter(set(self.content(plan.input, instant)))
+            case Istream():
+                return self.content(plan.input, instant) - self.content(plan.input, instant - 1)
+            case Dstream():
+                return self.content(plan.input, instant - 1) - self.content(plan.input, instant)
+            case Rstream():
+                return self.content(plan.input, instant)
+            case _:
+                assert_never(plan)
+
+    def _source(self, plan: Source, instant: int) -> Content:
+        stream = self.streams[plan.name]
+        names = [name.lower() for name in stream.columns]
+        places = [names.index(name.lower()) for name in plan.schema.names]
+        content: Content = Counter()
+        for row, count in content_at(stream.elements, instant).items():
+            content[tuple(row[place] for place in places)] += count
+        return content
+
+    def _filter(self, plan: Filter, below: Content) -> Content:
+        content: Content = Counter()
+        for row, count in below.items():
+            if self._values(plan, (plan.predicate,), row) == (True,):
+                content[row] = count
+        return content
+
+    def _project(self, plan: Project, below: Content) -> Content:
+        content: Content = Counter()
+        for row, count in below.items():
+            values = self._values(plan, [expression for _, expression in plan.items], row)
+            if values is not None:
+                content[values] += count
+        return content
+
+    def _window(self, plan: TimeWindow, instant: int) -> Content:
+        last = instant
+        if plan.slide.length > 1:
+            last = (instant + 1) // plan.slide.length * plan.slide.length - 1
+        first = last - plan.size.length + 1 if plan.size.length < INFINITY else None
+        content: Content = Counter()
+        # The input's elements are chronons: between these instants its content is empty.
+        for past in self.instants(plan.input):
+            if past <= last and (first is None or past >= first):
+                content += self.content(plan.input, past)
+        return content
+
+    def _join(self, plan: Join, left: Content, right: Content) -> Content:
+        left_keys = {row: self._values(plan, [one for one, _ in plan.equalities], row) for row in left}
+        right_keys = {row: self._values(plan, [other for _, other in plan.equalities], row) for row in right}
+        content: Content = Counter()
+        for one, one_key in left_keys.items():
+            for other, other_key in right_keys.items():
+                if one_key is None or other_key is None:
+                    continue
+                row = one + other
+                if all(map(equal, one_key, other_key)) and self._holds(plan, row):
+                    content[row] = left[one] * right[other]
+        return content
+
+    def _holds(self, plan: Join, row: Payload) -> bool:
+        return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
+
+    def _aggregate(self, plan: Aggregate, below: Content) -> Content:
+        groups: dict[Payload, list[Payload]] = defaultdict(list)
+        keys = [key for _, key in plan.keys]
+        calls = [call for _, call in plan.aggregates]
+        arguments = [call.argument for call in calls if call.argument is not None]
+        for row in below.elements():
+            key, inputs = self._values(plan, keys, row), self._values(plan, arguments, row)
+            if key is not None and inputs is not None:
+                groups[key].append(inputs)
+        content: Content = Counter()
+        for key, rows in groups.items():
+            columns = iter(zip(*rows, strict=True))
+            results = (aggregate(call, rows if call.argument is None else next(columns)) for call in calls)
+            content[payload((*key, *results))] += 1
+        return content
+
+    def _values(self, node: Plan, expressions: Sequence[Expression], row: Payload) -> Payload | None:
+        """The values of expressions over a row, or None, with a dead letter, if one of them fails."""
+        try:
+            return payload(value(expression, row) for expression in expressions)
+        except RowError as error:
+            self.errors[DeadLetter(node, row, error.reason)] = None
+            return None
+
+
+def _window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:
+    """When what is valid at an instant enters the window, and when it leaves it (thesis, algorithm 18)."""
+    size, slide = plan.size.length, plan.slide.length
+    enters = -(-(instant + 1) // slide) * slide - 1
+    leaves = (instant + size + slide) // slide * slide - 1 if size < INFINITY else INFINITY
+    return enters, leaves

@@ -24,11 +24,20 @@ _MAGIC = b"ARROW1"
 
 @dataclass(frozen=True)
 class ArrowPart:
-    """One file of the source: where it is, its name to show, the rows of each record batch."""
+    """One file of the source.
+
+    Attributes:
+        path: where it is.
+        label: its name to show.
+        batches: the rows of each record batch.
+        in_place: whether the columns are used where they lie in the mapped file; compressed ones are not, and
+            then only the wanted columns are decoded.
+    """
 
     path: Path
     label: str
     batches: tuple[int, ...]
+    in_place: bool
 
 
 @dataclass(frozen=True)
@@ -83,13 +92,12 @@ def open_arrow(options: Mapping[str, str], declared: Schema | None, base: Path) 
     schema, parts = declared, []
     for path, label in list_files(required(options, "path"), base):
         with reading(label, _KIND):
-            with _mapped(path, None) as reader:
-                available = reader.schema
-            with _mapped(path, _cheapest(available)) as reader:
+            available, in_place = _probe(path)
+            with _mapped(path, None if in_place else _cheapest(available)) as reader:
                 batches = tuple(batch.num_rows for batch in _batches(reader, None))
         schema = schema or readable_schema(available, label)
         check_columns(available, schema, label)
-        parts.append(ArrowPart(path, label, batches))
+        parts.append(ArrowPart(path, label, batches, in_place))
     assert schema is not None  # list_files gives at least one file
     return ArrowSource(schema, tuple(parts))
 
@@ -99,14 +107,33 @@ _Reader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
 
 @contextmanager
 def _mapped(path: Path, fields: list[int] | None) -> Iterator[_Reader]:
-    """A reader over the memory-mapped file; with `fields`, only those columns are decoded."""
+    """A reader over the memory-mapped file; with `fields`, only those columns are decoded, and copied."""
+    with pa.memory_map(str(path)) as source, _reader(source, fields) as reader:
+        yield reader
+
+
+def _reader(source: pa.MemoryMappedFile, fields: list[int] | None) -> _Reader:
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
+    magic = source.read(len(_MAGIC))
+    source.seek(0)
+    opener = pa.ipc.open_file if magic == _MAGIC else pa.ipc.open_stream
+    return opener(source, options=options)
+
+
+def _probe(path: Path) -> tuple[pa.Schema, bool]:
+    """The file's schema, and whether the columns of its first batch lie in the mapped file as they are."""
     with pa.memory_map(str(path)) as source:
-        magic = source.read(len(_MAGIC))
+        mapped = source.read_buffer()
         source.seek(0)
-        opener = pa.ipc.open_file if magic == _MAGIC else pa.ipc.open_stream
-        with opener(source, options=options) as reader:
-            yield reader
+        with _reader(source, None) as reader:
+            first: pa.RecordBatch | None = next(_batches(reader, [0]), None)
+            columns = first.columns if first is not None else []
+            return reader.schema, all(
+                mapped.address <= buffer.address < mapped.address + mapped.size
+                for column in columns
+                for buffer in column.buffers()
+                if buffer is not None and buffer.size
+            )
 
 
 def _cheapest(schema: pa.Schema) -> list[int]:
@@ -138,9 +165,10 @@ def _part_batches(part: ArrowPart, first: int, last: int, wanted: Schema) -> Ite
         available = reader.schema
     check_columns(available, wanted, part.label)
     places = [find_column(available.names, field.name, part.label) for field in wanted]
-    decoded = sorted(set(places))
-    order = [decoded.index(place) for place in places]
-    with _mapped(part.path, decoded) as reader:
+    fields = None if part.in_place else sorted(places)
+    if fields is not None:
+        places = [fields.index(place) for place in places]
+    with _mapped(part.path, fields) as reader:
         chosen = list(overlaps(part.batches, first, last))
         batches = _batches(reader, [index for index, _, _ in chosen])
         for index, low, high in chosen:
@@ -149,4 +177,6 @@ def _part_batches(part: ArrowPart, first: int, last: int, wanted: Schema) -> Ite
                 raise changed(part.label)
             for start in range(low, high, BATCH_ROWS):
                 piece = batch.slice(start, min(BATCH_ROWS, high - start))
-                yield pa.RecordBatch.from_arrays([piece.column(place) for place in order], list(wanted.names))
+                yield pa.RecordBatch.from_arrays(
+                    [piece.column(place) for place in places], list(wanted.names)
+                )

@@ -188,14 +188,12 @@ def _parse_carefully(records: Records, keys: list[str], wanted: Schema) -> Read:
         except ValueError as error:
             records.reasons[row] = f"the line is not one JSON object: {error}"
     reasons: dict[int, str] = {}
-    columns = []
+    values = []
     for place, field in enumerate(wanted):
         texts, wrong = _texts([row[place] for row in rows], field)
-        for bad, reason in wrong.items():
-            reasons.setdefault(bad, reason)
-        columns.append(texts)
-    values, unparsed = parse_columns(columns, wanted, trim=False, null=None)
-    reasons = unparsed | reasons
+        (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
+        values.append(parsed)
+        reasons = unparsed | wrong | reasons
     records.reasons.update({kept[row]: reason for row, reason in reasons.items()})
     return read_without(values, wanted, len(rows), reasons, records)
 
@@ -235,10 +233,21 @@ def _texts(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str]
     for row, value in enumerate(values):
         text = _text(value, field.type)
         if text is None and value is not None:
-            shown = json.dumps(value, ensure_ascii=False)[:100]
-            wrong[row] = f"{field.name} is no {sql_type(field.type)}: {shown}"
+            wrong[row] = f"{field.name} is no {sql_type(field.type)}: {_shown(value)}"
         texts.append(text)
     return pa.array(texts, STRING), wrong
+
+
+def _shown(value: object) -> str:
+    match value:
+        case _Object():
+            return "an object"
+        case list():
+            return "a list"
+        case _Number():
+            return str(value)
+        case _:
+            return json.dumps(value, ensure_ascii=False)[:100]
 
 
 def _text(value: object, dtype: pa.DataType) -> str | None:

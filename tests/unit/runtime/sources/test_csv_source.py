@@ -1,0 +1,232 @@
+import datetime as dt
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.errors import SourceError
+from headrace.runtime.sources import Rejected, SplitSource, open_source
+from headrace.runtime.sources.blocks import COUNTED_BYTES, Block, TextPart
+from headrace.runtime.sources.csv import CsvFormat, parse_block
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+
+ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
+
+NAMES = ("i", "x", "b", "d", "t", "m", "s")
+TYPES = (BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, pa.decimal128(6, 2), STRING)
+SCHEMA = Schema(tuple(Field(name, dtype) for name, dtype in zip(NAMES, TYPES, strict=True)))
+FORM = CsvFormat(",", "", False)
+
+CELLS = st.sampled_from(
+    [
+        *("", "1", "-1", " 1", "1 ", "+1", "0x1F", "1.5", "1e2", "1e999", "nan", "inf", "true", "TRUE", "x"),
+        *("2024-01-01", "2024-02-30", "2024-01-01T00:00:00Z", "2024-01-01 00:00:00.123456789", "1.230"),
+        *("1.234", "9223372036854775808", '""', '"1"', '" 1"', '"a,b"', '"a""b"', '"open', 'a"b', '"a"b'),
+        *("\t", "\x00", "é"),
+    ]
+)
+LINES = st.lists(CELLS, min_size=6, max_size=8).map(",".join)
+
+
+def open_text(
+    tmp_path: Path, text: str | bytes, declared: Schema | None = None, **options: str
+) -> SplitSource:
+    (tmp_path / "f.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+    timestamp = (declared.names[0] if declared else "t") if "time" not in options else options.pop("time")
+    source = open_source("csv", {"path": "f.csv", **options}, declared, timestamp, "s", tmp_path)
+    return pickle.loads(pickle.dumps(source))
+
+
+def parse(text: str) -> tuple[list[object], list[tuple[str, str]]]:
+    part = TextPart(Path("f"), "f", 0, 0)
+    read = parse_block(Block(part, COUNTED_BYTES, text.encode()), NAMES, SCHEMA, FORM)
+    return read.rows.to_pylist(), [(row.text, row.reason) for row in read.rejected]
+
+
+@given(st.lists(st.one_of(LINES, st.sampled_from(["", "a\rb", "1,2,true,2024-01-01,,,"])), max_size=6))
+def test_every_line_is_read_as_if_it_stood_alone(lines: list[str]) -> None:
+    rows, rejected = parse("".join(f"{line}\n" for line in lines))
+    alone = [parse(f"{line}\n") for line in lines]
+    assert repr(rows) == repr([row for some, _ in alone for row in some])
+    assert rejected == [row for _, some in alone for row in some]
+
+
+def test_columns_are_inferred(tmp_path: Path, read_all: ReadAll) -> None:
+    text = (
+        "i,x,b,d,t,s\n"
+        "1,1.5,true,2024-01-01,2024-01-01T00:00:00Z,a\n"
+        ",,,,,\n"
+        "-2,1,FALSE,2024-01-02,2024-01-01,1\n"
+    )
+    source = open_text(tmp_path, text)
+    assert [field.type for field in source.schema] == [BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, STRING]
+    rows, rejected = read_all(source)
+    assert not rejected
+    midnight = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+    assert rows.to_pylist() == [
+        {"i": 1, "x": 1.5, "b": True, "d": dt.date(2024, 1, 1), "t": midnight, "s": "a"},
+        dict.fromkeys("ixbdts"),
+        {"i": -2, "x": 1.0, "b": False, "d": dt.date(2024, 1, 2), "t": midnight, "s": "1"},
+    ]
+
+
+def test_declared_columns_are_found_by_name(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("T", BIGINT), Field("money", pa.decimal128(8, 3)), Field("zip", STRING)))
+    source = open_text(tmp_path, "zip,more,Money,t\n007,x,1.5,1\n", declared)
+    assert source.schema == declared
+    assert read_all(source)[0].to_pylist() == [{"T": 1, "money": Decimal("1.500"), "zip": "007"}]
+    assert read_all(source, columns=())[0]["rows"].to_pylist() == [1]
+
+
+def test_options(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT), Field("s", STRING)))
+    text = "1\tNA\n2\t\nNA\tx\n"
+    source = open_text(tmp_path, text, declared, header="false", delimiter="\\t", null="NA")
+    assert read_all(source)[0].to_pydict() == {"t": [1, 2, None], "s": [None, "", "x"]}
+    with pytest.raises(SourceError, match="option delimiter"):
+        open_text(tmp_path, text, declared, delimiter="ab")
+    with pytest.raises(SourceError, match=r"no header .*declare the columns"):
+        open_text(tmp_path, text, header="false")
+
+
+def test_null_and_the_empty_string(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT), Field("s", STRING)))
+    rows, rejected = read_all(open_text(tmp_path, 't,s\n1,\n2,""\n"",x\n', declared))
+    assert not rejected
+    assert rows.to_pydict() == {"t": [1, 2, None], "s": [None, "", "x"]}
+
+
+def test_quoted_fields(tmp_path: Path, read_all: ReadAll) -> None:
+    text = '"t","a ""b"""\r\n1,"x,y"\r\n"2","say ""hi"""'
+    rows, rejected = read_all(open_text(tmp_path, text))
+    assert not rejected
+    assert rows.to_pydict() == {"t": [1, 2], 'a "b"': ["x,y", 'say "hi"']}
+
+
+def test_bad_rows_are_rejected_and_the_others_survive(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", TIMESTAMP), Field("price", BIGINT)))
+    lines = [
+        "t,price",
+        "x" * 70_000,
+        "2024-01-01,1",
+        "2024-01-01,abc",
+        "noon,x",
+        "",
+        "2024-01-01",
+        "2024-01-01,1,2",
+        '2024-01-01,"1',
+        "2024-01-01,99999999999999999999",
+        "2024-01-01,2",
+    ]
+    source = open_text(tmp_path, "\n".join(lines).encode() + b"\n2024-01-01,\xff\n", declared)
+    rows, rejected = read_all(source)
+    assert rows["price"].to_pylist() == [1, 2]
+    assert [(row.place, row.reason) for row in rejected] == [
+        ("f.csv:2", "the row has 1 fields, not 2"),
+        ("f.csv:4", "price is no BIGINT: 'abc'"),
+        ("f.csv:5", "t is no TIMESTAMP: 'noon'"),
+        ("f.csv:7", "the row has 1 fields, not 2"),
+        ("f.csv:8", "the row has 3 fields, not 2"),
+        ("f.csv:9", "a quoted field is not closed"),
+        ("f.csv:10", "price is no BIGINT: '99999999999999999999'"),
+        ("f.csv:12", "the row is not UTF-8 text"),
+    ]
+    texts = [row.text for row in rejected]
+    assert [texts[0], texts[1], texts[-1]] == ["x" * 1000, "2024-01-01,abc", "2024-01-01,\ufffd"]
+
+
+def test_only_the_columns_asked_for_are_judged(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT), Field("price", BIGINT)))
+    source = open_text(tmp_path, "t,price\n1,x\n", declared)
+    assert read_all(source, columns=("t",)) == (pa.table({"t": [1]}), [])
+    assert len(read_all(source)[1]) == 1
+
+
+def test_beyond_many_bytes_a_row_is_placed_by_its_byte(tmp_path: Path) -> None:
+    part = TextPart(tmp_path / "f", "f", 0, 0)
+    wanted = Schema((Field("t", BIGINT),))
+    read = parse_block(Block(part, COUNTED_BYTES, b"1\nx\n"), ("t",), wanted, FORM)
+    assert [row.place for row in read.rejected] == [f"f:byte {COUNTED_BYTES + 2}"]
+
+
+def test_files_of_a_folder_may_order_their_columns_differently(tmp_path: Path, read_all: ReadAll) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a.csv").write_bytes(b"")
+    (folder / "b.csv").write_text("t,s\n1,x\n")
+    (folder / "c.csv").write_text("\n\n")
+    (folder / "d.csv").write_text("s,t\ny,2")
+    source = open_source("csv", {"path": "in"}, None, "t", "s", tmp_path)
+    for multiline in ("false", "true"):
+        source = open_source("csv", {"path": "in", "multiline": multiline}, None, "t", "s", tmp_path)
+        assert read_all(source)[0].to_pydict() == {"t": [1, 2], "s": ["x", "y"]}
+    (folder / "e.csv").write_text("t\n3\n")
+    with pytest.raises(SourceError, match=r"in/e.csv: there is no column s"):
+        open_source("csv", {"path": "in"}, None, "t", "s", tmp_path)
+
+
+def test_fields_over_several_lines(tmp_path: Path, read_all: ReadAll) -> None:
+    text = 't,"s\n2"\n1,"a\nb"\n2,"c"\nx,"d\ne"\n3,"open\n'
+    declared = Schema((Field("t", BIGINT), Field("s\n2", STRING)))
+    rows, rejected = read_all(open_text(tmp_path, text, declared, multiline="true"))
+    assert rows.to_pydict() == {"t": [1, 2], "s\n2": ["a\nb", "c"]}
+    assert [(row.place, row.reason) for row in rejected] == [
+        ("f.csv:6", "t is no BIGINT: 'x'"),
+        ("f.csv:8", "a quoted field is not closed"),
+    ]
+
+
+def test_a_header_alone(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT),))
+    for text in ("t,s\n", "t,s", "\ufefft,s\r\n\r\n"):
+        assert read_all(open_text(tmp_path, text, declared))[0].num_rows == 0
+        assert read_all(open_text(tmp_path, text, declared, multiline="true"))[0].num_rows == 0
+
+
+def test_an_empty_input_needs_a_declaration(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT),))
+    assert read_all(open_text(tmp_path, "", declared))[0].num_rows == 0
+    with pytest.raises(SourceError, match=r"f.csv: there is nothing in it .*declare"):
+        open_text(tmp_path, "")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path, read_all: ReadAll) -> None:
+    assert read_all(open_text(tmp_path, "\ufefft\n1\n"))[0].to_pydict() == {"t": [1]}
+    declared = Schema((Field("t", BIGINT),))
+    assert read_all(open_text(tmp_path, "\ufeff1\n", declared, header="false"))[0].to_pydict() == {"t": [1]}
+
+
+@pytest.mark.parametrize("data", [b"t\n\xff\n", "t\n1\n".encode("utf-16"), b"t\n\x00\n", b"\x1f\x8b\x08\x00"])
+def test_files_that_are_no_text(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(SourceError, match=r"f.csv: this is no text: .*hint: store it as UTF-8"):
+        open_text(tmp_path, data)
+
+
+def test_text_that_the_check_cuts_in_the_middle_of_a_character(tmp_path: Path) -> None:
+    open_text(tmp_path, "t\n" + "1\n" * 32_766 + "x" + "é" * 100 + "\n", Schema((Field("t", BIGINT),)))
+
+
+def test_missing_columns_and_repeated_names(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"f.csv: there is no column price .*did you mean prize"):
+        open_text(tmp_path, "t,prize\n", Schema((Field("t", BIGINT), Field("price", BIGINT))))
+    with pytest.raises(SourceError, match=r"f.csv: column T is defined twice"):
+        open_text(tmp_path, "t,T\n1,2\n")
+
+
+def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
+    source = open_text(tmp_path, "t\n" + "1\n" * 100)
+    (tmp_path / "f.csv").write_text("t\n1\n")
+    with pytest.raises(SourceError, match=r"f.csv: the file has changed"):
+        list(source.read(0, source.size, ("t",)))
+    (tmp_path / "f.csv").unlink()
+    with pytest.raises(SourceError, match=r"f.csv: .*No such file"):
+        list(source.read(0, source.size, ("t",)))
+
+
+def test_the_number_of_rows_is_estimated(tmp_path: Path) -> None:
+    assert abs(open_text(tmp_path, "t\n" + "123456\n" * 500_000).rows / 500_000 - 1) < 0.01

@@ -1,0 +1,180 @@
+import datetime as dt
+import pickle
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.errors import SourceError
+from headrace.runtime.sources import Rejected, SplitSource, open_source
+from headrace.runtime.sources.blocks import COUNTED_BYTES, Block, TextPart
+from headrace.runtime.sources.json import parse_block
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+
+ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
+
+NAMES = ("i", "x", "b", "d", "t", "m", "s")
+TYPES = (BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, pa.decimal128(6, 2), STRING)
+SCHEMA = Schema(tuple(Field(name, dtype) for name, dtype in zip(NAMES, TYPES, strict=True)))
+
+VALUES = st.sampled_from(
+    [
+        *("null", "true", "1", "-1", "-0", "0", "1.5", "1e2", "1e999", "1000e306", "1e-400", "NaN", "-NaN"),
+        *("Infinity", "-Infinity", "Inf", "nan", "9223372036854775808", "1" * 301, "1" * 310),
+        *("01", "+1", ".5", "5.", "tru", "", '"open', "[1]", "{}", '{"x": 1e999}', "[{}", "{}]", "[1,]"),
+        *('"x"', '"1"', '"1.230"', '"1.234"', '"é"', '"\\ud83d\\ude00"', '"\\ud83d"', '"\\u0000"', '"a\tb"'),
+        *('"a\\"b"', '"2024-01-01"', '"2024-02-30"', '"2024-01-01T00:00:00+02:00"'),
+    ]
+)
+KEYS = st.sampled_from([*NAMES, "other", "other", "I"])
+OBJECTS = st.lists(st.tuples(KEYS, VALUES), max_size=4).map(
+    lambda pairs: "{" + ", ".join(f'"{key}": {value}' for key, value in pairs) + "}"
+)
+LINES = st.one_of(
+    OBJECTS,
+    st.sampled_from(
+        ["", " ", "null", "1", "[]", '"s"', "{}{}", "{} null {}", "{} x", " {} ", "{", "}", "{a: 1}"]
+    ),
+)
+
+
+def open_text(
+    tmp_path: Path, text: str | bytes, declared: Schema | None = None, **options: str
+) -> SplitSource:
+    (tmp_path / "f.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    source = open_source("json", {"path": "f.json", **options}, declared, "t", "s", tmp_path)
+    return pickle.loads(pickle.dumps(source))
+
+
+def parse(text: str, schema: Schema = SCHEMA) -> tuple[list[object], list[tuple[str, str]]]:
+    part = TextPart(Path("f"), "f", 0, 0)
+    read = parse_block(Block(part, COUNTED_BYTES, text.encode()), list(schema.names), schema)
+    return read.rows.to_pylist(), [(row.text, row.reason) for row in read.rejected]
+
+
+@given(st.lists(LINES, max_size=5), st.booleans())
+def test_every_line_is_read_as_if_it_stood_alone(lines: list[str], with_bad: bool) -> None:
+    """Alone, a good line goes to Arrow; beside a bad one, it is decoded by Python: both must agree."""
+    text = "".join(f"{line}\n" for line in lines) + ("{\n" if with_bad else "")
+    rows, rejected = parse(text)
+    alone = [parse(f"{line}\n") for line in lines]
+    assert repr(rows) == repr([row for some, _ in alone for row in some])
+    assert rejected[: len(rejected) - with_bad] == [row for _, some in alone for row in some]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@given(value=VALUES, key=KEYS)
+def test_arrow_and_python_agree_on_each_value(dtype: pa.DataType, value: str, key: str) -> None:
+    schema = Schema((Field("i", dtype),))
+    line = f'{{"{key}": {value}}}'
+    alone, beside = parse(line, schema), parse(f"{line}\n{{", schema)
+    assert repr(alone[0]) == repr(beside[0])
+    assert alone[1] == beside[1][:-1]
+
+
+def test_columns_are_inferred(tmp_path: Path, read_all: ReadAll) -> None:
+    text = """
+        {"i": 1, "x": 1.5, "b": true, "t": "2024-01-01T00:00:00Z", "s": "a", "list": [1], "void": null}
+        {"d": "2024-01-01", "i": null, "x": 2, "t": "2024-01-02"}
+
+        {"s": "1", "object": {"a": 1}}
+    """
+    source = open_text(tmp_path, text)
+    assert {field.name: field.type for field in source.schema} == {
+        name: TYPES[NAMES.index(name)] if name in NAMES else STRING
+        for name in ("i", "x", "b", "t", "s", "void", "d")
+    }
+    rows, rejected = read_all(source, columns=("i", "x", "b", "t", "s", "d"))
+    assert not rejected
+    first, second = dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 2, tzinfo=dt.UTC)
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        (1, 1.5, True, first, "a", None),
+        (None, 2.0, None, second, None, dt.date(2024, 1, 1)),
+        (None, None, None, None, "1", None),
+    ]
+
+
+def test_declared_columns_are_found_by_name(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("T", BIGINT), Field("money", pa.decimal128(8, 3)), Field("s", STRING)))
+    source = open_text(
+        tmp_path, '{"s": "x", "Money": 1.5, "t": 1, "more": {"t": 2}}\n{"Money": "2.25"}', declared
+    )
+    assert read_all(source)[0].to_pylist() == [
+        {"T": 1, "money": Decimal("1.500"), "s": "x"},
+        {"T": None, "money": Decimal("2.250"), "s": None},
+    ]
+    assert read_all(source, columns=())[0]["rows"].to_pylist() == [2]
+
+
+def test_a_declared_column_must_occur(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT), Field("price", BIGINT)))
+    with pytest.raises(SourceError, match=r"f.json: there is no column price .*did you mean prize"):
+        open_text(tmp_path, '{"t": 1, "prize": 1}', declared)
+    source = open_text(tmp_path, '{"t": 1, "prize": 1}', declared, missing="null")
+    assert read_all(source)[0].to_pydict() == {"t": [1], "price": [None]}
+    with pytest.raises(SourceError, match="the option missing is 'maybe'"):
+        open_text(tmp_path, "", declared, missing="maybe")
+
+
+def test_bad_rows_are_rejected_and_the_others_survive(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", TIMESTAMP), Field("price", BIGINT)))
+    lines = [
+        '{"t": "2024-01-01", "price": 1}',
+        '{"t": "noon", "price": "1"}',
+        '{"t": 5}',
+        '{"price": 1.0}',
+        '{"price": 99999999999999999999}',
+        "",
+        "null",
+        '{"price": 1',
+        '{"price": 1} {"price": 2}',
+        '{"price": 1, "price": 2}',
+        '{"price" 1}',
+        '{"price": [' + "[" * 200 + "]" * 200 + "]}",
+        '{"t": "2024-01-01", "price": 2}',
+    ]
+    rows, rejected = read_all(open_text(tmp_path, "\n".join(lines), declared))
+    assert rows["price"].to_pylist() == [1, 2]
+    assert [(row.place, row.reason) for row in rejected] == [
+        ("f.json:2", "t is no TIMESTAMP: 'noon'"),
+        ("f.json:3", "t is no TIMESTAMP: 5"),
+        ("f.json:4", "price is no BIGINT: '1.0'"),
+        ("f.json:5", "price is no BIGINT: '99999999999999999999'"),
+        ("f.json:7", "the line is not one JSON object"),
+        ("f.json:8", "the JSON object is not closed"),
+        ("f.json:9", "the line is not one JSON object"),
+        ("f.json:10", "the line is not one JSON object: the key price stands there twice"),
+        ("f.json:11", "the line is not one JSON object: Expecting ':' delimiter: line 1 column 10 (char 9)"),
+        ("f.json:12", "the JSON object is nested more than 100 levels deep"),
+    ]
+    assert rejected[0].text == lines[1]
+
+
+def test_a_row_that_is_not_utf8(tmp_path: Path, read_all: ReadAll) -> None:
+    text = b'{"t": 1}\n' * 10_000 + b'{"t": 2, "s": "\xff"}\n{"t": 3}\n'
+    rows, rejected = read_all(open_text(tmp_path, text))
+    assert rows.num_rows == 10_001
+    assert [(row.place, row.reason) for row in rejected] == [("f.json:10001", "the row is not UTF-8 text")]
+    with pytest.raises(SourceError, match=r"f.json: this is no text"):
+        open_text(tmp_path, b'{"t": "\xff"}')
+
+
+def test_inputs_without_objects(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT),))
+    for text in ("", "\n \n"):
+        assert read_all(open_text(tmp_path, text, declared))[0].num_rows == 0
+        with pytest.raises(SourceError, match=r"f.json: there is no JSON object in it"):
+            open_text(tmp_path, text)
+    with pytest.raises(SourceError, match="there is no JSON object in it"):
+        open_text(tmp_path, '[{"t": 1}]')
+
+
+def test_keys_that_differ_by_case_alone_must_be_declared(tmp_path: Path, read_all: ReadAll) -> None:
+    with pytest.raises(SourceError, match="column T is defined twice"):
+        open_text(tmp_path, '{"t": 1, "T": 2}')
+    source = open_text(tmp_path, '{"t": 1, "T": 2}', Schema((Field("T", BIGINT),)))
+    assert read_all(source)[0].to_pydict() == {"T": [2]}

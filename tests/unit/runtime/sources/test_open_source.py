@@ -1,0 +1,79 @@
+"""Paths, options and the timestamp, which all formats treat alike."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.errors import SourceError
+from headrace.runtime.sources import SplitSource, open_source
+from headrace.runtime.sources.files import list_files, overlaps
+from headrace.schema import BIGINT, Field, Schema
+
+
+def open_csv(base: Path, **options: str) -> SplitSource:
+    return open_source("csv", options, None, "t", "s", base)
+
+
+def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "sub").mkdir(parents=True)
+    for name in ("b", "a10", "a9", ".hidden", "_SUCCESS", "B"):
+        (folder / name).write_text("t\n1\n")
+    labels = [label for _, label in list_files("in/", tmp_path)]
+    assert labels == ["in/B", "in/a10", "in/a9", "in/b"]
+    assert list_files(str(folder / "b"), Path("/elsewhere")) == ((folder / "b", str(folder / "b")),)
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=f"none.csv: no such file or folder .*{tmp_path}"):
+        open_csv(tmp_path, path="none.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="empty: the folder holds no files"):
+        open_csv(tmp_path, path="empty")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SourceError, match="pipe: neither a file nor a folder"):
+        open_csv(tmp_path, path="pipe")
+    with pytest.raises(SourceError, match="the option path is missing"):
+        open_csv(tmp_path)
+
+
+def test_options_are_checked(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("t\n1\n")
+    with pytest.raises(SourceError, match="csv has no option headers"):
+        open_csv(tmp_path, path="f", headers="true")
+    with pytest.raises(SourceError, match="the option header is 'yes'"):
+        open_csv(tmp_path, path="f", header="yes")
+    for form in ("parquet", "arrow", "json", "nexmark"):
+        with pytest.raises(SourceError, match=f"the format {form} has no option zzz"):
+            open_source(form, {"zzz": ""}, None, "t", "bid", tmp_path)
+    with pytest.raises(SourceError, match="there is no format xml"):
+        open_source("xml", {}, None, "t", "s", tmp_path)
+
+
+def test_the_timestamp_must_be_a_column_of_instants(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("t,name\n1,x\n")
+    with pytest.raises(SourceError, match="no column tt to time the stream by"):
+        open_source("csv", {"path": "f"}, None, "tt", "s", tmp_path)
+    with pytest.raises(SourceError, match="cannot be timed by name STRING"):
+        open_source("csv", {"path": "f"}, None, "name", "s", tmp_path)
+    declared = Schema((Field("t", BIGINT),))
+    assert open_source("csv", {"path": "f"}, declared, "T", "s", tmp_path).schema == declared
+
+
+def test_overlaps() -> None:
+    assert list(overlaps([3, 0, 2], 0, 5)) == [(0, 0, 3), (2, 0, 2)]
+    assert list(overlaps([3, 0, 2], 2, 4)) == [(0, 2, 3), (2, 0, 1)]
+    assert list(overlaps([3, 0, 2], 3, 3)) == []
+    assert list(overlaps([3, 0, 2], 4, 99)) == [(2, 1, 2)]
+    assert list(overlaps([], 0, 5)) == []
+
+
+def test_errors_carry_nothing_of_arrow_alone(tmp_path: Path) -> None:
+    (tmp_path / "f").mkdir()
+    (tmp_path / "f" / "x").write_bytes(b"PAR1")
+    with pytest.raises(SourceError) as caught:
+        open_source("parquet", {"path": "f"}, None, "t", "s", tmp_path)
+    assert isinstance(caught.value.__cause__, pa.ArrowException | OSError)
+    assert caught.value.message.startswith("f/x: ")

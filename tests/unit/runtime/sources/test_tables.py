@@ -1,0 +1,48 @@
+import datetime as dt
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from headrace.errors import SourceError
+from headrace.runtime.sources import open_source, to_arrow_table, write_arrow
+
+TABLE = pa.table({"t": [1, 2], "s": ["a", None]})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        TABLE,
+        TABLE.to_batches()[0],
+        TABLE.to_reader(),
+        pd.DataFrame({"t": [1, 2], "s": ["a", None]}, index=[7, 9]),
+        pl.DataFrame({"t": [1, 2], "s": ["a", None]}),
+    ],
+    ids=lambda data: f"{type(data).__module__.partition('.')[0]} {type(data).__name__}",
+)
+def test_tables_of_many_makers(data: object, tmp_path: Path) -> None:
+    table = to_arrow_table(data)
+    assert table.schema.metadata is None
+    assert table.to_pydict() == TABLE.to_pydict()
+    write_arrow(table, tmp_path / "f.arrow")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f.arrow"]
+    source = open_source("arrow", {"path": "f.arrow"}, None, "t", "s", tmp_path)
+    (read,) = source.read(0, source.size, ("t", "s"))
+    assert read.rows.to_pydict() == TABLE.to_pydict()
+
+
+def test_data_that_is_no_table() -> None:
+    with pytest.raises(SourceError, match="a list is no table"):
+        to_arrow_table([1, 2])
+    with pytest.raises(SourceError, match="the DataFrame cannot be made an Arrow table"):
+        to_arrow_table(pd.DataFrame({"x": [1, "a", dt.date(2024, 1, 1)]}))
+
+
+def test_nothing_half_written_stays(tmp_path: Path) -> None:
+    (tmp_path / "f.arrow").mkdir()
+    with pytest.raises(OSError):
+        write_arrow(TABLE, tmp_path / "f.arrow")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f.arrow"]

@@ -196,11 +196,12 @@ def _product(left: _Bound, right: _Bound, position: Position) -> _Bound:
             message = f"{table.alias} is in FROM twice"
             raise LanguageError(message, position=position, hint="give one of them another alias")
     width = len(left.plan.schema)
-    names = tuple(unique_names([*left.plan.schema.names, *right.plan.schema.names]))
     moved = tuple(table.shifted(width) for table in right.scope.tables)
+    tables = (*left.scope.tables, *moved)
+    names = tuple(unique_names([name for table in tables for name, _ in table.columns]))
     merged = left.scope.merged | {index + width for index in right.scope.merged}
     plan = Join(left.plan, right.plan, (), None, names)
-    return _Bound(plan, Scope((*left.scope.tables, *moved), merged))
+    return _Bound(plan, Scope(tables, merged))
 
 
 def _check_domains(left: Plan, right: Plan, position: Position) -> None:

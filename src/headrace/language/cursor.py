@@ -79,7 +79,8 @@ class Cursor:
             LanguageError: something else comes next.
         """
         if not self.accept(word):
-            raise self.error(f"{word} is missing {where}, before {self.shown()}")
+            what = word if word.isalpha() else f"'{word}'"
+            raise self.error(f"{what} is missing {where}, before {self.shown()}")
 
     def shown(self) -> str:
         """The token as messages show it."""
@@ -192,6 +193,8 @@ def _readable(message: str) -> str:
     """A sqlglot message in our words."""
     if "Required keyword" in message:
         return "an operand is missing"
+    if message == "Expected TYPE after CAST":
+        return "the type is missing, or there is none of that name"
     if expected := re.match(r"Expecting (\S+)", message):
         return f"'{expected[1]}' is missing"
     return message[:1].lower() + message[1:]

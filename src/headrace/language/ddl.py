@@ -82,14 +82,12 @@ def _column(cursor: Cursor) -> Field:
 
 def _type(cursor: Cursor, column: Name) -> pa.DataType:
     position = cursor.position
-    word = cursor.word()
+    word = cursor.word().removesuffix(" PRECISION")
     if not word.isidentifier():
         raise cursor.error(
             f"the type of {column.text} is missing, before {cursor.shown()}", f"write {column.text} BIGINT"
         )
     cursor.index += 1
-    if word == "DOUBLE":
-        cursor.accept("PRECISION")
     sizes: list[int] = []
     if cursor.accept("("):
         sizes.append(_size(cursor))

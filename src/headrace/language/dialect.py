@@ -26,6 +26,7 @@ def _only(table: dict[TokenType, Any], *kinds: str) -> dict[TokenType, Any]:
 
 _NOTHING: Final[dict[Any, Any]] = {}
 _KEYWORDS: Final = {key: kind for key, kind in Spark.Tokenizer.KEYWORDS.items() if key != "/*+"}
+_ESCAPES: Final = ["\\", "'", '"']
 _SUFFIXES: Final = {"L": "BIGINT", "D": "DOUBLE", "BD": "DECIMAL"}
 _CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
 _CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
@@ -62,10 +63,12 @@ class Headrace(Spark):  # type: ignore[misc]
         COMMANDS = frozenset[TokenType]()
         KEYWORDS = _KEYWORDS
         NUMERIC_LITERALS = _SUFFIXES
+        STRING_ESCAPES = _ESCAPES
 
     class Parser(SparkParser):  # type: ignore[misc]
         """Reads one scalar expression at a given token."""
 
+        STRICT_CAST = True
         FUNCTIONS = _NOTHING
         FUNCTION_PARSERS = _CAST
         NO_PAREN_FUNCTIONS = _NOTHING
@@ -124,6 +127,14 @@ class Headrace(Spark):  # type: ignore[misc]
             """Raise at once, with the offset."""
             place = token or self._curr or self._prev
             raise ScalarError(message, place.start if place else 0)
+
+        def _parse_unary(self) -> exp.Expression | None:
+            start = self._curr
+            node = super()._parse_unary()
+            if node is not None and start:
+                # The place of an operator, call or parenthesis is where it starts, not where it was complete.
+                node.meta["start"] = start.start
+            return node
 
         def _parse_select(self, *_: object, **__: object) -> None:
             refuse_subquery(self._curr, self._source)

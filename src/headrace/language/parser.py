@@ -74,7 +74,8 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         cursor.expect("AS", f"after CREATE QUERY {name.text}")
         return CreateQuery(name, parse_query(cursor), position)
     if hint := CREATABLE.get(cursor.word()):
-        raise cursor.error(f"CREATE {cursor.word()} is not supported yet", hint)
+        what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
+        raise cursor.error(f"CREATE {what} is not supported yet", hint)
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}")
 
 

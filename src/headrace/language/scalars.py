@@ -116,13 +116,15 @@ def _column(node: Any, context: Context) -> Expression:
     if node.args.get("table") is not None:
         return context.scope.column(Name(str(node.table), position_of(node.args["table"])), name)
     alias = context.aliases.get(name.text.lower())
-    if alias is None:
-        return context.scope.column(None, name)
     try:
         column = context.scope.column(None, name)
-    except LanguageError:
-        return alias
-    return column if context.keys is None or column in context.keys else alias
+    except LanguageError as error:
+        if alias is not None:
+            return alias
+        hint = CALLS.get(name.text.upper(), error.hint)
+        raise LanguageError(error.message, position=error.position, hint=hint) from None
+    hidden = alias is not None and context.keys is not None and column not in context.keys
+    return alias if alias is not None and hidden else column
 
 
 def _literal(node: Any, _: Context) -> Expression:
@@ -250,12 +252,10 @@ def _cast(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "to")
     to = node.args["to"]
     position = position_of(node)
-    if not isinstance(to, exp.DataType):
-        raise _unsupported(node)
-    _refuse_parts(to, "this", "expressions")
     sizes = [part.this for part in to.expressions if isinstance(part, exp.DataTypeParam)]
-    if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes):
-        raise LanguageError(f"there is no type {to.sql()}", position=position)
+    if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes) or to.args.get("nested"):
+        hint = "columns hold single values; docs/language.md lists the types"
+        raise LanguageError(f"there is no type {to.sql()}", position=position, hint=hint)
     name = to.this.value if isinstance(to.this, exp.DType) else str(to.this)
     dtype = column_type(str(name), tuple(int(part.this) for part in sizes), position)
     if node.meta.get("literal"):

@@ -1,0 +1,49 @@
+"""Every error of the language: its message, its place in the text and its hint.
+
+The cases are in errors.txt: a text, indented below it the column and the message, and perhaps a hint.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auctions import error_of, plan_of
+
+CASES = Path(__file__).with_name("errors.txt").read_text().strip().split("\n\n")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.split("\n")[0])
+def test_error(case: str):
+    text, *expected = case.split("\n")
+    message, line, column, hint = error_of(text)
+    found = [f"  {column}: {message}"] + ([f"  hint: {hint}"] if hint else [])
+    assert (line, found) == (1, expected)
+
+
+def test_positions_count_lines():
+    text = "-- first\nSELECT itemID\n  FROM Bid\n WHERE  missing = 'a\n b'"
+    message, line, column, _ = error_of(text)
+    assert (message, line, column) == ("there is no column missing", 4, 9)
+    message, line, column, _ = error_of("SELECT 'a\nb', nothing FROM Bid")
+    assert (message, line, column) == ("there is no column nothing", 2, 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT " + "(" * 400 + "1" + ")" * 400 + " FROM Bid",
+        "SELECT * FROM Bid WHERE " + " OR ".join(["itemID = 1"] * 400),
+        "SELECT " + "NOT " * 5000 + "TRUE FROM Bid",
+        "SELECT * FROM " + "(SELECT * FROM " * 600 + "Bid" + ")" * 600,
+    ],
+    ids=["parentheses", "or", "not", "queries"],
+)
+def test_deep_nesting_is_refused_and_not_a_crash(text: str):
+    message, *_ = error_of(text)
+    assert "nested too deeply" in message
+
+
+def test_a_hundred_alternatives_are_no_problem():
+    plan_of("SELECT * FROM Bid WHERE " + " OR ".join(f"itemID = {number}" for number in range(100)))

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from headrace.errors import LanguageError, Position
+from headrace.language.parser import parse, parse_one
+from headrace.language.statements import CreateQuery, CreateStream, CreateStreamAs, Explain, Select, Stage
+from headrace.language.syntax import (
+    DerivedTable,
+    JoinedTable,
+    NamedTable,
+    SelectQuery,
+    StreamQuery,
+    UnionQuery,
+)
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.time import INFINITY, Duration
+
+
+def create(text: str) -> CreateStream:
+    statement = parse_one(text)
+    assert isinstance(statement, CreateStream)
+    return statement
+
+
+def test_create_stream_with_everything():
+    statement = create(
+        "CREATE STREAM bid (auction INT, price DECIMAL(10, 2), at TIMESTAMP)\n"
+        "  FROM csv OPTIONS (path 'in/bid', header = true, 'Delimiter' ';', skip -1, a.b=>x)\n"
+        "  TIMESTAMP BY at DISORDER 5 SECONDS"
+    )
+    assert statement.name == "bid"
+    assert statement.columns is not None
+    assert str(statement.columns) == "(auction BIGINT, price DECIMAL(10, 2), at TIMESTAMP)"
+    assert statement.format == "csv"
+    assert statement.options == (
+        ("path", "in/bid"),
+        ("header", "true"),
+        ("delimiter", ";"),
+        ("skip", "-1"),
+        ("a.b", "x"),
+    )
+    assert statement.timestamp == "at"
+    assert statement.disorder == Duration(5_000_000)
+    assert statement.position == Position(1, 1)
+    assert statement.timestamp_position == Position(3, 16)
+
+
+def test_the_form_of_pipes_means_the_same():
+    ours = create("CREATE STREAM b (x INT) FROM parquet OPTIONS (path 'p') TIMESTAMP BY x")
+    theirs = create("CREATE STREAM b (x INT) SOURCE parquet('p') ORDERED BY x")
+    assert (ours.columns, ours.format, ours.options) == (theirs.columns, theirs.format, theirs.options)
+    generated = create("create stream b source nexmark(events=1000, seed => 1) ordered by ts")
+    assert generated.options == (("events", "1000"), ("seed", "1"))
+    assert generated.columns is None
+
+
+def test_column_types():
+    names = "BOOLEAN TINYINT SMALLINT INT INTEGER BIGINT REAL FLOAT DOUBLE STRING VARCHAR TEXT DATE TIMESTAMP"
+    columns = ", ".join(f"c{index} {name}" for index, name in enumerate(names.split()))
+    statement = create(
+        f"CREATE STREAM s ({columns}, d DOUBLE PRECISION, v VARCHAR(20), n NUMERIC, m DECIMAL(38, 38), "
+        "t BIGINT) FROM json OPTIONS (path 'x') TIMESTAMP BY t"
+    )
+    assert statement.columns is not None
+    assert [field.type for field in statement.columns] == [
+        BOOLEAN,
+        *[BIGINT] * 5,
+        *[DOUBLE] * 3,
+        *[STRING] * 3,
+        DATE,
+        TIMESTAMP,
+        DOUBLE,
+        STRING,
+        pa.decimal128(10, 0),
+        pa.decimal128(38, 38),
+        BIGINT,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("disorder", "length"),
+    [
+        ("5 SECONDS", 5_000_000),
+        ("1 second", 1_000_000),
+        ("INTERVAL '5' SECONDS", 5_000_000),
+        ("INTERVAL '5 seconds'", 5_000_000),
+        ("INTERVAL 2 HOURS", 7_200_000_000),
+        ("10 MILLISECONDS", 10_000),
+    ],
+)
+def test_disorder(disorder: str, length: int):
+    statement = create(
+        f"CREATE STREAM s (t TIMESTAMP) FROM json OPTIONS (path 'x') TIMESTAMP BY t DISORDER {disorder}"
+    )
+    assert statement.disorder == Duration(length)
+
+
+def test_disorder_of_integer_timestamps_has_no_unit():
+    assert create("CREATE STREAM s FROM nexmark TIMESTAMP BY t DISORDER 7").disorder == Duration(7)
+
+
+def test_several_statements_with_comments():
+    statements = parse(
+        """
+        -- a comment; with a semicolon
+        CREATE STREAM a FROM nexmark TIMESTAMP BY t;; /* another; SELECT
+        over /* nested */ lines */
+        CREATE STREAM b AS SELECT * FROM a;
+        CREATE QUERY q AS SELECT x FROM b;
+        SELECT 'a;b' FROM a; -- no semicolon follows
+        EXPLAIN SELECT x FROM a; EXPLAIN LOGICAL SELECT x FROM a;
+        """
+    )
+    kinds = [type(statement) for statement in statements]
+    assert kinds == [CreateStream, CreateStreamAs, CreateQuery, Select, Explain, Explain]
+    stages = [statement.stage for statement in statements if isinstance(statement, Explain)]
+    assert stages == [None, Stage.LOGICAL]
+    assert parse("") == parse(" ; -- nothing\n") == []
+
+
+@pytest.mark.parametrize("stage", list(Stage))
+def test_explain_takes_a_stage(stage: Stage):
+    statement = parse_one(f"explain {stage.value.lower()} select * from a")
+    assert isinstance(statement, Explain)
+    assert statement.stage is stage
+
+
+def tables_of(text: str):
+    statement = parse_one(text)
+    assert isinstance(statement, Select)
+    assert isinstance(statement.query, SelectQuery)
+    return statement.query.tables
+
+
+MINUTES = 60_000_000
+
+
+@pytest.mark.parametrize(
+    ("written", "size", "slide"),
+    [
+        ("Bid WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE) B", 10 * MINUTES, MINUTES),
+        ("Bid B WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE)", 10 * MINUTES, MINUTES),
+        ("Bid AS B WINDOW (range 10 minute slide 1 minutes)", 10 * MINUTES, MINUTES),
+        ("Bid [RANGE 10 MINUTES SLIDE 1 MINUTE] AS B", 10 * MINUTES, MINUTES),
+        ("Bid [Range 10 Minutes] B", 10 * MINUTES, None),
+        ("Bid B [RANGE 10 MINUTES]", 10 * MINUTES, None),
+        ("Bid[RANGE INTERVAL '10' MINUTES] B", 10 * MINUTES, None),
+        ("Bid [RANGE 10 SLIDE 5] B", 10, 5),
+        ("Bid [RANGE 10MINUTES] B", 10 * MINUTES, None),
+        ("Bid [NOW] B", None, None),
+        ("Bid WINDOW(NOW) B", None, None),
+        ("Bid WINDOW(RANGE UNBOUNDED) B", INFINITY, None),
+        ("Bid [RANGE UNBOUNDED SLIDE 1 DAY] B", INFINITY, 1440 * MINUTES),
+    ],
+)
+def test_windows(written: str, size: int | None, slide: int | None):
+    (table,) = tables_of(f"SELECT * FROM {written} WHERE x = 1")
+    assert isinstance(table, NamedTable)
+    assert (table.name.text, table.alias and table.alias.text) == ("Bid", "B")
+    assert table.window is not None
+    assert table.window.size == (None if size is None else Duration(size))
+    assert table.window.slide == (None if slide is None else Duration(slide))
+
+
+def test_windows_on_derived_tables():
+    for text in ("(SELECT * FROM a) WINDOW(RANGE 5) P", "(SELECT * FROM a) P [RANGE 5]"):
+        (table,) = tables_of(f"SELECT * FROM {text}")
+        assert isinstance(table, DerivedTable)
+        assert table.alias is not None
+        assert table.window is not None
+        assert (table.alias.text, table.window.size) == ("P", Duration(5))
+
+
+def test_stream_operators_around_queries_and_in_from():
+    statement = parse_one("ISTREAM(SELECT a FROM b UNION ALL SELECT c FROM d)")
+    assert isinstance(statement, Select)
+    assert isinstance(statement.query, StreamQuery)
+    assert isinstance(statement.query.query, UnionQuery)
+    (table,) = tables_of("SELECT * FROM dstream(Person [RANGE 5]) P")
+    assert isinstance(table, DerivedTable)
+    assert isinstance(table.query, StreamQuery)
+    assert table.query.operator == "DSTREAM"
+    nested = parse_one("RSTREAM(ISTREAM((SELECT a FROM b)))")
+    assert isinstance(nested, Select)
+
+
+def test_leniencies_of_the_thesis():
+    assert len(tables_of("SELECT x FROM a, b, WHERE x = 1")) == 2
+    assert len(tables_of("SELECT x FROM a, GROUP BY x")) == 1
+    (unnamed,) = tables_of("SELECT x FROM (SELECT x FROM a) WHERE x > 1")
+    assert isinstance(unnamed, DerivedTable)
+    assert unnamed.alias is None
+    (bare,) = tables_of("SELECT DISTINCT(P.id, P.name) FROM SELECT P.id, P.name FROM N [RANGE 12 HOURS] P, O")
+    assert isinstance(bare, DerivedTable)
+    assert isinstance(bare.query, SelectQuery)
+    assert len(bare.query.tables) == 2
+
+
+def test_join_trees():
+    (first, second) = tables_of("SELECT * FROM a, b JOIN c ON b.x = c.x CROSS JOIN d")
+    assert isinstance(first, NamedTable)
+    assert isinstance(second, JoinedTable)
+    assert isinstance(second.left, JoinedTable)
+    (grouped,) = tables_of("SELECT * FROM a JOIN (b JOIN c USING (x, y)) ON a.z = b.z")
+    assert isinstance(grouped, JoinedTable)
+    assert isinstance(grouped.right, JoinedTable)
+    assert [name.text for name in grouped.right.using] == ["x", "y"]
+
+
+def test_parentheses_around_queries():
+    (table,) = tables_of("SELECT * FROM ((SELECT a FROM b) UNION ALL (SELECT c FROM d [NOW])) P")
+    assert isinstance(table, DerivedTable)
+    assert isinstance(table.query, UnionQuery)
+    (inner,) = tables_of("SELECT * FROM ((SELECT a FROM b)) P")
+    assert isinstance(inner, DerivedTable)
+    (joined,) = tables_of("SELECT * FROM (a JOIN b ON TRUE)")
+    assert isinstance(joined, JoinedTable)
+
+
+def test_one_statement():
+    with pytest.raises(LanguageError, match="not 2"):
+        parse_one("SELECT a FROM b; SELECT a FROM b")
+    with pytest.raises(LanguageError, match="not 0"):
+        parse_one("-- nothing")

@@ -230,6 +230,9 @@ class Run:
         )
 
     def _commit(self, work: EpochWork, reports: list[TaskReport]) -> None:
+        for report in reports:
+            if report.error is not None:
+                raise report.error
         arrivals = merge_arrivals([report.arrivals for report in reports])
         self._heartbeats = work.heartbeats_after(arrivals)
         before = _segments(self._state)

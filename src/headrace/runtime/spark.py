@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +66,7 @@ class SparkRunner:
 
     def run_epoch(self, work: EpochWork) -> list[TaskReport]:
         """Run one epoch as one job; the reports of its tasks."""
+        self._session.sparkContext.setJobDescription(f"headrace epoch {work.epoch}")
         tasks = len(work.assignments)
         frame = self._session.range(0, tasks, 1, tasks).mapInArrow(_source_stage(work), _ROW)
         for level in range(1, work.graph.levels + 1):
@@ -80,16 +82,16 @@ class SparkRunner:
 def _start(master: str | None) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("headrace").master(master or "local[*]")
+    logging = Path(__file__).with_name("log4j2.properties").as_uri()
     settings = _SETTINGS | {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+    return builder.getOrCreate()
 
 
 def _source_stage(work: EpochWork) -> Callable[[Batches], Batches]:

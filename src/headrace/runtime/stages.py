@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Source
 from headrace.elements import Batch, BoolArray, concat, decode, empty, integers, record_batch
-from headrace.errors import ExecutionError
+from headrace.errors import ExecutionError, UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.graph import Edge, Exchange, Node, create_operator, is_stateful
@@ -37,6 +37,26 @@ from headrace.time import MAX_INSTANT, MIN_INSTANT
 
 
 def run_sources(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]:
+    """Level 0, or a report of the user's error that stopped it; see `_read_and_route`."""
+    return _reporting(work, task, _read_and_route(work, task, attempt))
+
+
+def run_level(
+    work: EpochWork, level: int, task: int, attempt: int, chunks: Sequence[Chunk]
+) -> Iterator[Chunk]:
+    """A further level, or a report of the user's error that stopped it; see `_run_operators`."""
+    return _reporting(work, task, _run_operators(work, level, task, attempt, chunks))
+
+
+def _reporting(work: EpochWork, task: int, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The chunks, and a report in place of an error, so that it reaches the user as it was raised."""
+    try:
+        yield from chunks
+    except UserError as error:
+        yield Chunk(task % work.tasks, 0, REPORT_CHANNEL, task, pickled(TaskReport(error=error)))
+
+
+def _read_and_route(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]:
     """Level 0: read this task's splits, run the stateless prefix of every query, route.
 
     Args:
@@ -67,7 +87,7 @@ def run_sources(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]:
     yield Chunk(task % work.tasks, 0, REPORT_CHANNEL, task, pickled(report))
 
 
-def run_level(
+def _run_operators(
     work: EpochWork, level: int, task: int, attempt: int, chunks: Sequence[Chunk]
 ) -> Iterator[Chunk]:
     """A further level: the operators of this task's buckets, over what the levels before sent.
@@ -95,7 +115,7 @@ def run_level(
     dead = letters.write(writer)
     writer.close()
     seconds = time.perf_counter() - started
-    report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), seconds)
+    report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), seconds=seconds)
     yield Chunk(task, 0, REPORT_CHANNEL, task, pickled(report))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance
 from headrace.operators.graph import Graph
 from headrace.operators.runs import RunRef
@@ -117,6 +118,7 @@ class TaskReport:
         dead_letters: where it wrote the rows that failed: segment, offset, length, rows; or None.
         state: the manifests of the operators it ran.
         failures: nodes that failed, with the message and the hint.
+        error: what stopped the task, such as a damaged input; the epoch then does not count.
         seconds: the time it took.
     """
 
@@ -126,6 +128,7 @@ class TaskReport:
     dead_letters: ResultRef | None = None
     state: dict[StateKey, dict[str, tuple[RunRef, ...]]] = field(default_factory=dict)
     failures: tuple[tuple[int, str, str | None], ...] = ()
+    error: UserError | None = None
     seconds: float = 0.0
 
 

@@ -1,0 +1,116 @@
+"""What holds only on Spark: one job per epoch, the user's session, errors out of tasks, equal answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headrace import Database, connect
+from headrace.elements import Batch
+from headrace.errors import SourceError, UserError
+from headrace.history import equivalent
+
+pytestmark = pytest.mark.spark
+
+STREAMS = """
+CREATE STREAM bid FROM nexmark OPTIONS (events=30000, seed=7, disorder='2 seconds')
+  TIMESTAMP BY ts DISORDER 2 SECONDS;
+CREATE STREAM auction FROM nexmark OPTIONS (events=30000, seed=7, disorder='2 seconds')
+  TIMESTAMP BY ts DISORDER 2 SECONDS;
+"""
+QUERIES = """
+CREATE QUERY currency AS SELECT auction, price * 0.908 AS euro, channel FROM bid WHERE price > 5000;
+CREATE QUERY sliding AS
+  SELECT auction, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS top FROM bid [RANGE 1 SECOND] GROUP BY auction;
+CREATE QUERY busiest AS
+  SELECT n, COUNT(*) AS auctions FROM
+    (SELECT auction, COUNT(*) AS n FROM bid [RANGE 1 SECOND SLIDE 1 SECOND] GROUP BY auction) t GROUP BY n;
+CREATE QUERY seller AS
+  SELECT a.seller, MAX(b.price) AS best FROM bid [RANGE 500 MILLISECONDS] b, auction [RANGE 2 SECONDS] a
+  WHERE b.auction = a.id GROUP BY a.seller;
+CREATE QUERY pairs AS
+  SELECT DISTINCT a.category, c.category AS other FROM auction [RANGE 20 MILLISECONDS] a,
+    auction [RANGE 20 MILLISECONDS] c WHERE a.initial_bid < c.initial_bid;
+CREATE QUERY arrivals AS ISTREAM(SELECT DISTINCT seller FROM auction [RANGE 1 SECOND]);
+"""
+
+
+def answers(db: Database) -> dict[str, Batch]:
+    db.execute(STREAMS + QUERIES)
+    summary = db.run()
+    assert summary.late == summary.dead_letters == 0
+    return {query.name: db.reader(query).elements() for query in db.queries}
+
+
+@pytest.fixture(scope="module")
+def inline() -> dict[str, Batch]:
+    with connect(runner="inline", epoch_rows=1_000_000) as db:
+        return answers(db)
+
+
+@pytest.mark.parametrize(("buckets", "epoch_rows"), [(1, 1_000_000), (2, 9_000), (8, 4_000)])
+def test_answers_do_not_depend_on_buckets_or_epochs(
+    spark: Any, inline: dict[str, Batch], buckets: int, epoch_rows: int
+) -> None:
+    with connect(spark=spark, buckets=buckets, epoch_rows=epoch_rows) as db:
+        found = answers(db)
+    assert found.keys() == inline.keys()
+    for name, expected in inline.items():
+        assert len(expected), f"{name} has an answer to compare"
+        assert equivalent(found[name], expected), name
+
+
+def test_one_job_per_epoch(spark: Any) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    with connect(spark=spark, epoch_rows=10_000) as db:
+        db.execute(STREAMS + QUERIES)
+        before = len(tracker.getJobIdsForGroup())
+        epochs = db.run().epochs
+        assert epochs > 2
+        assert len(tracker.getJobIdsForGroup()) - before == epochs
+
+
+def test_the_users_session_is_left_as_it_was(spark: Any) -> None:
+    before = spark.conf.get("spark.sql.adaptive.enabled")
+    with connect(spark=spark) as db:
+        db.stream("s", pa.table({"x": [1, 2, 2], "ts": [1, 2, 3]}), timestamp="ts")
+        query = db.query("SELECT DISTINCT x FROM s [RANGE 5]")
+        db.run()
+        assert query.history().num_rows == 2
+    assert spark.conf.get("spark.sql.adaptive.enabled") == before
+    assert spark.range(3).count() == 3, "closing the database does not stop a session of the user's"
+
+
+def test_a_bounded_spark_frame_is_read_in_order_of_time(spark: Any) -> None:
+    frame = spark.createDataFrame([(3, "c"), (1, "a"), (2, "b")], "ts BIGINT, x STRING")
+    with connect(spark=spark, epoch_rows=1) as db:
+        db.stream("s", frame, timestamp="ts")
+        query = db.query("SELECT x FROM s")
+        assert db.run().late == 0
+        assert query.history().column("x").to_pylist() == ["a", "b", "c"]
+
+
+def test_an_error_in_a_task_reaches_the_user_as_it_is(spark: Any, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        pq.write_table(pa.table({"x": [1] * 1000, "ts": list(range(1000))}), tmp_path / f"{name}.parquet")
+    with connect(spark=spark, epoch_rows=1000) as db:
+        db.execute(f"CREATE STREAM s FROM parquet OPTIONS (path='{tmp_path}') TIMESTAMP BY ts DISORDER 1000")
+        db.query("SELECT COUNT(*) AS n FROM s [RANGE 5]")
+        (tmp_path / "b.parquet").write_bytes(b"no longer Parquet")
+        with pytest.raises(SourceError, match=r"b\.parquet"):
+            db.run()
+
+
+def test_a_query_that_overflows_ends_alone(spark: Any) -> None:
+    with connect(spark=spark, epoch_rows=2) as db:
+        db.stream("s", pa.table({"x": [1, 2, 2**63 - 1, 1], "ts": [1, 2, 3, 4]}), timestamp="ts")
+        bad = db.query("SELECT SUM(x) AS s FROM s [RANGE 5]", name="bad")
+        good = db.query("SELECT COUNT(*) AS n FROM s [RANGE 5]", name="good")
+        assert [name for name, *_ in db.run().failed] == ["bad"]
+        assert good.history().column("n").to_pylist() == [1, 2, 3, 4, 3, 2, 1]
+        with pytest.raises(UserError, match="SUM overflows BIGINT"):
+            bad.history()

@@ -1,0 +1,81 @@
+"""Columns at once give what the reference gives row by row, failures included."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.elements import from_rows
+from headrace.expressions.evaluate import evaluate, predicate_mask
+from headrace.expressions.tree import Expression
+from headrace.reference.contents import equal_form
+from headrace.reference.scalars import RowError, value
+from headrace.schema import BOOLEAN, Schema
+from property.expression_strategies import KINDS, expressions
+from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
+
+Row = tuple[Any, ...]
+
+
+def expected(expression: Expression, rows: Sequence[Row]) -> tuple[list[Any], list[str | None]]:
+    """The values by the reference, None where they fail, and the reasons."""
+    results: list[Any] = []
+    reasons: list[str | None] = []
+    for row in rows:
+        try:
+            results.append(value(expression, row))
+            reasons.append(None)
+        except RowError as error:
+            results.append(None)
+            reasons.append(error.reason)
+    return results, reasons
+
+
+def batch_of(schema: Schema, rows: Sequence[Row]) -> pa.RecordBatch:
+    """The rows as a view that does not begin at the start of its buffers."""
+    padded = from_rows(schema, [(row, 0, 1, 1) for row in [*rows[:1], *rows]])
+    return padded.payload.slice(min(len(rows), 1))
+
+
+@st.composite
+def cases(draw: st.DrawFn, kind: pa.DataType, *, rough: bool) -> tuple[Schema, Expression, list[Row]]:
+    schema = draw(schemas(ALL_TYPES, max_columns=4))
+    expression = draw(expressions(schema, kind, rough=rough))
+    pools = BATTERY if rough else None
+    return schema, expression, draw(st.lists(payloads(schema, pools=pools), max_size=6))
+
+
+def check(case: tuple[Schema, Expression, list[Row]]) -> None:
+    schema, expression, rows = case
+    outcome = evaluate(expression, batch_of(schema, rows))
+    results, reasons = expected(expression, rows)
+    assert outcome.reasons().to_pylist() == reasons
+    assert outcome.values.type == expression.type
+    assert plain(outcome.values) == plain(pa.array(results, expression.type))
+    if any(reasons):
+        assert outcome.failed is not None
+        assert outcome.failed.tolist() == [reason is not None for reason in reasons]
+        assert outcome.reason in reasons
+    else:
+        assert outcome.failed is None
+    if expression.type == BOOLEAN:
+        assert predicate_mask(outcome).tolist() == [one is True for one in results]
+
+
+def plain(column: pa.Array) -> list[str]:
+    """The values as texts that are equal where the values are equal in grouping."""
+    return [repr(equal_form(one)) for one in column.to_pylist()]
+
+
+@given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, rough=False)))
+def test_gentle_expressions(case: tuple[Schema, Expression, list[Row]]) -> None:
+    check(case)
+
+
+@given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, rough=True)))
+def test_rough_expressions(case: tuple[Schema, Expression, list[Row]]) -> None:
+    check(case)

@@ -1,0 +1,174 @@
+"""The operator law: below the heartbeat, an operator's content is its definition's, whatever the arrival.
+
+Input is any signed history (ties, disorder, retractions, open ends, NULLs), cut into epochs at random; after
+every epoch the operator is made anew from its stored runs, as on another worker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.algebra.nodes import Aggregate, Distinct, Dstream, Istream, Join, Plan, Source
+from headrace.elements import Batch, concat, from_rows, to_rows
+from headrace.expressions.tree import AggregateCall, Call, Column
+from headrace.history import canonical, clip, equivalent
+from headrace.operators.aggregation import Accumulation
+from headrace.operators.contract import Progress
+from headrace.operators.graph import Node, create_operator
+from headrace.operators.lowering import lower
+from headrace.operators.runs import Run, RunRef, stored_run
+from headrace.reference.contents import Element, Stream
+from headrace.reference.operators import evaluate
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
+from headrace.time import BEGINNING, INFINITY, TimeDomain
+
+SCHEMA = Schema((Field("k", STRING), Field("v", BIGINT), Field("x", DOUBLE)))
+K, V, X = (Column(place, field.name, field.type) for place, field in enumerate(SCHEMA))
+LEFT = Source("left", SCHEMA, "t", TimeDomain.INTEGER)
+RIGHT = Source("right", SCHEMA, "t", TimeDomain.INTEGER)
+
+payloads = st.tuples(
+    st.sampled_from(["a", "b", None, ""]),
+    st.sampled_from([None, 0, 1, 7, -3]),
+    st.sampled_from([None, 0.0, -0.0, 1.5, -2.25, float("nan"), float("inf")]),
+)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """An element and the epoch in which it arrives."""
+
+    element: Element
+    epoch: int
+
+
+@st.composite
+def histories(draw: st.DrawFn, epochs: int) -> list[Arrival]:
+    """Signed elements whose content is never negative, each with an epoch."""
+    arrivals = []
+    for _ in range(draw(st.integers(0, 8))):
+        payload = draw(payloads)
+        ts = draw(st.integers(-3, 12))
+        te = draw(st.one_of(st.integers(1, 8).map(lambda length, ts=ts: ts + length), st.just(INFINITY)))
+        w = draw(st.sampled_from([1, 1, 1, 2]))
+        arrivals.append(Arrival((payload, ts, te, w), draw(st.integers(0, epochs - 1))))
+        if draw(st.booleans()):
+            # CEDR's Retract: the end of the interval moves back to `cut`.
+            cut = draw(st.integers(ts, min(te - 1, ts + 9)))
+            arrivals.append(Arrival((payload, cut, te, -w), draw(st.integers(0, epochs - 1))))
+    return arrivals
+
+
+def heartbeats(arrivals: list[Arrival], epochs: int, slack: int) -> list[int]:
+    """The best promise after each epoch, less some slack: no later element starts before it."""
+    result = []
+    for epoch in range(epochs):
+        later = [arrival.element[1] for arrival in arrivals if arrival.epoch > epoch]
+        result.append(INFINITY if epoch == epochs - 1 else max(min(later, default=20) - slack, BEGINNING))
+    return [min(result[place:]) for place in range(epochs)]
+
+
+def check(plan: Plan, inputs: list[list[Arrival]], epochs: int, slack: int) -> None:
+    graph = lower({"q": plan})
+    node = graph.nodes[graph.outputs[0][1]]
+    hearts = [heartbeats(arrivals, epochs, slack) for arrivals in inputs]
+    names = [source.name for source in (LEFT, RIGHT)]
+    streams = {
+        name: Stream(SCHEMA.names, [arrival.element for arrival in arrivals])
+        for name, arrivals in zip(names, inputs, strict=False)
+    }
+    expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
+    state: dict[str, list[Run]] = {}
+    before = tuple(BEGINNING for _ in inputs)
+    found: list[Batch] = []
+    for epoch in range(epochs):
+        operator = create_operator(node, _no_failure)
+        for name, area in operator.areas.items():
+            area.runs = [_reloaded(run) for run in state.get(name, [])]
+        for port, arrivals in enumerate(inputs):
+            rows = [arrival.element for arrival in arrivals if arrival.epoch == epoch]
+            # Two batches, so that what is added up before an exchange is added up again behind it.
+            for part in (rows[::2], rows[1::2]):
+                operator.process(port, _sent(node, from_rows(SCHEMA, part)))
+        after = tuple(heart[epoch] for heart in hearts)
+        found.append(operator.advance(Progress(before, after)))
+        state, before = {name: area.runs for name, area in operator.areas.items()}, after
+        heartbeat = min(after)
+        so_far = concat(plan.schema, found)
+        assert_equal(so_far, expected, heartbeat, f"after epoch {epoch}")
+
+
+def _sent(node: Node, batch: Batch) -> Batch:
+    """What the exchange before a node makes of a batch."""
+    if not node.combined or not isinstance(node.plan, Aggregate):
+        return batch
+    form = Accumulation.of(node.plan)
+    return form.combine(form.accumulate(batch, _no_failure))
+
+
+def assert_equal(found: Batch, expected: Batch, heartbeat: int, when: str) -> None:
+    """Equal below the heartbeat: floating sums to the last digits, all else exactly."""
+    if equivalent(found, expected, heartbeat, float_tolerance=1e-9):
+        return
+    ours, theirs = (to_rows(canonical(clip(batch, heartbeat))) for batch in (found, expected))
+    assert ours == theirs, when
+    raise AssertionError(f"{when}: different contents with equal texts")
+
+
+def _reloaded(run: Run) -> Run:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, run.batch.schema) as writer:
+        writer.write_batch(run.batch)
+    stored = sink.getvalue()
+    ref = RunRef("s", 0, stored.size, run.rows, run.first, run.last, run.reach)
+    return stored_run(ref, lambda _: pa.ipc.open_stream(stored).read_next_batch())
+
+
+def _no_failure(batch: Batch, failed: object, reason: str) -> None:
+    raise AssertionError(reason)
+
+
+def call(function: str, argument: Column | None, dtype: pa.DataType) -> tuple[str, AggregateCall]:
+    name = function if argument is None else f"{function}_{argument.name}"
+    return name, AggregateCall(function, argument, dtype)
+
+
+EXACT = (call("COUNT", None, BIGINT), call("COUNT", V, BIGINT), call("SUM", V, BIGINT))
+EXTREMES = (call("MIN", V, BIGINT), call("MAX", V, BIGINT), call("MAX", X, DOUBLE), call("MIN", K, STRING))
+FLOATS = (call("SUM", X, DOUBLE), call("AVG", V, DOUBLE), call("STDDEV", V, DOUBLE))
+UNARY = {
+    "grouped sums": Aggregate(LEFT, (("k", K),), EXACT),
+    "scalar sums": Aggregate(LEFT, (), EXACT),
+    "grouped extremes": Aggregate(LEFT, (("k", K),), EXTREMES),
+    "grouped by a float": Aggregate(LEFT, (("x", X), ("k", K)), (*EXACT, *EXTREMES)),
+    "scalar floats": Aggregate(LEFT, (), FLOATS),
+    "distinct": Distinct(LEFT),
+    "istream": Istream(LEFT),
+    "dstream": Dstream(LEFT),
+}
+NAMES = tuple(f"{side}_{name}" for side in "lr" for name in SCHEMA.names)
+LESS = Call("<", (V, Column(4, "r_v", BIGINT)), BOOLEAN)
+JOINS = {
+    "equality": Join(LEFT, RIGHT, ((K, K),), None, NAMES),
+    "floats and a residual": Join(LEFT, RIGHT, ((X, X),), LESS, NAMES),
+    "two keys": Join(LEFT, RIGHT, ((K, K), (V, V)), None, NAMES),
+    "no equality": Join(LEFT, RIGHT, (), LESS, NAMES),
+}
+EPOCHS = 4
+
+
+@pytest.mark.parametrize("name", UNARY)
+@given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
+def test_unary_operators(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(UNARY[name], [arrivals], EPOCHS, slack)
+
+
+@pytest.mark.parametrize("name", JOINS)
+@given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
+def test_joins(name: str, left: list[Arrival], right: list[Arrival], slack: int) -> None:
+    check(JOINS[name], [left, right], EPOCHS, slack)

@@ -22,8 +22,9 @@ from headrace.algebra.nodes import (
     is_chronon,
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
-from headrace.expressions.render import render
-from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.expressions.render import quote, render
+from headrace.expressions.tree import AggregateCall, Expression, shift_columns
+from headrace.schema import Schema
 
 
 def explain(plan: Plan) -> str:
@@ -64,42 +65,55 @@ def describe(plan: Plan) -> str:
         case Source(name=name, schema=schema, timestamp=timestamp):
             return f"Source {name} ({', '.join(schema.names)}) by {timestamp}"
         case Filter(predicate=predicate):
-            return f"Filter {render(predicate)}"
+            return f"Filter {_text(predicate, plan.input.schema)}"
         case Project(items=items):
-            return f"Project {', '.join(_item(name, part) for name, part in items)}".rstrip()
+            listed = (_item(name, part, plan.input.schema) for name, part in items)
+            return f"Project {', '.join(listed)}".rstrip()
         case TimeWindow(size=size, slide=slide):
             return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
         case Join():
             return _join(plan)
-        case Aggregate(keys=keys, aggregates=aggregates):
-            by = f" BY {', '.join(_item(name, key) for name, key in keys)}" if keys else ""
-            calls = ", ".join(_named(name, render_aggregate(call)) for name, call in aggregates)
-            return f"Aggregate{by}" + (f": {calls}" if calls else "")
+        case Aggregate():
+            return _aggregate(plan)
         case Distinct() | Istream() | Dstream() | Rstream():
             return type(plan).__name__
         case _:
             assert_never(plan)
 
 
-def render_aggregate(call: AggregateCall) -> str:
-    """An aggregate as SQL, such as `SUM(price)`."""
-    return f"{call.function}({'*' if call.argument is None else render(call.argument)})"
-
-
 def _join(join: Join) -> str:
-    conditions = [f"{render(left)} = {render(right)}" for left, right in join.equalities]
+    width = len(join.left.schema)
+    conditions = [
+        f"{_text(one, join.schema)} = {_text(shift_columns(other, width), join.schema)}"
+        for one, other in join.equalities
+    ]
     if join.residual is not None:
-        conditions.append(render(join.residual))
+        conditions.append(_text(join.residual, join.schema))
     return f"Join ON {' AND '.join(conditions)}" if conditions else "Join of all pairs"
 
 
-def _item(name: str, expression: Expression) -> str:
-    if isinstance(expression, Column) and expression.name == name:
-        return name
-    return _named(name, render(expression))
+def _aggregate(plan: Aggregate) -> str:
+    schema = plan.input.schema
+    keys = ", ".join(_item(name, key, schema) for name, key in plan.keys)
+    calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
+    return "Aggregate" + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "")
+
+
+def _call(call: AggregateCall, schema: Schema) -> str:
+    return f"{call.function}({'*' if call.argument is None else _text(call.argument, schema)})"
+
+
+def _item(name: str, expression: Expression, schema: Schema) -> str:
+    text = _text(expression, schema)
+    return name if text == quote(name) else _named(name, text)
 
 
 def _named(name: str, text: str) -> str:
-    return f"{text} AS {name}"
+    return f"{text} AS {quote(name)}"
+
+
+def _text(expression: Expression, schema: Schema) -> str:
+    """The expression with the names that its columns have in its input, which differ where rules moved it."""
+    return render(expression, lambda column: quote(schema[column.index].name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -24,6 +25,11 @@ class Literal:
 
     value: object
     type: pa.DataType
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, float) and math.isnan(self.value):
+            # One object for all NaNs, so that plans with one equal themselves.
+            object.__setattr__(self, "value", math.nan)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.optimizer.equalities_into_join import equalities_into_join
+from headrace.optimizer.fold_constants import fold_constants
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.prune_columns import prune_columns
@@ -23,6 +24,7 @@ from headrace.optimizer.remove_trivial_project import remove_trivial_project
 from headrace.optimizer.rule import Rule, everywhere
 
 RULES: Final[tuple[Rule, ...]] = (
+    everywhere(fold_constants),
     everywhere(remove_now_window),
     everywhere(merge_filters),
     everywhere(push_filter_below_project),

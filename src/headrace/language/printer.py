@@ -1,0 +1,154 @@
+"""Plans back to text, such that the text means the plan.
+
+A bound plan comes back as itself. Columns are always listed, never `*`, so that the text of an optimized
+plan, whose sources read fewer columns than the streams have, means the same as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Plan,
+    Project,
+    Rstream,
+    Source,
+    TimeWindow,
+    Union,
+)
+from headrace.algebra.predicates import conjunction, conjuncts
+from headrace.algebra.properties import domain_of
+from headrace.expressions.render import render
+from headrace.expressions.tree import AggregateCall, Call, Expression, shift_columns
+from headrace.language.cursor import RESERVED
+from headrace.language.dialect import Headrace
+from headrace.schema import BOOLEAN
+from headrace.time import INFINITY, Duration, TimeDomain
+
+_WORDS: Final = RESERVED | set(Headrace.Tokenizer.KEYWORDS)
+
+Names = tuple[str, ...]
+"""The text by which each column of a row is referred to."""
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A part of FROM: its text, and the texts of its columns."""
+
+    text: str
+    columns: Names
+
+
+def to_sql(plan: Plan) -> str:
+    """A query of which `bind` makes the plan again."""
+    return _query(plan)
+
+
+def _query(plan: Plan) -> str:
+    match plan:
+        case Union(inputs=inputs):
+            return " UNION ALL ".join(
+                f"({_query(below)})" if isinstance(below, Union) else _query(below) for below in inputs
+            )
+        case Istream() | Dstream() | Rstream():
+            return f"{type(plan).__name__.upper()}({_query(plan.input)})"
+        case Distinct(input=below):
+            return _select(below, "SELECT DISTINCT")
+        case _:
+            return _select(plan, "SELECT")
+
+
+def _select(plan: Plan, verb: str) -> str:
+    """One SELECT for as many nodes as fit into it: the list, WHERE, and the joins of FROM."""
+    below = plan.input if isinstance(plan, Project | Aggregate) else plan
+    where = below.predicate if isinstance(below, Filter) else None
+    tables = _from(below.input if isinstance(below, Filter) else below)
+    match plan:
+        case Project(items=items):
+            listed = [(name, _text(part, tables.columns)) for name, part in items]
+        case Aggregate():
+            keys = [(name, _text(key, tables.columns)) for name, key in plan.keys]
+            listed = keys + [(name, _call(call, tables.columns)) for name, call in plan.aggregates]
+        case _:
+            listed = list(zip(plan.schema.names, tables.columns, strict=True))
+    text = f"{verb} {_list(listed)} FROM {tables.text}"
+    if where is not None:
+        text += f" WHERE {_text(where, tables.columns)}"
+    if isinstance(plan, Aggregate) and plan.keys:
+        text += f" GROUP BY {', '.join(str(place + 1) for place in range(len(plan.keys)))}"
+    return text
+
+
+def _list(items: Sequence[tuple[str, str]]) -> str:
+    if not items:
+        # A row without columns is still a row, and SQL has no empty list; nobody reads the column.
+        return "NULL AS nothing"
+    return ", ".join(text if text == _name(name) else f"{text} AS {_name(name)}" for name, text in items)
+
+
+def _from(plan: Plan) -> _Table:
+    if not isinstance(plan, Join):
+        return _Table(_leaf(plan), tuple(_name(name) for name in plan.schema.names))
+    return _joined(plan, 1)[0]
+
+
+def _joined(plan: Plan, number: int) -> tuple[_Table, int]:
+    """A tree of joins whose other inputs are called t1, t2 and so on; and the next number."""
+    if not isinstance(plan, Join):
+        columns = tuple(f"t{number}.{_name(name)}" for name in plan.schema.names)
+        return _Table(f"{_leaf(plan)} AS t{number}", columns), number + 1
+    left, number = _joined(plan.left, number)
+    right, number = _joined(plan.right, number)
+    columns = (*left.columns, *right.columns)
+    right_text = f"({right.text})" if isinstance(plan.right, Join) else right.text
+    condition = _condition(plan)
+    if condition is None:
+        return _Table(f"{left.text} CROSS JOIN {right_text}", columns), number
+    return _Table(f"{left.text} JOIN {right_text} ON {_text(condition, columns)}", columns), number
+
+
+def _condition(join: Join) -> Expression | None:
+    width = len(join.left.schema)
+    equalities = [Call("=", (left, shift_columns(right, width)), BOOLEAN) for left, right in join.equalities]
+    return conjunction([*equalities, *(conjuncts(join.residual) if join.residual is not None else ())])
+
+
+def _leaf(plan: Plan) -> str:
+    match plan:
+        case Source(name=name):
+            return _name(name)
+        case TimeWindow(input=below, size=size, slide=slide):
+            domain = domain_of(plan)
+            every = f" SLIDE {_duration(slide, domain)}" if slide.length > 1 else ""
+            return f"{_leaf(below)} WINDOW(RANGE {_duration(size, domain)}{every})"
+        case Istream() | Dstream() | Rstream():
+            return _query(plan)
+        case _:
+            return f"({_query(plan)})"
+
+
+def _duration(duration: Duration, domain: TimeDomain) -> str:
+    bare = duration.unit is None and duration.length != INFINITY
+    return f"{duration} MICROSECONDS" if bare and domain is TimeDomain.TIMESTAMP else str(duration)
+
+
+def _call(call: AggregateCall, columns: Names) -> str:
+    return f"{call.function}({'*' if call.argument is None else _text(call.argument, columns)})"
+
+
+def _text(expression: Expression, columns: Names) -> str:
+    return render(expression, lambda column: columns[column.index])
+
+
+def _name(text: str) -> str:
+    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) and text.upper() not in _WORDS
+    return text if plain else f"`{text.replace('`', '``')}`"

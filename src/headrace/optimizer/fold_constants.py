@@ -1,0 +1,69 @@
+"""Expressions without columns are computed once, when the plan is made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.algebra.nodes import Aggregate, Filter, Join, Plan, Project
+from headrace.algebra.predicates import conjunction, conjuncts
+from headrace.elements import empty_columns
+from headrace.expressions.evaluate import evaluate
+from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children
+from headrace.schema import BOOLEAN
+
+_TRUE = Literal(True, BOOLEAN)
+
+
+def fold_constants(plan: Plan) -> Plan:
+    """Put the value in for every expression without columns, and leave out conditions that are TRUE.
+
+    Before: `SELECT price * CAST(2 AS DOUBLE) FROM bid WHERE 1 = 1 AND price > 10 - 1`
+    After: `SELECT price * 2e0 FROM bid WHERE price > 9`
+
+    An expression that fails is left as it is, and makes every row fail as before.
+    """
+    match plan:
+        case Filter(input=below, predicate=predicate):
+            parts = [fold(part) for part in conjuncts(predicate)]
+            condition = conjunction(part for part in parts if part != _TRUE)
+            return below if condition is None else _changed(plan, Filter(below, condition))
+        case Project(input=below, items=items):
+            return _changed(plan, Project(below, tuple((name, fold(part)) for name, part in items)))
+        case Join(equalities=equalities, residual=residual):
+            parts = [] if residual is None else [fold(part) for part in conjuncts(residual)]
+            folded = tuple((fold(left), fold(right)) for left, right in equalities)
+            condition = conjunction(part for part in parts if part != _TRUE)
+            return _changed(plan, replace(plan, equalities=folded, residual=condition))
+        case Aggregate(input=below, keys=keys, aggregates=aggregates):
+            calls = tuple(
+                (name, call if call.argument is None else replace(call, argument=fold(call.argument)))
+                for name, call in aggregates
+            )
+            return _changed(plan, Aggregate(below, tuple((name, fold(key)) for name, key in keys), calls))
+        case _:
+            return plan
+
+
+def fold(expression: Expression) -> Expression:
+    """The expression with its constant parts computed."""
+    match expression:
+        case Column() | Literal():
+            return expression
+        case Call(arguments=arguments):
+            folded: Expression = replace(expression, arguments=tuple(fold(part) for part in arguments))
+        case Cast(argument=argument):
+            folded = replace(expression, argument=fold(argument))
+        case Case(branches=branches, otherwise=otherwise):
+            changed = tuple((fold(condition), fold(value)) for condition, value in branches)
+            folded = replace(expression, branches=changed, otherwise=fold(otherwise))
+        case _:
+            assert_never(expression)
+    if not all(isinstance(part, Literal) for part in children(folded)):
+        return folded
+    outcome = evaluate(folded, empty_columns(1))
+    return folded if outcome.failures else Literal(outcome.values[0].as_py(), folded.type)
+
+
+def _changed(old: Plan, new: Plan) -> Plan:
+    return old if old == new else new

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from auctions import plan_of
+from headrace.language.printer import to_sql
+from headrace.optimizer import optimize
+
+QUERIES = [
+    "SELECT * FROM Bid",
+    "SELECT * FROM Bid [RANGE UNBOUNDED]",
+    "SELECT itemID, bid_price * 0.908e0, bidderID FROM Bid",
+    "SELECT Bid.* FROM Bid WHERE itemID = 1007 OR itemID = 1020 AND NOT bidderID IN (1, 2)",
+    "SELECT O.* FROM OpenAuction O WINDOW(RANGE 5 HOURS), ClosedAuction C WHERE O.itemID = C.itemID",
+    """SELECT itemID, sellerID, MAX(P.price) AS price FROM (
+        SELECT P.itemID, P.price, O.sellerID AS sellerID
+        FROM ((SELECT itemID, bid_price AS price FROM Bid WINDOW(RANGE 2 DAYS))
+              UNION ALL (SELECT itemID, start_price AS price FROM OpenAuction WINDOW(RANGE 2 DAYS))) P,
+          ClosedAuction C, OpenAuction O WINDOW(RANGE 2 DAYS)
+        WHERE P.itemID = C.itemID AND C.itemID = O.itemID) P GROUP BY P.itemID, P.sellerID""",
+    "ISTREAM(SELECT kind, COUNT(*) FROM tick [RANGE 10 SLIDE 5] GROUP BY kind HAVING COUNT(*) > 1)",
+    "SELECT DISTINCT kind FROM DSTREAM(tick [RANGE 10]) [RANGE 5] WHERE kind LIKE 'a\\\\_%'",
+    "SELECT * FROM tick a JOIN (tick b JOIN tick c ON b.id = c.id) ON a.id = b.id AND a.price < c.price",
+    "SELECT * FROM tick a CROSS JOIN tick b",
+    "SELECT * FROM tick JOIN tick b USING (id, kind)",
+    "SELECT a.price = b.id, a.id FROM tick a JOIN tick b ON a.id = b.price",
+    "SELECT UPPER(kind) u, COUNT(*), SUM(price), AVG(id) / 2 FROM tick GROUP BY u, price",
+    "SELECT COUNT(*), MIN(at), 'it''s \\\\ \\'x\\'' FROM tick",
+    "SELECT kind, kind AS k2 FROM tick GROUP BY 1",
+    """SELECT id FROM tick UNION ALL (SELECT price FROM tick UNION ALL SELECT 1.5 FROM tick)
+        UNION ALL SELECT at FROM tick""",
+    """RSTREAM(SELECT DISTINCT * FROM (SELECT id AS `select`, at AS `a b`, kind AS `x``y` FROM tick)
+        WHERE `select` > 1)""",
+    "SELECT CASE WHEN id IS NULL THEN 5BD ELSE price END, -price, - - 5, NOT id = 1 FROM tick",
+    "SELECT CAST(NULL AS DOUBLE), CAST(5 AS DECIMAL(20, 3)), CAST('x' AS BIGINT), NULL FROM tick",
+    "SELECT DATE '2024-01-01', TIMESTAMP '2024-01-01 01:02:03.5', kind || 'a' FROM tick",
+    "SELECT -9223372036854775808, 1e300, -0e0, 1.5e-7, CAST('NaN' AS DOUBLE) FROM tick",
+    "WITH a AS (SELECT id FROM tick WHERE id > 1) SELECT x.id FROM a x, a y WHERE x.id <=> y.id",
+]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_text_to_plan_to_text_is_the_identity(text: str):
+    plan = plan_of(text)
+    printed = to_sql(plan)
+    assert plan_of(printed) == plan
+    assert plan_of(printed).schema == plan.schema
+    assert to_sql(plan_of(printed)) == printed
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_the_text_of_an_optimized_plan_optimizes_to_it(text: str):
+    plan = optimize(plan_of(text))
+    assert optimize(plan_of(to_sql(plan))) == plan
+
+
+def test_what_it_looks_like():
+    text = "SELECT a.kind, b.id FROM tick [RANGE 10] a, tick b WHERE a.id = b.id"
+    assert to_sql(plan_of(text)) == (
+        "SELECT t1.kind AS kind, t2.id AS id FROM tick WINDOW(RANGE 10) AS t1 CROSS JOIN tick AS t2 "
+        "WHERE t1.id = t2.id"
+    )
+    assert to_sql(optimize(plan_of(text))) == (
+        "SELECT t1.kind AS kind, t2.id AS id FROM tick WINDOW(RANGE 10) AS t1 JOIN tick AS t2 "
+        "ON t1.id = t2.id"
+    )

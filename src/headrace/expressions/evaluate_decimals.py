@@ -18,8 +18,8 @@ _AWAY = "half_towards_infinity"
 
 def divide(left: Datum, right: Datum, dtype: pa.DataType) -> pa.Array:
     """The quotients, rounded half away from zero to the type's scale; no divisor is 0."""
-    # Arrow cuts quotients, so one digit more is asked for. Its rule for the scale is max(6, s1 + p2 + 1).
-    scale = dtype.scale - right.type.precision
+    # Arrow cuts quotients, so one digit more is asked for. Its scale of them is max(4, s1 + p2 - s2 + 1).
+    scale = dtype.scale - right.type.precision + right.type.scale
     whole = left.type.precision - left.type.scale
     quotient = pc.divide(
         left.cast(pa.decimal256(max(whole + scale, 1), scale)),

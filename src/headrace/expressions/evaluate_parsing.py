@@ -161,7 +161,7 @@ def _days(part: _Parts) -> tuple[Int64Array, BoolArray]:
     year, month, day = part("year", 1970), part("month", 1), part("day", 1)
     months = (year - 1970) * 12 + month - 1
     first, following = (day_of(value.astype("M8[M]")) for value in (months, months + 1))
-    valid = (month >= 1) & (month <= 12) & (day >= 1) & (day <= following - first)
+    valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= following - first)
     return first + day - 1, np.asarray(valid)
 
 

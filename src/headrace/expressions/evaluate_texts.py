@@ -99,16 +99,16 @@ def _by_constants(
     texts = spread(texts, count)
     names = [str(place) for place in range(len(parameters))]
     sets = pa.RecordBatch.from_arrays([spread(part, count) for part in parameters], names=names)
-    order = np.argsort(codes := payload_codes(sets), kind="stable")
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    parts = []
-    for start, end in zip(starts, [*starts[1:], count], strict=True):
-        constants = tuple(sets.take([order[start]]).to_pylist()[0].values())
-        chosen = texts.take(pa.array(order[start:end]))
-        parts.append(pa.nulls(len(chosen), call.type) if None in constants else function(chosen, constants))
+    codes = payload_codes(sets)
+    order = np.argsort(codes, kind="stable")
+    parts = [pa.nulls(0, call.type)]
+    for same in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if count else ():
+        constants = tuple(sets.take(same[:1]).to_pylist()[0].values())
+        chosen = texts.take(same)
+        parts.append(pa.nulls(len(same), call.type) if None in constants else function(chosen, constants))
     back = np.empty(count, dtype=np.int64)
     back[order] = np.arange(count)
-    return fine(pa.concat_arrays(parts).take(pa.array(back)) if parts else pa.nulls(0, call.type))
+    return fine(pa.concat_arrays(parts).take(back))
 
 
 def _substring(call: Call, arguments: Sequence[Datum]) -> Computed:

@@ -1,0 +1,79 @@
+"""Canonical histories, snapshots and equivalence against their definitions on contents."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.elements import from_rows, to_rows
+from headrace.errors import HistoryError
+from headrace.history import canonical, clip, equivalent, snapshot
+from headrace.reference.contents import Element, content_at, equal_form, history_of, order, payload
+from headrace.schema import DOUBLE, STRING, Field, Schema
+from headrace.time import INFINITY
+from property.strategies import schemas, signed_histories
+
+TIED = Schema((Field("k", STRING), Field("x", DOUBLE)))
+
+schema_and_history = schemas().flatmap(
+    lambda schema: st.tuples(st.just(schema), signed_histories(schema, disorder=2))
+)
+two_histories = st.tuples(signed_histories(TIED, max_size=4), signed_histories(TIED, max_size=4))
+
+
+def ends(elements: list[Element]) -> list[int]:
+    return sorted({end for _, ts, te, _ in elements for end in (ts, te)} - {INFINITY})
+
+
+def plain(rows: object) -> str:
+    """A text that is equal for rows that are equal in grouping."""
+    return repr(rows).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc")
+
+
+@given(schema_and_history)
+def test_canonical_is_the_content_coalesced(case: tuple[Schema, list[Element]]) -> None:
+    schema, elements = case
+    history = history_of({instant: content_at(elements, instant) for instant in ends(elements)})
+    found = to_rows(canonical(from_rows(schema, elements)))
+    assert plain([(payload(row), ts, te, w) for row, ts, te, w in found]) == plain(
+        [(row, ts, te, 1) for row, ts, te in history]
+    )
+
+
+@given(schema_and_history)
+def test_canonical_changes_no_snapshot_and_is_idempotent(case: tuple[Schema, list[Element]]) -> None:
+    schema, elements = case
+    batch = from_rows(schema, elements)
+    once = canonical(batch)
+    assert equivalent(batch, once)
+    assert plain(to_rows(canonical(once))) == plain(to_rows(once))
+    for instant in ends(elements):
+        rows = [tuple(map(equal_form, row.values())) for row in snapshot(batch, instant).to_pylist()]
+        content = content_at(elements, instant)
+        assert plain(rows) == plain(sorted(content.elements(), key=lambda row: [*map(order, row)]))
+        assert snapshot(once, instant).num_rows == len(rows)
+
+
+@given(two_histories, st.integers(0, 14) | st.just(INFINITY))
+def test_equivalence_is_equality_of_contents_before_an_instant(
+    pair: tuple[list[Element], list[Element]], until: int
+) -> None:
+    left, right = pair
+    same = all(
+        content_at(left, instant) == content_at(right, instant)
+        for instant in ends([*left, *right])
+        if instant < until
+    )
+    batches = [from_rows(TIED, elements) for elements in pair]
+    assert equivalent(*batches, until=until) == same
+    assert equivalent(*(clip(batch, until) for batch in batches)) == same
+    assert not same or equivalent(*batches, until=until, float_tolerance=1e-9)
+
+
+@given(signed_histories(TIED, max_size=4))
+def test_what_is_below_zero_is_refused(elements: list[Element]) -> None:
+    below = [(row, ts, te, -w) for row, ts, te, w in elements if w > 0]
+    if below:
+        with pytest.raises(HistoryError):
+            canonical(from_rows(TIED, below))

@@ -76,17 +76,17 @@ class EpochResults:
 
     Attributes:
         epoch: its number.
-        graph: the graph it ran; output nodes are numbers in it.
-        heartbeats: per node of the graph, after the epoch.
-        results: where the new elements lie.
+        heartbeats: per query, after the epoch (instants).
+        results: per query where its new elements lie.
         dead_letters: where the rows lie that failed.
+        users: for each node that dead letters name, the queries that use it.
     """
 
     epoch: int
-    graph: Graph
-    heartbeats: tuple[int, ...]
-    results: tuple[ResultRef, ...]
+    heartbeats: Mapping[str, int]
+    results: Mapping[str, tuple[ResultRef, ...]]
     dead_letters: tuple[ResultRef, ...]
+    users: Mapping[int, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -235,17 +235,12 @@ class Run:
                 raise report.error
         arrivals = merge_arrivals([report.arrivals for report in reports])
         self._heartbeats = work.heartbeats_after(arrivals)
-        before = _segments(self._state)
+        before = _segments(self._state) | {name for report in reports for name in _segments(report.state)}
         self._state = self._state | {key: value for report in reports for key, value in report.state.items()}
-        results = tuple(ref for report in reports for ref in report.results)
-        letters = tuple(report.dead_letters for report in reports if report.dead_letters is not None)
-        heartbeats = work.graph.heartbeats(self._heartbeats)
-        self.results.append(EpochResults(work.epoch, work.graph, heartbeats, results, letters))
+        self.results.append(_results(work, reports, work.graph.heartbeats(self._heartbeats)))
         self._count(work.graph, arrivals, reports)
         self._drop_failed(work.graph, reports)
-        kept = {ref.segment for part in self.results for ref in (*part.results, *part.dead_letters)}
-        written = _segments(self._state)
-        for segment in (before | _segments_of(reports)) - written - kept:
+        for segment in before - _segments(self._state):
             self._store.delete(segment)
 
     def _count(self, graph: Graph, arrivals: dict[str, Arrivals], reports: list[TaskReport]) -> None:
@@ -305,9 +300,19 @@ def _part(span: tuple[int, int], part: int, parts: int) -> tuple[int, int]:
     return start + (end - start) * part // parts, start + (end - start) * (part + 1) // parts
 
 
+def _results(work: EpochWork, reports: list[TaskReport], heartbeats: tuple[int, ...]) -> EpochResults:
+    refs: dict[int, list[ResultRef]] = {}
+    for report in reports:
+        for ref in report.results:
+            refs.setdefault(ref.node, []).append(ref)
+    return EpochResults(
+        epoch=work.epoch,
+        heartbeats={name: heartbeats[node] for name, node in work.graph.outputs},
+        results={name: tuple(refs.get(node, ())) for name, node in work.graph.outputs},
+        dead_letters=tuple(part.dead_letters for part in reports if part.dead_letters is not None),
+        users={node.number: work.graph.queries_of(node.number) for node in work.graph.nodes},
+    )
+
+
 def _segments(state: Mapping[StateKey, Manifest]) -> set[str]:
     return {run.segment for manifest in state.values() for area in manifest.values() for run in area}
-
-
-def _segments_of(reports: list[TaskReport]) -> set[str]:
-    return {name for report in reports for name in _segments(report.state)}

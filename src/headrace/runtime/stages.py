@@ -28,6 +28,7 @@ from headrace.runtime.work import (
     REPORT_CHANNEL,
     Chunk,
     EpochWork,
+    ResultRef,
     StreamInput,
     TaskReport,
     merge_arrivals,
@@ -78,10 +79,7 @@ def _read_and_route(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]
             _run_prefix(work, split.stream, batch, outbox, letters)
     yield from _arrival_chunks(work, task, arrivals)
     yield from outbox.chunks()
-    writer = SegmentWriter(work.store, f"e{work.epoch}-l0-t{task}-a{attempt}")
-    results, emitted = outbox.write(writer)
-    dead = letters.write(writer)
-    writer.close()
+    results, emitted, dead = _write_results(work, outbox, letters, f"e{work.epoch}-l0-t{task}-a{attempt}")
     seconds = time.perf_counter() - started
     report = TaskReport(arrivals, results, emitted, dead, seconds=seconds)
     yield Chunk(task % work.tasks, 0, REPORT_CHANNEL, task, pickled(report))
@@ -104,19 +102,30 @@ def _run_operators(
     yield from inbox.forwarded()
     letters = DeadLetters(work.epoch)
     outbox = Outbox(work, level, task, letters)
-    writer = SegmentWriter(work.store, f"e{work.epoch}-l{level}-t{task}-a{attempt}")
+    name = f"e{work.epoch}-l{level}-t{task}-a{attempt}"
+    writer = SegmentWriter(work.store, f"segments/{name}")
     run = _Level(work, level, inbox, outbox, letters)
     state: dict[tuple[str, int], dict[str, tuple[RunRef, ...]]] = {}
     for bucket in range(task, work.buckets, work.tasks):
         for node, operator in run.run(bucket):
             state[node.identity, bucket] = _store_state(operator, writer)
     yield from outbox.chunks()
-    results, emitted = outbox.write(writer)
-    dead = letters.write(writer)
     writer.close()
+    results, emitted, dead = _write_results(work, outbox, letters, name)
     seconds = time.perf_counter() - started
     report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), seconds=seconds)
     yield Chunk(task, 0, REPORT_CHANNEL, task, pickled(report))
+
+
+def _write_results(
+    work: EpochWork, outbox: Outbox, letters: DeadLetters, name: str
+) -> tuple[tuple[ResultRef, ...], dict[int, int], ResultRef | None]:
+    """Write a task's results and dead letters to a file of their own: state goes, results stay."""
+    writer = SegmentWriter(work.store, f"results/{name}")
+    results, emitted = outbox.write(writer)
+    dead = letters.write(writer)
+    writer.close()
+    return results, emitted, dead
 
 
 def _arrival_chunks(work: EpochWork, task: int, arrivals: dict[str, Arrivals]) -> Iterator[Chunk]:

@@ -22,7 +22,7 @@ from headrace.runtime.epochs import EpochResults
 from headrace.runtime.store import Store
 from headrace.runtime.work import ResultRef
 from headrace.schema import BIGINT, TIMESTAMP, unique_names
-from headrace.time import INFINITY, TimeDomain
+from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ResultReader:
     @property
     def heartbeat(self) -> int:
         """Up to where the result is final."""
-        return self._heartbeat(self.epochs[-1]) if self.epochs else -INFINITY
+        return self._heartbeat(self.epochs[-1]) if self.epochs else BEGINNING
 
     def released(self) -> Iterator[tuple[int, Batch]]:
         """Per epoch the elements that became part of the strong answer, in order of `ts`."""
@@ -120,12 +120,10 @@ class ResultReader:
         return pa.Table.from_batches([rows], schema=self.plan.schema.arrow())
 
     def _heartbeat(self, part: EpochResults) -> int:
-        node = dict(part.graph.outputs).get(self.name)
-        return -INFINITY if node is None else part.heartbeats[node]
+        return part.heartbeats.get(self.name, BEGINNING)
 
     def _read(self, part: EpochResults) -> list[Batch]:
-        node = dict(part.graph.outputs).get(self.name)
-        return [decode(segment_part(self.store, ref)) for ref in part.results if ref.node == node]
+        return [decode(segment_part(self.store, ref)) for ref in part.results.get(self.name, ())]
 
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
         schema = self.plan.schema
@@ -165,7 +163,7 @@ _EMPTY_LETTERS = pa.schema(
 
 
 def _with_queries(rows: pa.Table, part: EpochResults) -> pa.Table:
-    names = {node: ", ".join(part.graph.queries_of(node)) for node in set(rows["node"].to_pylist()) - {None}}
+    names = {node: ", ".join(queries) for node, queries in part.users.items()}
     queries = pa.array([names.get(node) for node in rows["node"].to_pylist()], pa.string())
     columns = {name: rows[name] for name in _EMPTY_LETTERS.schema.names if name != "query"}
     return pa.table(columns | {"query": queries}).select(_EMPTY_LETTERS.schema.names)

@@ -55,12 +55,14 @@ class Scope:
         if not found:
             raise self._unknown(table, name)
         if len(found) > 1:
-            owners = [owner for entry in self.tables if _columns(entry, name.text) and (owner := entry.alias)]
-            hint = " or ".join(f"{owner}.{name.text}" for owner in owners)
+            owners = [entry.alias for entry in tables if _columns(entry, name.text)]
+            named = [f"{owner}.{name.text}" for owner in owners if owner]
             raise LanguageError(
                 f"the column {name.text} is in more than one table",
                 position=name.position,
-                hint=f"write {hint}" if hint else "give the tables aliases",
+                hint=f"write {' or '.join(named)}"
+                if len(named) == len(owners)
+                else "give the tables aliases",
             )
         return found[0]
 

@@ -1,0 +1,208 @@
+"""No text whatever makes the language fail with anything but a LanguageError that knows its place."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from auctions import CATALOG, STREAMS, define
+from headrace.errors import LanguageError
+from headrace.language.printer import to_sql
+from headrace.optimizer import optimize
+
+TEXTS = (
+    "SELECT itemID, bid_price * 0.908 AS euro, UPPER('a') FROM Bid WHERE itemID = 7 OR NOT bidderID IN (1, 2)",
+    "SELECT O.* FROM OpenAuction O WINDOW(RANGE 5 HOURS), ClosedAuction C WHERE O.itemID = C.itemID;",
+    "SELECT kind, COUNT(*), SUM(price) s FROM tick [RANGE 10 SLIDE 5] GROUP BY kind HAVING s > 1 -- comment",
+    "ISTREAM(SELECT DISTINCT a.id FROM tick a JOIN tick b USING (id, kind) JOIN (tick c CROSS JOIN tick d) "
+    "ON TRUE)",
+    "WITH x AS (SELECT CASE WHEN id > 1 THEN 'a' ELSE kind END k FROM tick) "
+    "SELECT CAST(k AS DOUBLE) FROM x [NOW]",
+    "SELECT id FROM tick UNION ALL (SELECT at FROM tick /* c */ "
+    "UNION ALL SELECT 1L FROM tick [RANGE UNBOUNDED])",
+    "EXPLAIN OPTIMIZED SELECT kind LIKE 'a!%' ESCAPE '!', id IS NOT NULL, id BETWEEN 1 AND -2, `at` % 3 "
+    "FROM tick",
+    "CREATE QUERY q AS SELECT x.id, DATE '2024-01-01', TIMESTAMP '2024-01-01 00:00:00', 1e3, NULL "
+    "FROM tick AS x",
+    STREAMS,
+)
+
+WORDS = [
+    "SELECT",
+    "FROM",
+    "WHERE",
+    "GROUP",
+    "BY",
+    "HAVING",
+    "DISTINCT",
+    "AS",
+    "JOIN",
+    "ON",
+    "USING",
+    "CROSS",
+    "UNION",
+    "ALL",
+    "WITH",
+    "WINDOW",
+    "RANGE",
+    "SLIDE",
+    "NOW",
+    "UNBOUNDED",
+    "CREATE",
+    "STREAM",
+    "QUERY",
+    "TIMESTAMP",
+    "DISORDER",
+    "OPTIONS",
+    "SOURCE",
+    "ORDERED",
+    "ISTREAM",
+    "RSTREAM",
+    "EXPLAIN",
+    "CASE",
+    "WHEN",
+    "THEN",
+    "ELSE",
+    "END",
+    "CAST",
+    "INT",
+    "DECIMAL",
+    "INTERVAL",
+    "MINUTES",
+    "IS",
+    "NOT",
+    "NULL",
+    "AND",
+    "OR",
+    "IN",
+    "BETWEEN",
+    "LIKE",
+    "ESCAPE",
+    "COUNT",
+    "SUM",
+    "tick",
+    "id",
+    "kind",
+    "Bid",
+    "OVER",
+    "FILTER",
+    "LATERAL",
+    "EXISTS",
+    "ANY",
+    "ROW",
+    "STRUCT",
+    "MAP",
+    "ARRAY",
+    "LIMIT",
+    "ORDER",
+    "VALUES",
+    "DATE",
+    "L",
+    "5",
+    "1.5",
+    "1e",
+    "99999999999",
+    "(",
+    ")",
+    "[",
+    "]",
+    ",",
+    ".",
+    ";",
+    "*",
+    "'",
+    '"',
+    "`",
+    "--",
+    "/*",
+    "*/",
+    "::",
+    "=",
+    "<",
+    "-",
+    "+",
+    "{",
+    "?",
+    "@",
+]
+PIECES = st.sampled_from(WORDS) | st.text(max_size=3)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A query text with pieces taken out, doubled, swapped or put in."""
+    tokens = (
+        draw(st.sampled_from(TEXTS)).replace("(", " ( ").replace(")", " ) ").replace(",", " , ").split(" ")
+    )
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(tokens) - 1))
+        match draw(st.sampled_from(("drop", "double", "swap", "put", "replace", "cut"))):
+            case "drop" if len(tokens) > 1:
+                del tokens[place]
+            case "double":
+                tokens.insert(place, tokens[place])
+            case "swap":
+                other = draw(st.integers(0, len(tokens) - 1))
+                tokens[place], tokens[other] = tokens[other], tokens[place]
+            case "put":
+                tokens.insert(place, draw(PIECES))
+            case "replace":
+                tokens[place] = draw(PIECES)
+            case "cut" if place:
+                tokens = tokens[:place]
+    return " ".join(tokens)
+
+
+def error_of(text: str) -> LanguageError | None:
+    """The error that a text makes; if it makes none, its plans can be printed, and mean the same again."""
+    try:
+        _, plans = define(text, CATALOG)
+    except LanguageError as error:
+        return error
+    for plan in plans:
+        assert define(to_sql(plan), CATALOG)[1] == [plan]
+        assert optimize(plan).schema == plan.schema
+    return None
+
+
+def check(text: str) -> None:
+    """The text is right, or its error has a message and a place in the text."""
+    error = error_of(text)
+    if error is None:
+        return
+    assert error.message
+    assert error.position is not None, error.message
+    lines = text.split("\n")
+    assert 1 <= error.position.line <= len(lines)
+    assert 1 <= error.position.column <= len(lines[error.position.line - 1]) + 1
+
+
+@given(mutated())
+@example("SELECT")
+@example("SELECT * FROM Bid WHERE '\\")
+@example("\x00")
+@example("SELECT * FROM tick {# x")
+@example("SELECT CASE")
+@example("SELECT CAST(x AS STRUCT<")
+@example("SELECT X'1' FROM tick")
+def test_mutated_queries(text: str):
+    check(text)
+
+
+@given(st.lists(PIECES, max_size=12).map(" ".join))
+def test_any_words(text: str):
+    check(f"SELECT {text}")
+
+
+@given(st.text(max_size=30))
+def test_any_text(text: str):
+    check(text)
+
+
+@given(st.text(max_size=20))
+def test_any_string_and_any_name_survive(value: str):
+    name = value.replace("`", "``") or "x"
+    text = value.replace("\\", "\\\\").replace("'", "''")
+    (plan,) = define(f"SELECT '{text}' AS `{name}` FROM tick", CATALOG)[1]
+    assert plan.schema.names == (value or "x",)
+    assert define(to_sql(plan), CATALOG)[1] == [plan]

@@ -1,0 +1,50 @@
+"""Text to plan to text to plan is the identity, for any expression and any query shape."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from auctions import CATALOG, define
+from headrace.algebra.nodes import Filter, Plan, Project, Source
+from headrace.expressions.tree import Expression
+from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.printer import to_sql
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from headrace.time import TimeDomain
+from property.expression_strategies import KINDS, expressions
+
+SCHEMA = Schema(
+    tuple(
+        Field(name, dtype)
+        for name, dtype in (
+            ("id", BIGINT),
+            ("x", DOUBLE),
+            ("order", STRING),
+            ("flag", BOOLEAN),
+            ("price", pa.decimal128(7, 2)),
+            ("date", DATE),
+            ("timestamp", TIMESTAMP),
+            ("other id", BIGINT),
+        )
+    )
+)
+EVENTS = CATALOG.define(StreamInfo("events", SCHEMA, "id", TimeDomain.INTEGER))
+SOURCE = Source("events", SCHEMA, "id", TimeDomain.INTEGER)
+
+
+def bound(text: str, catalog: Catalog = EVENTS) -> Plan:
+    return define(text, catalog)[1][0]
+
+
+@given(st.sampled_from(KINDS).flatmap(lambda kind: expressions(SCHEMA, kind, rough=True)))
+def test_any_expression(expression: Expression):
+    plan = Project(SOURCE, (("result", expression),))
+    assert bound(to_sql(plan)) == plan
+
+
+@given(expressions(SCHEMA, BOOLEAN, rough=True))
+def test_any_condition(expression: Expression):
+    plan = Filter(SOURCE, expression)
+    assert bound(to_sql(plan)) == plan

@@ -1,0 +1,228 @@
+"""Each rewrite rule: the text of a plan before it, and of the plan after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from auctions import CATALOG, plan_of
+from headrace.algebra.explain import explain
+from headrace.algebra.nodes import Plan, Source, inputs_of
+from headrace.algebra.properties import sources_of, walk
+from headrace.optimizer import RULES, optimize, rewrites
+from headrace.optimizer.equalities_into_join import equalities_into_join
+from headrace.optimizer.fold_constants import fold_constants
+from headrace.optimizer.merge_filters import merge_filters
+from headrace.optimizer.merge_projects import merge_projects
+from headrace.optimizer.push_filter_below_join import push_filter_below_join
+from headrace.optimizer.push_filter_below_project import push_filter_below_project
+from headrace.optimizer.push_filter_below_union import push_filter_below_union
+from headrace.optimizer.push_filter_below_window import push_filter_below_window
+from headrace.optimizer.remove_now_window import remove_now_window
+from headrace.optimizer.remove_trivial_project import remove_trivial_project
+from headrace.optimizer.rule import Rewrite, everywhere
+
+CASES = [
+    (
+        merge_filters,
+        "SELECT * FROM (SELECT * FROM tick WHERE id > 1) WHERE kind = 'a'",
+        "SELECT * FROM tick WHERE id > 1 AND kind = 'a'",
+    ),
+    (
+        push_filter_below_project,
+        "SELECT * FROM (SELECT kind AS k, id * 2e0 AS d FROM tick) WHERE k = 'a' AND d > 10e0",
+        "SELECT kind AS k, id * 2e0 AS d FROM tick WHERE kind = 'a' AND id * 2e0 > 10e0",
+    ),
+    (
+        push_filter_below_project,  # id * 2 can overflow, and is not computed twice
+        "SELECT * FROM (SELECT kind AS k, id * 2 AS d FROM tick) WHERE d > 10 AND k = 'a'",
+        "SELECT * FROM (SELECT kind AS k, id * 2 AS d FROM tick WHERE kind = 'a') WHERE d > 10",
+    ),
+    (
+        push_filter_below_window,
+        "SELECT * FROM tick [RANGE 10 SLIDE 5] WHERE id > 1",
+        "SELECT * FROM (SELECT * FROM tick WHERE id > 1) [RANGE 10 SLIDE 5]",
+    ),
+    (
+        push_filter_below_union,
+        "SELECT * FROM (SELECT id AS x FROM tick UNION ALL SELECT at FROM tick) WHERE x > 1",
+        """SELECT * FROM (SELECT id AS x FROM tick) WHERE x > 1
+           UNION ALL SELECT * FROM (SELECT at FROM tick) WHERE at > 1""",
+    ),
+    (
+        push_filter_below_join,
+        "SELECT * FROM tick a, tick b WHERE a.id > 1 AND b.kind = 'x' AND a.at = b.at AND 1 = 2",
+        """SELECT * FROM (SELECT * FROM tick WHERE id > 1) a, (SELECT * FROM tick WHERE kind = 'x') b
+           WHERE a.at = b.at AND 1 = 2""",
+    ),
+    (
+        push_filter_below_join,
+        "SELECT * FROM tick a JOIN tick b ON a.id > 1 AND b.kind = 'x' AND a.at < b.at",
+        """SELECT * FROM (SELECT * FROM tick WHERE id > 1) a
+           JOIN (SELECT * FROM tick WHERE kind = 'x') b ON a.at < b.at""",
+    ),
+    (
+        equalities_into_join,
+        "SELECT * FROM tick a, tick b WHERE b.id = a.id AND a.price < b.price AND a.kind = b.kind",
+        "SELECT * FROM tick a JOIN tick b ON a.id = b.id AND a.price < b.price AND a.kind = b.kind",
+    ),
+    (
+        equalities_into_join,  # with the casts to the common type; a condition of one side stays
+        "SELECT * FROM tick a, tick b WHERE a.id = b.price AND a.id > 1 AND a.id + b.id = 7",
+        "SELECT * FROM tick a JOIN tick b ON a.id = b.price AND a.id + b.id = 7 WHERE a.id > 1",
+    ),
+    (
+        merge_projects,
+        "SELECT UPPER(k) AS u, d FROM (SELECT kind AS k, id + 1 AS d, at FROM tick)",
+        "SELECT UPPER(kind) AS u, id + 1 AS d FROM tick",
+    ),
+    (
+        remove_trivial_project,
+        "SELECT * FROM (SELECT k AS id FROM (SELECT id AS k FROM tick))",
+        "SELECT k AS id FROM (SELECT id AS k FROM tick)",
+    ),
+    (remove_now_window, "SELECT * FROM tick [RANGE 1]", "SELECT * FROM tick"),
+    (remove_now_window, "SELECT * FROM tick [RANGE 1 SLIDE 1]", "SELECT * FROM tick"),
+    (
+        fold_constants,
+        "SELECT id * (2 + 3), UPPER('a') || kind, SUM(id) FROM tick WHERE 1 = 1 AND id > 9 + 0 GROUP BY 1, 2",
+        "SELECT id * 5, 'A' || kind, SUM(id) FROM tick WHERE id > 9 GROUP BY 1, 2",
+    ),
+    (fold_constants, "SELECT * FROM tick WHERE NOT FALSE", "SELECT * FROM tick"),
+    (
+        fold_constants,
+        "SELECT * FROM tick a JOIN tick b ON 1 + 1 = 2 AND a.id < b.id + (3 - 1)",
+        "SELECT * FROM tick a JOIN tick b ON a.id < b.id + 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rewrite", "before", "after"), CASES)
+def test_before_and_after(rewrite: Rewrite, before: str, after: str):
+    rewritten = everywhere(rewrite).rewrite(plan_of(before))
+    expected = plan_of(after)
+    assert explain(rewritten) == explain(expected)
+    assert rewritten.schema.arrow().types == expected.schema.arrow().types
+    assert rewritten.schema == plan_of(before).schema
+
+
+UNCHANGED = [
+    (merge_projects, "SELECT d + d AS e FROM (SELECT id * 2e0 AS d FROM tick)"),
+    (merge_projects, "SELECT k FROM (SELECT kind AS k, id / 0 AS failing FROM tick)"),
+    (
+        merge_projects,
+        "SELECT IF(k = 'a', failing, 0e0) AS x FROM (SELECT kind AS k, id / 0 AS failing FROM tick)",
+    ),
+    (push_filter_below_project, "SELECT * FROM (SELECT id / 0 AS failing FROM tick) WHERE failing > 1"),
+    (remove_trivial_project, "SELECT id AS x FROM (SELECT id FROM tick)"),
+    (remove_trivial_project, "SELECT kind, id FROM (SELECT id, kind FROM tick)"),
+    (remove_now_window, "SELECT * FROM tick [RANGE 1 SLIDE 2]"),
+    (remove_now_window, "SELECT * FROM tick [RANGE 2]"),
+    (equalities_into_join, "SELECT * FROM tick a, tick b WHERE a.id = 1 AND 1 = 2"),
+    (fold_constants, "SELECT 1 / 0, CAST('x' AS BIGINT), id + 1 FROM tick"),
+    (push_filter_below_window, "SELECT * FROM ISTREAM(tick [RANGE 2]) WHERE id > 1"),
+]
+
+
+@pytest.mark.parametrize(("rewrite", "text"), UNCHANGED)
+def test_where_a_rule_does_not_hold(rewrite: Rewrite, text: str):
+    plan = plan_of(text)
+    assert everywhere(rewrite).rewrite(plan) is plan
+
+
+def read_columns(plan: Plan) -> dict[str, set[tuple[str, ...]]]:
+    """The columns that are read of every stream."""
+    found: dict[str, set[tuple[str, ...]]] = {}
+    for source in sources_of(plan):
+        found.setdefault(source.name, set()).add(source.schema.names)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("SELECT kind FROM tick WHERE id > 1", {"tick": {("id", "kind")}}),
+        ("SELECT COUNT(*) FROM tick", {"tick": {()}}),
+        ("SELECT 1 FROM tick", {"tick": {()}}),
+        ("SELECT DISTINCT kind FROM (SELECT * FROM tick)", {"tick": {("kind",)}}),
+        ("SELECT kind FROM (SELECT DISTINCT * FROM tick)", {"tick": {("id", "kind", "price", "at")}}),
+        ("SELECT kind FROM ISTREAM(tick [RANGE 2])", {"tick": {("id", "kind", "price", "at")}}),
+        (
+            "SELECT kind FROM (SELECT kind, SUM(id) s, MAX(price) FROM tick GROUP BY kind)",
+            {"tick": {("id", "kind")}},
+        ),
+        ("SELECT kind FROM (SELECT kind, id / 0 AS failing FROM tick)", {"tick": {("id", "kind")}}),
+        (
+            "SELECT O.sellerID FROM OpenAuction O [RANGE 5 HOURS], ClosedAuction C WHERE O.itemID = C.itemID",
+            {"OpenAuction": {("itemID", "sellerID")}, "ClosedAuction": {("itemID",)}},
+        ),
+        (
+            "SELECT x FROM (SELECT id AS x, kind FROM tick WHERE at > 1 UNION ALL SELECT at, kind FROM tick)",
+            {"tick": {("id", "at"), ("at",)}},
+        ),
+    ],
+)
+def test_columns_not_needed_are_never_read(text: str, columns: dict[str, set[tuple[str, ...]]]):
+    plan = plan_of(text)
+    optimized = optimize(plan)
+    assert read_columns(optimized) == columns
+    assert optimized.schema == plan.schema
+
+
+def test_what_only_a_filter_needs_goes_no_further():
+    plan = optimize(plan_of("SELECT a.id FROM tick a [RANGE 5], tick b WHERE a.at = b.at AND a.kind = 'x'"))
+    assert explain(plan).splitlines() == [
+        "Project id  [chronon]",
+        "  Join ON at = at_2  [chronon]",
+        "    TimeWindow RANGE 5",
+        "      Project id, at  [chronon]",
+        "        Filter kind = 'x'  [chronon]",
+        "          Source tick (id, kind, at) by at  [chronon]",
+        "    Source tick (at) by at  [chronon]",
+    ]
+
+
+def test_closing_price():
+    text = """
+        SELECT itemID, sellerID, MAX(price) AS price FROM (
+            SELECT P.itemID, P.price, O.sellerID AS sellerID
+            FROM ((SELECT itemID, bid_price AS price FROM Bid WINDOW(RANGE 2 DAYS))
+                  UNION ALL (SELECT itemID, start_price AS price FROM OpenAuction WINDOW(RANGE 2 DAYS))) P,
+              ClosedAuction C, OpenAuction O WINDOW(RANGE 2 DAYS)
+            WHERE P.itemID = C.itemID AND C.itemID = O.itemID) GROUP BY itemID, sellerID
+        """
+    assert explain(optimize(plan_of(text))).splitlines() == [
+        "Aggregate BY itemID, sellerID: MAX(price) AS price  [chronon]",
+        "  Project itemID, price, sellerID  [chronon]",
+        "    Join ON itemID_2 = itemID_3  [chronon]",
+        "      Join ON itemID = itemID_2  [chronon]",
+        "        Union of 2",
+        "          Project itemID, bid_price AS price",
+        "            TimeWindow RANGE 2 DAYS",
+        "              Source Bid (itemID, bid_price) by ts  [chronon]",
+        "          Project itemID, start_price AS price",
+        "            TimeWindow RANGE 2 DAYS",
+        "              Source OpenAuction (itemID, start_price) by ts  [chronon]",
+        "        Source ClosedAuction (itemID) by ts  [chronon]",
+        "      TimeWindow RANGE 2 DAYS",
+        "        Source OpenAuction (itemID, sellerID) by ts  [chronon]",
+    ]
+
+
+def test_rewrites_are_shown_by_name_and_end_in_the_optimized_plan():
+    plan = plan_of("SELECT a.id FROM tick a, tick b WHERE a.at = b.at AND a.kind = 'x'")
+    steps = rewrites(plan)
+    assert [name for name, _ in steps] == ["push_filter_below_join", "equalities_into_join", "prune_columns"]
+    assert steps[-1][1] == optimize(plan)
+    assert {name for name, _ in steps} <= {rule.name for rule in RULES}
+    assert rewrites(optimize(plan)) == []
+    assert optimize(plan_of("SELECT * FROM tick")) == plan_of("SELECT * FROM tick")
+
+
+def test_optimized_plans_still_share_their_subplans_by_value():
+    first = optimize(plan_of("SELECT kind, COUNT(*) FROM tick [RANGE 60] WHERE id > 1 GROUP BY kind"))
+    second = optimize(
+        plan_of("SELECT kind, COUNT(*) FROM tick [RANGE 60] WHERE id > 1 GROUP BY kind HAVING kind = 'a'")
+    )
+    assert first in set(walk(second))
+    assert all(isinstance(node, Source) or inputs_of(node) for node in walk(first))
+    assert CATALOG.find("tick") is not None

@@ -160,7 +160,7 @@ def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema
     kept = records.kept()
     data = block.data
     if records.reasons:
-        data = b"".join(records.data(row) + b"\n" for row in kept.tolist())
+        data = records.join(kept)
     types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
     try:
         columns, count = _arrow_columns(data, width, places, types, form)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
+from headrace.elements import BoolArray, Int64Array
 from headrace.errors import PlanError, SourceError
 from headrace.language.suggestions import did_you_mean
 from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks
@@ -20,7 +21,7 @@ from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import list_files, overlaps
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.options import check_known, required
-from headrace.runtime.sources.records import MAX_DEPTH, NO_OBJECT, TOO_DEEP, UNCLOSED, json_records
+from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.texts import infer_type
@@ -28,6 +29,8 @@ from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Fi
 
 _KIND: Final = "file of JSON lines"
 _READ_AS_TEXT: Final = (DATE, TIMESTAMP)
+_FEW_LINES: Final = 256
+"""So many lines are read one by one where Arrow cannot read them all at once."""
 
 
 @dataclass(frozen=True)
@@ -108,31 +111,51 @@ def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
         keys: of the wanted columns.
         wanted: the columns to read.
     """
-    records, usual = _scan(block)
-    if keys and usual and is_utf8(block.data):
-        try:
-            columns = _arrow_columns(block.data, keys, wanted, len(records))
-        except pa.ArrowInvalid:
-            return _parse_carefully(records, keys, wanted)
-        values, reasons = parse_columns(columns, wanted, trim=False, null=None)
-        records.reasons.update(reasons)
-        return read_without(values, wanted, len(records), reasons, records)
-    return _parse_carefully(records, keys, wanted)
+    records, unusual = _scan(block)
+    if not is_utf8(block.data):
+        records.refuse_non_text()
+    kept = records.kept()
+    values, reasons = _parse(records, kept, unusual[kept], keys, wanted)
+    records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
+    return read_without(values, wanted, len(kept), reasons, records)
 
 
-def _scan(block: Block) -> tuple[Records, bool]:
-    """The lines of a block, and whether Arrow may read them all at once."""
+def _scan(block: Block) -> tuple[Records, BoolArray]:
+    """The lines of a block, and which of them only Python may judge."""
     starts, ends, states = json_records(np.frombuffer(block.data, np.uint8))
     records = Records(block, starts, ends)
-    odd = np.flatnonzero(states).tolist()
-    for row in odd:
+    for row in np.flatnonzero((states != GOOD) & (states != UNUSUAL)).tolist():
         if states[row] == UNCLOSED:
             records.reasons[row] = "the JSON object is not closed"
         elif states[row] == TOO_DEEP:
             records.reasons[row] = f"the JSON object is nested more than {MAX_DEPTH} levels deep"
-        elif states[row] == NO_OBJECT:
+        else:
             records.reasons[row] = "the line is not one JSON object"
-    return records, not odd
+    return records, states == UNUSUAL
+
+
+def _parse(
+    records: Records, kept: Int64Array, unusual: BoolArray, keys: list[str], wanted: Schema
+) -> tuple[list[pa.Array], dict[int, str]]:
+    """The values of the kept lines, and what is wrong with a line, by its place among them.
+
+    Arrow reads many lines at once, and fails as a whole; Python reads line by line, ten times slower. So the
+    lines are halved until few are left that Arrow cannot read. Both judge every line alike.
+    """
+    if keys and not unusual.any():
+        data = records.block.data if len(kept) == len(records) else records.join(kept)
+        try:
+            columns = _arrow_columns(data, keys, wanted, len(kept))
+            return parse_columns(columns, wanted, trim=False, null=None)
+        except pa.ArrowInvalid:
+            pass
+    if len(kept) <= _FEW_LINES:
+        return _parse_each(records, kept, keys, wanted)
+    middle = len(kept) // 2
+    first, first_reasons = _parse(records, kept[:middle], unusual[:middle], keys, wanted)
+    second, second_reasons = _parse(records, kept[middle:], unusual[middle:], keys, wanted)
+    values = [pa.concat_arrays(pair) for pair in zip(first, second, strict=True)]
+    return values, first_reasons | {row + middle: reason for row, reason in second_reasons.items()}
 
 
 def _arrow_columns(data: bytes, keys: list[str], wanted: Schema, count: int) -> list[pa.Array]:
@@ -177,25 +200,26 @@ _DECODER: Final = json.JSONDecoder(
 )
 
 
-def _parse_carefully(records: Records, keys: list[str], wanted: Schema) -> Read:
-    """The rows of a block that holds bad ones, or such as Arrow would judge otherwise than Python."""
-    records.refuse_non_text()
-    kept, rows = [], []
-    for row in records.kept().tolist():
+def _parse_each(
+    records: Records, kept: Int64Array, keys: list[str], wanted: Schema
+) -> tuple[list[pa.Array], dict[int, str]]:
+    """As `_parse`, line by line."""
+    nothing: list[object] = [None] * len(keys)
+    reasons: dict[int, str] = {}
+    rows = []
+    for place, row in enumerate(kept.tolist()):
         try:
             rows.append(_pick(_decode(records.data(row).decode()), keys))
-            kept.append(row)
         except ValueError as error:
-            records.reasons[row] = f"the line is not one JSON object: {error}"
-    reasons: dict[int, str] = {}
+            rows.append(nothing)
+            reasons[place] = f"the line is not one JSON object: {error}"
     values = []
-    for place, field in enumerate(wanted):
-        texts, wrong = _texts([row[place] for row in rows], field)
+    for index, field in enumerate(wanted):
+        texts, wrong = _texts([row[index] for row in rows], field)
         (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
         values.append(parsed)
         reasons = unparsed | wrong | reasons
-    records.reasons.update({kept[row]: reason for row, reason in reasons.items()})
-    return read_without(values, wanted, len(rows), reasons, records)
+    return values, reasons
 
 
 def _decode(line: str) -> _Object:

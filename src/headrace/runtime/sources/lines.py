@@ -38,6 +38,10 @@ class Records:
         """The bytes of a row."""
         return self.block.data[self.starts[row] : self.ends[row]]
 
+    def join(self, rows: Int64Array) -> bytes:
+        """The lines of those rows alone."""
+        return b"".join(self.data(row) + b"\n" for row in rows.tolist())
+
     def refuse_non_text(self) -> None:
         """Give a reason to the rows that are not UTF-8."""
         for row in range(len(self)):

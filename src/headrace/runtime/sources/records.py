@@ -40,14 +40,24 @@ _BLANK: Final = ord(" ")
 _TAB: Final = ord("\t")
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
-_OPENING: Final = (ord("{"), ord("["))
-_CLOSING: Final = (ord("}"), ord("]"))
 _OBJECT: Final = ord("{")
 _EXPONENT: Final = (ord("e"), ord("E"))
 _SIGNS: Final = (ord("+"), ord("-"))
 _NOT_FINITE: Final = (ord("I"), ord("N"))
 _ZERO: Final = ord("0")
 _NINE: Final = ord("9")
+
+_SPACE: Final = 1
+_DIGIT: Final = 2
+_STRING: Final = 3
+_OPENING: Final = 4
+_CLOSING: Final = 5
+_NUMBER_MARK: Final = 6
+_KINDS: Final = np.zeros(256, np.uint8)
+"""What a byte of JSON outside strings is; 0 for all that does not matter here."""
+for _kind, _bytes in enumerate((b" \t\r", b"0123456789", b'"', b"{[", b"}]", b"eEIN"), start=_SPACE):
+    _KINDS[list(_bytes)] = _kind
+
 _LONG_NUMBER: Final = 300
 _LONG_EXPONENT: Final = 3
 
@@ -109,31 +119,42 @@ def _csv_row(data: BytesArray, at: int, delimiter: int, multiline: bool) -> tupl
 
 
 @kernel(BYTES, numba.int64)
+def _string_end(data: BytesArray, at: int) -> int:
+    """The closing quote of the JSON string whose first byte this is, or the line's end if it has none."""
+    size = len(data)
+    while at < size and data[at] != _QUOTE and data[at] != _NEWLINE:
+        if data[at] == _BACKSLASH and at + 1 < size and data[at + 1] != _NEWLINE:
+            at += 1
+        at += 1
+    return min(at, size)
+
+
+@kernel(BYTES, numba.int64)
 def _json_line(data: BytesArray, at: int) -> tuple[int, int]:
     """Where the line that starts at a byte ends, and its state."""
-    size = len(data)
+    start, size = at, len(data)
     state = GOOD if data[at] == _OBJECT else NO_OBJECT
-    depth, digits, first = 0, 0, True
-    in_string = False
+    depth, digits = 0, 0
     while at < size and data[at] != _NEWLINE:
-        byte = data[at]
-        digits = digits + 1 if _ZERO <= byte <= _NINE else 0
-        if in_string:
-            if byte == _BACKSLASH and at + 1 < size and data[at + 1] != _NEWLINE:
-                at += 1
-            in_string = byte != _QUOTE
-        else:
-            if depth == 0 and not first and not _is_blank(byte):
-                state = NO_OBJECT
-            in_string = byte == _QUOTE
-            depth += (byte in _OPENING) - (byte in _CLOSING)
+        kind = _KINDS[data[at]]
+        digits = digits + 1 if kind == _DIGIT else 0
+        if depth == 0 and at > start and kind != _SPACE:
+            state = NO_OBJECT
+        if kind == _STRING:
+            at = _string_end(data, at + 1)
+            if at == size or data[at] == _NEWLINE:
+                depth += 1
+                break
+        elif kind == _OPENING:
+            depth += 1
             if depth > MAX_DEPTH:
                 state = TOO_DEEP
-            elif state == GOOD and (digits >= _LONG_NUMBER or _is_unusual(data, at)):
-                state = UNUSUAL
-        first = False
+        elif kind == _CLOSING:
+            depth -= 1
+        elif state == GOOD and (digits >= _LONG_NUMBER or (kind == _NUMBER_MARK and _is_unusual(data, at))):
+            state = UNUSUAL
         at += 1
-    if state in (GOOD, UNUSUAL) and (depth != 0 or in_string):
+    if state in (GOOD, UNUSUAL) and depth != 0:
         state = UNCLOSED
     return at, state
 

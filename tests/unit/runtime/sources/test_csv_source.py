@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import SourceError
@@ -30,7 +30,19 @@ CELLS = st.sampled_from(
         *("\t", "\x00", "é"),
     ]
 )
-LINES = st.lists(CELLS, min_size=6, max_size=8).map(",".join)
+GOOD_CELLS = ("1", "1.5", "true", "2024-01-01", "2024-01-01T00:00:00Z", "1.23", "x")
+
+
+@st.composite
+def nearly_good_lines(draw: st.DrawFn) -> str:
+    """A good line with up to two other cells, so that the reader often gets far before it fails."""
+    cells = list(GOOD_CELLS)
+    for place in draw(st.lists(st.integers(0, 6), max_size=2)):
+        cells[place] = draw(CELLS)
+    return ",".join(cells)
+
+
+LINES = st.one_of(nearly_good_lines(), st.lists(CELLS, min_size=6, max_size=8).map(",".join))
 
 
 def open_text(
@@ -48,6 +60,13 @@ def parse(text: str) -> tuple[list[object], list[tuple[str, str]]]:
     return read.rows.to_pylist(), [(row.text, row.reason) for row in read.rejected]
 
 
+GOOD_LINE = ",".join(GOOD_CELLS)
+
+
+@example([f'{GOOD_LINE[:-1]}"open', GOOD_LINE, GOOD_LINE])
+@example([f'{GOOD_LINE[:-1]}a"b,"open', GOOD_LINE])
+@example([GOOD_LINE.replace("true", " true\t"), GOOD_LINE.replace("1.5", "?")])
+@example([GOOD_LINE.replace("x", "x\ry"), GOOD_LINE])
 @given(st.lists(st.one_of(LINES, st.sampled_from(["", "a\rb", "1,2,true,2024-01-01,,,"])), max_size=6))
 def test_every_line_is_read_as_if_it_stood_alone(lines: list[str]) -> None:
     rows, rejected = parse("".join(f"{line}\n" for line in lines))

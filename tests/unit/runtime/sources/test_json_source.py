@@ -31,9 +31,22 @@ VALUES = st.sampled_from(
     ]
 )
 KEYS = st.sampled_from([*NAMES, "other", "other", "I"])
-OBJECTS = st.lists(st.tuples(KEYS, VALUES), max_size=4).map(
-    lambda pairs: "{" + ", ".join(f'"{key}": {value}' for key, value in pairs) + "}"
-)
+GOOD_VALUES = ("1", "1.5", "true", '"2024-01-01"', '"2024-01-01T00:00:00Z"', "1.23", '"x"')
+
+
+def object_text(pairs: dict[str, str] | list[tuple[str, str]]) -> str:
+    listed = pairs.items() if isinstance(pairs, dict) else pairs
+    return "{" + ", ".join(f'"{key}": {value}' for key, value in listed) + "}"
+
+
+@st.composite
+def nearly_good_objects(draw: st.DrawFn) -> str:
+    """A good object with up to two other values, so that the reader often gets far before it fails."""
+    changes = draw(st.dictionaries(KEYS, VALUES, max_size=2))
+    return object_text(dict(zip(NAMES, GOOD_VALUES, strict=True)) | changes)
+
+
+OBJECTS = st.one_of(nearly_good_objects(), st.lists(st.tuples(KEYS, VALUES), max_size=4).map(object_text))
 LINES = st.one_of(
     OBJECTS,
     st.sampled_from(
@@ -56,10 +69,14 @@ def parse(text: str, schema: Schema = SCHEMA) -> tuple[list[object], list[tuple[
     return read.rows.to_pylist(), [(row.text, row.reason) for row in read.rejected]
 
 
+BAD_SYNTAX = '{"i" 1}'
+"""The kernel passes this line, Arrow cannot read it: what stands beside it is decoded by Python."""
+
+
 @given(st.lists(LINES, max_size=5), st.booleans())
 def test_every_line_is_read_as_if_it_stood_alone(lines: list[str], with_bad: bool) -> None:
-    """Alone, a good line goes to Arrow; beside a bad one, it is decoded by Python: both must agree."""
-    text = "".join(f"{line}\n" for line in lines) + ("{\n" if with_bad else "")
+    """Alone, a good line goes to Arrow; beside a bad one, to Python: both must agree."""
+    text = "".join(f"{line}\n" for line in lines) + (f"{BAD_SYNTAX}\n" if with_bad else "")
     rows, rejected = parse(text)
     alone = [parse(f"{line}\n") for line in lines]
     assert repr(rows) == repr([row for some, _ in alone for row in some])
@@ -71,7 +88,7 @@ def test_every_line_is_read_as_if_it_stood_alone(lines: list[str], with_bad: boo
 def test_arrow_and_python_agree_on_each_value(dtype: pa.DataType, value: str, key: str) -> None:
     schema = Schema((Field("i", dtype),))
     line = f'{{"{key}": {value}}}'
-    alone, beside = parse(line, schema), parse(f"{line}\n{{", schema)
+    alone, beside = parse(line, schema), parse(f"{line}\n{BAD_SYNTAX}", schema)
     assert repr(alone[0]) == repr(beside[0])
     assert alone[1] == beside[1][:-1]
 
@@ -178,3 +195,15 @@ def test_keys_that_differ_by_case_alone_must_be_declared(tmp_path: Path, read_al
         open_text(tmp_path, '{"t": 1, "T": 2}')
     source = open_text(tmp_path, '{"t": 1, "T": 2}', Schema((Field("T", BIGINT),)))
     assert read_all(source)[0].to_pydict() == {"T": [2]}
+
+
+def test_few_bad_lines_among_many(tmp_path: Path, read_all: ReadAll) -> None:
+    """The lines are halved around those that Arrow cannot read; none is lost or moved."""
+    bad = {0: '{"t": "x"}', 700: '{"t": 1.5}', 701: "null", 1999: '{"t": 1, "t": 1}'}
+    odd = {300: '{"t": 300, "more": NaN}'}
+    lines = [bad.get(n) or odd.get(n) or f'{{"t": {n}}}' for n in range(2000)]
+    rows, rejected = read_all(open_text(tmp_path, "\n".join(lines), Schema((Field("t", BIGINT),))))
+    assert rows["t"].to_pylist() == [n for n in range(2000) if n not in bad]
+    assert [(row.text, row.place) for row in rejected] == [
+        (text, f"f.json:{n + 1}") for n, text in bad.items()
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,14 +26,20 @@ _UNITS = st.sampled_from(("SECOND", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "
 
 @dataclass(frozen=True)
 class _Scope:
-    """What expressions are made of: the columns, and whether values are meant to be rough."""
+    """What expressions are made of: columns, types, and whether values are meant to be rough."""
 
     schema: Schema
+    kinds: tuple[pa.DataType, ...]
     rough: bool
 
 
 def expressions(
-    schema: Schema, kind: pa.DataType, *, depth: int = 3, rough: bool = False
+    schema: Schema,
+    kind: pa.DataType,
+    *,
+    depth: int = 3,
+    kinds: Sequence[pa.DataType] = KINDS,
+    rough: bool = False,
 ) -> st.SearchStrategy[Expression]:
     """Expressions over the columns of a schema.
 
@@ -43,23 +49,25 @@ def expressions(
         schema: the columns.
         kind: the type of the expression; for MONEY it may be any DECIMAL.
         depth: how deep calls are nested at most.
+        kinds: the types of subexpressions.
         rough: whether to use constants that overflow and texts that do not parse.
     """
-    return _expressions(_Scope(schema, rough), kind, depth)
+    return _expressions(_Scope(schema, tuple(kinds), rough), kind, depth)
 
 
 @st.composite
 def _expressions(draw: st.DrawFn, scope: _Scope, kind: pa.DataType, depth: int) -> Expression:
     if depth == 0 or draw(st.integers(0, 3)) == 0:
         return draw(_leaves(scope, kind))
-    makers = [*_MAKERS[kind], _conditional, _first, _extreme, _null_if, *([_cast] if scope.rough else [])]
+    makers = [make for make in _MAKERS[kind] if DATE in scope.kinds or make not in _FROM_TIMES]
+    makers += [_conditional, _first, _extreme, _null_if, *([_cast] if scope.rough else [])]
     maker = draw(st.sampled_from(makers))
 
     def below(wanted: pa.DataType = kind) -> Expression:
         return draw(_expressions(scope, wanted, depth - 1))
 
     try:
-        return _Maker(draw, below, kind).make(maker)
+        return maker(_Maker(draw, below, kind, scope.kinds))
     except LanguageError:
         # A DECIMAL of more than 38 digits, most likely.
         return draw(_leaves(scope, kind))
@@ -85,15 +93,13 @@ class _Maker:
     draw: st.DrawFn
     below: Draw
     kind: pa.DataType
-
-    def make(self, maker: Callable[[_Maker], Expression]) -> Expression:
-        return maker(self)
+    kinds: tuple[pa.DataType, ...]
 
     def pick(self, *options: str) -> str:
         return self.draw(st.sampled_from(options))
 
     def of_any(self) -> pa.DataType:
-        return self.draw(st.sampled_from(KINDS))
+        return self.draw(st.sampled_from(self.kinds))
 
 
 def _call(name: str, *arguments: Expression) -> Expression:
@@ -284,3 +290,6 @@ _MAKERS: dict[pa.DataType, tuple[Callable[[_Maker], Expression], ...]] = {
     DATE: (_day,),
     TIMESTAMP: (_midnight, _truncated, _there_and_back),
 }
+
+_FROM_TIMES = (_date_part, _micros)
+"""What leads from other types to DATE and TIMESTAMP."""

@@ -113,7 +113,9 @@ def chronon_histories(
 ) -> list[Element]:
     """Elements `[t, t+1)` in an order of arrival that is disordered by no more than the bound."""
     row = st.tuples(payloads(schema, odd_doubles=odd_doubles), st.integers(0, horizon))
-    elements = [(payload, ts, ts + 1, 1) for payload, ts in draw(st.lists(row, max_size=max_size))]
+    size = draw(st.integers(0, max_size))
+    rows = draw(st.lists(row, min_size=size, max_size=size))
+    elements = [(payload, ts, ts + 1, 1) for payload, ts in rows]
     return draw(disordered(elements, disorder))
 
 

@@ -1,0 +1,286 @@
+"""Hypothesis strategies for plans over generated streams, valid by construction.
+
+Answers of the reference and of the operators must agree to the last bit, so whatever rounds differently from
+one order of additions to another (a SUM of DOUBLEs that are no quarters, a STDDEV) stands at the root only,
+where results are compared with a tolerance. Window sizes are small, so that intervals collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Filter,
+    Istream,
+    Join,
+    Plan,
+    Project,
+    Rstream,
+    Source,
+    TimeWindow,
+    Union,
+    column,
+    is_chronon,
+)
+from headrace.elements import from_rows
+from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.functions import literal, make_cast
+from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.reference.contents import Element, Stream
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names
+from headrace.time import INFINITY, Duration, TimeDomain
+from property.expression_strategies import expressions
+from property.strategies import MONEY, PLAIN_TYPES, chronon_histories, schemas, values
+
+KINDS = (BIGINT, STRING, BOOLEAN, DOUBLE)
+"""The types of subexpressions; no TIMESTAMPs, whose microseconds would make sums overflow."""
+
+
+@dataclass(frozen=True)
+class GeneratedStream:
+    """A stream of chronons that is timed by its column `ts`.
+
+    Attributes:
+        source: the plan's leaf, which may read only some of the columns.
+        schema: all columns, `ts` among them.
+        elements: in order of arrival.
+        disorder: by how much `ts` may be behind the largest one before it.
+    """
+
+    source: Source
+    schema: Schema
+    elements: tuple[Element, ...]
+    disorder: int
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def table(self) -> pa.Table:
+        """The rows as they arrive."""
+        return pa.Table.from_batches([from_rows(self.schema, self.elements).payload])
+
+    def stream(self) -> Stream:
+        """The same for the reference."""
+        return Stream(self.schema.names, self.elements)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A plan with its streams."""
+
+    plan: Plan
+    streams: tuple[GeneratedStream, ...]
+
+    def reference_streams(self) -> dict[str, Stream]:
+        """The streams by name, for `headrace.reference.operators.evaluate`."""
+        return {stream.name: stream.stream() for stream in self.streams}
+
+
+@st.composite
+def streams(
+    draw: st.DrawFn,
+    name: str,
+    *,
+    types: Sequence[pa.DataType] = PLAIN_TYPES,
+    max_size: int = 7,
+    max_disorder: int = 3,
+    odd_doubles: bool = True,
+) -> GeneratedStream:
+    """Streams of a few chronons."""
+    data = draw(schemas(types, max_columns=3))
+    schema = Schema((*data, Field("ts", BIGINT)))
+    disorder = draw(st.integers(0, max_disorder))
+    history = draw(chronon_histories(data, disorder=disorder, max_size=max_size, odd_doubles=odd_doubles))
+    elements = tuple(((*row, ts), ts, te, w) for row, ts, te, w in history)
+    read = draw(st.just(data) | st.just(data) | st.permutations(range(len(schema))).map(_some(schema)))
+    return GeneratedStream(Source(name, read, "ts", TimeDomain.INTEGER), schema, elements, disorder)
+
+
+def _some(schema: Schema) -> Callable[[Sequence[int]], Schema]:
+    return lambda order: schema.select(tuple(order[: max(1, len(order) - 1)]))
+
+
+@st.composite
+def cases(draw: st.DrawFn, *, depth: int = 3, max_streams: int = 3, **options: Any) -> Case:
+    """Plans over one to three streams; the options are those of `streams`."""
+    count = draw(st.integers(1, max_streams))
+    made = tuple(draw(streams(f"s{number}", **options)) for number in range(count))
+    return Case(draw(plans([stream.source for stream in made], depth=depth)), made)
+
+
+@st.composite
+def plans(draw: st.DrawFn, sources: Sequence[Source], *, depth: int = 3, windows: bool = True) -> Plan:
+    """Plans over the sources.
+
+    Args:
+        draw: Hypothesis' source of choices.
+        sources: the leaves; if their elements are no chronons, `windows` must be off.
+        depth: how many operators stand above each other at most, not counting projections before a union.
+        windows: whether the plan has time windows.
+    """
+    return _Builder(draw, tuple(sources), windows).build(depth, root=True).plan
+
+
+@dataclass(frozen=True)
+class _Built:
+    """A plan and, for each column, whether sums of it are exact in whatever order they are made."""
+
+    plan: Plan
+    summable: tuple[bool, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return self.plan.schema
+
+    def over(self, plan: Plan) -> _Built:
+        """A plan above this one with the same columns."""
+        return _Built(plan, self.summable)
+
+    def columns(self, *types: pa.DataType) -> list[Column]:
+        """The columns of these types, or of any."""
+        made = (column(self.plan, place) for place in range(len(self.schema)))
+        return [one for one in made if not types or one.type in types]
+
+    def is_summable(self, expression: Expression) -> bool:
+        if expression.type != DOUBLE:
+            return True
+        return isinstance(expression, Column) and self.summable[expression.index]
+
+
+@dataclass(frozen=True)
+class _Builder:
+    draw: st.DrawFn
+    sources: tuple[Source, ...]
+    windows: bool
+
+    def build(self, depth: int, *, root: bool = False) -> _Built:
+        if depth == 0:
+            source = self.draw(st.sampled_from(self.sources))
+            return _Built(source, (True,) * len(source.schema))
+        # Hypothesis prefers what comes first, and filters leave little to look at.
+        makers: list[Callable[[int], _Built]] = [
+            *[self._window] * (4 if self.windows else 0),
+            *[partial(self._aggregate, root)] * 3,
+            *[self._join] * 2,
+            *[self._union] * 2,
+            *[self._relation_to_stream] * 2,
+            self._distinct,
+            self._project,
+            self._filter,
+        ]
+        return self.draw(st.sampled_from(makers))(depth - 1)
+
+    def _below(self, depth: int) -> _Built:
+        """An input; not always as deep as it might be."""
+        return self.build(self.draw(st.integers(max(0, depth - 1), depth)))
+
+    def _expression(self, schema: Schema, kind: pa.DataType, depth: int = 1) -> Expression:
+        return self.draw(expressions(schema, kind, depth=depth, kinds=KINDS))
+
+    def _filter(self, depth: int) -> _Built:
+        below = self._below(depth)
+        return below.over(Filter(below.plan, self._expression(below.schema, BOOLEAN, 2)))
+
+    def _project(self, depth: int) -> _Built:
+        below = self._below(depth)
+        items = [self._item(below) for _ in range(self.draw(st.integers(1, 3)))]
+        names = [f"p{place}" for place in range(len(items))]
+        plan = Project(below.plan, tuple(zip(names, items, strict=True)))
+        return _Built(plan, tuple(below.is_summable(item) for item in items))
+
+    def _item(self, below: _Built) -> Expression:
+        if self.draw(st.booleans()):
+            return self.draw(st.sampled_from(below.columns()))
+        return self._expression(below.schema, self.draw(st.sampled_from(KINDS)))
+
+    def _window(self, depth: int) -> _Built:
+        below = self._below(depth)
+        if not is_chronon(below.plan):
+            below = below.over(Istream(below.plan))
+        size = self.draw(st.integers(1, 6) | st.integers(1, 6) | st.just(INFINITY))
+        slide = self.draw(st.sampled_from((1, 1, 2, 3, 4)))
+        return below.over(TimeWindow(below.plan, Duration(size), Duration(slide)))
+
+    def _union(self, depth: int) -> _Built:
+        first = self._below(depth)
+        second = first if self.draw(st.integers(0, 4)) == 0 else self._like(first, depth)
+        summable = tuple(map(all, zip(first.summable, second.summable, strict=True)))
+        return _Built(Union((first.plan, second.plan)), summable)
+
+    def _like(self, model: _Built, depth: int) -> _Built:
+        """A plan with columns of the same types."""
+        below = self._below(depth)
+        items = []
+        for field in model.schema:
+            constant = self.draw(values(field.type, pools=None, odd_doubles=False)) if _known(field) else None
+            made = make_cast(literal(constant), field.type)
+            items.append(self.draw(st.sampled_from([*below.columns(field.type), made])))
+        plan = Project(below.plan, tuple(zip(model.schema.names, items, strict=True)))
+        return _Built(plan, tuple(below.is_summable(item) for item in items))
+
+    def _join(self, depth: int) -> _Built:
+        left, right = self._below(depth), self._below(depth)
+        pairs = [
+            (one, other) for one in left.columns() for other in right.columns() if one.type == other.type
+        ]
+        chosen = self.draw(st.lists(st.sampled_from(pairs), max_size=2)) if pairs else []
+        names = tuple(unique_names([*left.schema.names, *right.schema.names]))
+        join = Join(left.plan, right.plan, tuple(chosen), None, names)
+        if self.draw(st.integers(0, 2)) == 0:
+            residual = self._expression(join.schema, BOOLEAN, 2)
+            join = Join(left.plan, right.plan, tuple(chosen), residual, names)
+        return _Built(join, (*left.summable, *right.summable))
+
+    def _distinct(self, depth: int) -> _Built:
+        below = self._below(depth)
+        return below.over(Distinct(below.plan))
+
+    def _relation_to_stream(self, depth: int) -> _Built:
+        below = self._below(depth)
+        return below.over(self.draw(st.sampled_from((Istream, Dstream, Rstream)))(below.plan))
+
+    def _aggregate(self, root: bool, depth: int) -> _Built:
+        below = self._below(depth)
+        keys = [self._item(below) for _ in range(self.draw(st.sampled_from((0, 0, 1, 1, 1, 2))))]
+        calls = [self._call(below, root) for _ in range(self.draw(st.integers(1, 3)))]
+        plan = Aggregate(
+            below.plan,
+            tuple((f"k{place}", key) for place, key in enumerate(keys)),
+            tuple((f"a{place}", call) for place, call in enumerate(calls)),
+        )
+        flags = [call.function != "AVG" and _argument_summable(below, call) for call in calls]
+        return _Built(plan, (*(below.is_summable(key) for key in keys), *flags))
+
+    def _call(self, below: _Built, root: bool) -> AggregateCall:
+        name = self.draw(
+            st.sampled_from(("*", "COUNT", "SUM", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE"))
+        )
+        if name == "*" or (name in ("STDDEV", "VARIANCE") and not root):
+            return resolve_aggregate("COUNT", None)
+        if name in ("COUNT", "MIN", "MAX"):
+            return resolve_aggregate(name, self._item(below))
+        numbers = [one for one in below.columns(BIGINT, MONEY, DOUBLE) if root or below.is_summable(one)]
+        made = self._expression(_without_doubles(below.schema), BIGINT)
+        return resolve_aggregate(name, self.draw(st.sampled_from([*numbers, made])))
+
+
+def _argument_summable(below: _Built, call: AggregateCall) -> bool:
+    return call.argument is None or below.is_summable(call.argument)
+
+
+def _known(field: Field) -> bool:
+    return field.type in (*KINDS, MONEY)
+
+
+def _without_doubles(schema: Schema) -> Schema:
+    return Schema(tuple(Field(one.name, UNKNOWN if one.type == DOUBLE else one.type) for one in schema))

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of
+from headrace.algebra.properties import domain_of, sources_of
 from headrace.errors import LanguageError, UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.language.binder import bind
@@ -31,13 +31,14 @@ from headrace.language.statements import (
     Statement,
 )
 from headrace.operators.explain import explain_graph
-from headrace.operators.lowering import lower
+from headrace.operators.lowering import identity, lower
 from headrace.optimizer import optimize, rewrites
-from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, BoundedStream, EpochResults, Progress, Run, Runner
+from headrace.runtime.commits import Description, EpochResults, Journal
+from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, BoundedStream, Progress, Run, Runner
 from headrace.runtime.inline import InlineRunner
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
-from headrace.runtime.store import MemoryStore, Store
+from headrace.runtime.store import FolderStore, MemoryStore, Store
 from headrace.runtime.views import ResultReader, dead_letters
 from headrace.schema import TIMESTAMP
 from headrace.time import Duration, TimeDomain, parse_duration
@@ -145,11 +146,13 @@ class Database:
     def __init__(
         self,
         make_runner: Callable[[], Runner],
+        storage: Path | None,
         epoch_rows: int,
         buckets: int | None,
         keep_results: bool,
     ) -> None:
         self._make_runner = make_runner
+        self._storage = storage
         self._runner: Runner | None = None
         self._epoch_rows = epoch_rows
         self._buckets = buckets
@@ -273,13 +276,8 @@ class Database:
         if self._runner is None:
             self._runner = self._make_runner()
         self._store.close()
-        self._store = self._runner.new_store()
         plans = {name: optimize(query.plan) for name, query in self._queries.items()}
-        run = Run(
-            self._runner, self._store, self._inputs, plans,
-            self._epoch_rows, self._buckets, self._keep_results,
-        )  # fmt: skip
-        run.run(progress)
+        run = self._run_durably(plans, progress) if self._storage else self._run_once(plans, progress)
         self._results = tuple(run.results)
         self._answered = frozenset(plans) if self._keep_results else frozenset()
         self._failed = run.failed
@@ -305,6 +303,39 @@ class Database:
         if query.name not in self._answered:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
         return ResultReader(query.name, query.plan, self._store, self._results)
+
+    def _run_once(self, plans: dict[str, Plan], progress: Callable[[Progress], None] | None) -> Run:
+        """Run with a store of its own, which goes with the database."""
+        assert self._runner is not None
+        self._store = self._runner.new_store()
+        run = self._new_run(plans, self._buckets)
+        run.run(progress)
+        return run
+
+    def _run_durably(self, plans: dict[str, Plan], progress: Callable[[Progress], None] | None) -> Run:
+        """Run on the store the user named, from where its last commit was."""
+        assert self._runner is not None
+        self._store = FolderStore(str(self._storage), durable=True)
+        used = {source.name for plan in plans.values() for source in sources_of(plan)}
+        description = Description(
+            queries={name: identity(plan) for name, plan in plans.items()},
+            streams={name: _described(self._inputs[name]) for name in sorted(used)},
+            buckets=self._buckets or self._runner.parallelism,
+        )
+        journal = Journal(self._store, description)
+        try:
+            run = self._new_run(plans, journal.buckets)
+            run.resume(journal)
+            run.run(progress)
+        finally:
+            journal.close()
+        return run
+
+    def _new_run(self, plans: dict[str, Plan], buckets: int | None) -> Run:
+        assert self._runner is not None
+        return Run(
+            self._runner, self._store, self._inputs, plans, self._epoch_rows, buckets, self._keep_results
+        )
 
     def _execute(self, statement: Statement, base: Path) -> Query | str | None:
         match statement:
@@ -369,7 +400,8 @@ def connect(
 
     Args:
         runner: `spark`, or `inline` for this process without Spark.
-        storage: a folder that outlives the run; not built yet, so it must be None.
+        storage: a folder that makes runs durable: started again on it, a run goes on where its last commit
+            was. It must be one that all machines share. None for a temporary folder.
         spark: an existing Spark session; without one, a local one is started when it is first needed.
         master: the Spark master to start, if not all cores of this machine.
         buckets: over how many buckets state is spread; as many as tasks can run at once if None.
@@ -379,15 +411,14 @@ def connect(
     Raises:
         UserError: an argument makes no sense.
     """
-    if storage is not None:
-        raise UserError("storage is not built yet", hint="leave it out: a run uses a temporary folder")
     for name, value in (("buckets", buckets), ("epoch_rows", epoch_rows)):
         if value is not None and value < 1:
             raise UserError(f"{name} must be at least 1, not {value}")
     if runner not in ("spark", "inline"):
         raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
-    return Database(make, epoch_rows or DEFAULT_EPOCH_ROWS, buckets, keep_results)
+    folder = None if storage is None else Path(storage).absolute()
+    return Database(make, folder, epoch_rows or DEFAULT_EPOCH_ROWS, buckets, keep_results)
 
 
 def explain_plan(plan: Plan, stage: Stage | None) -> str:
@@ -410,6 +441,12 @@ def _spark_runner(session: Any, master: str | None) -> Runner:
     module = importlib.import_module("headrace.runtime.spark")
     runner: Runner = module.SparkRunner(session, master)
     return runner
+
+
+def _described(stream: BoundedStream) -> str:
+    """What a durable store remembers of a stream, to refuse a run over another one."""
+    kind = type(stream.source).__name__
+    return f"{kind} {stream.source.schema} by {stream.timestamp}, disorder {stream.disorder}"
 
 
 def _disorder(value: str | int | None, domain: TimeDomain) -> int:

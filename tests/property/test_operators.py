@@ -21,7 +21,7 @@ from headrace.operators.aggregation import Accumulation
 from headrace.operators.contract import Progress
 from headrace.operators.graph import Node, create_operator
 from headrace.operators.lowering import lower
-from headrace.operators.runs import Run, RunRef, stored_run
+from headrace.operators.runs import Part, Run, RunRef, stored_run
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
@@ -125,7 +125,7 @@ def _reloaded(run: Run) -> Run:
     with pa.ipc.new_stream(sink, run.batch.schema) as writer:
         writer.write_batch(run.batch)
     stored = sink.getvalue()
-    ref = RunRef("s", 0, stored.size, run.rows, run.first, run.last, run.reach)
+    ref = RunRef(Part("s", 0, stored.size, 0), run.rows, run.first, run.last, run.reach)
     return stored_run(ref, lambda _: pa.ipc.open_stream(stored).read_next_batch())
 
 

@@ -28,20 +28,33 @@ ORDER = "__order"
 
 
 @dataclass(frozen=True)
-class RunRef:
-    """Where a stored run lies, and what is known of it without opening it.
+class Part:
+    """Where some bytes lie.
 
     Attributes:
         segment: the name of the file.
-        offset, length: the bytes of the run's Arrow stream in that file.
-        rows: how many rows it has.
-        first: the smallest time, last: the largest expiry (instants).
-        reach: the longest interval of an element run (BEGINNING + 1 .. INFINITY), 0 for others.
+        offset, length: which of its bytes.
+        crc: their CRC-32.
     """
 
     segment: str
     offset: int
     length: int
+    crc: int
+
+
+@dataclass(frozen=True)
+class RunRef:
+    """Where a stored run lies, and what is known of it without opening it.
+
+    Attributes:
+        part: its Arrow stream.
+        rows: how many rows it has.
+        first: the smallest time, last: the largest expiry (instants).
+        reach: the longest interval of an element run (BEGINNING + 1 .. INFINITY), 0 for others.
+    """
+
+    part: Part
     rows: int
     first: int
     last: int

@@ -6,9 +6,10 @@ positions and heartbeats, the manifests of all state, and where the results lie.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from headrace.algebra.nodes import Plan, Source
@@ -16,8 +17,20 @@ from headrace.algebra.properties import domain_of
 from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.graph import Graph
 from headrace.operators.lowering import lower
+from headrace.runtime.commits import (
+    CHECKPOINT_EVERY,
+    Commit,
+    EpochResults,
+    Journal,
+    StreamPoint,
+    Totals,
+    result_files,
+    segments_of,
+    state_after,
+)
+from headrace.runtime.faults import reach
 from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.store import Store
+from headrace.runtime.store import FolderStore, Store
 from headrace.runtime.work import (
     EpochWork,
     Manifest,
@@ -71,25 +84,6 @@ class BoundedStream:
 
 
 @dataclass(frozen=True)
-class EpochResults:
-    """What an epoch committed for the readers of results.
-
-    Attributes:
-        epoch: its number.
-        heartbeats: per query, after the epoch (instants).
-        results: per query where its new elements lie.
-        dead_letters: where the rows lie that failed.
-        users: for each node that dead letters name, the queries that use it.
-    """
-
-    epoch: int
-    heartbeats: Mapping[str, int]
-    results: Mapping[str, tuple[ResultRef, ...]]
-    dead_letters: tuple[ResultRef, ...]
-    users: Mapping[int, tuple[str, ...]]
-
-
-@dataclass(frozen=True)
 class Progress:
     """How far a run has come.
 
@@ -106,25 +100,6 @@ class Progress:
     heartbeat: int
     domain: TimeDomain
     buffered: int
-
-
-@dataclass
-class Totals:
-    """Counters of a run.
-
-    Attributes:
-        arrivals: per stream.
-        emitted: elements yielded per query.
-        state_rows_peak, state_bytes_peak: the most state held after any epoch.
-    """
-
-    epochs: int = 0
-    seconds: float = 0.0
-    arrivals: dict[str, Arrivals] = field(default_factory=dict)
-    emitted: dict[str, int] = field(default_factory=dict)
-    dead_letters: int = 0
-    state_rows_peak: int = 0
-    state_bytes_peak: int = 0
 
 
 class Run:
@@ -159,11 +134,33 @@ class Run:
         self._epoch_rows = epoch_rows
         self._buckets = buckets or runner.parallelism
         self._keep_results = keep_results
-        self._heartbeats = dict.fromkeys(self._streams, BEGINNING)
+        self._token = secrets.token_hex(4)
+        self._points = dict.fromkeys(self._streams, StreamPoint(0, BEGINNING))
         self._state: dict[StateKey, Manifest] = {}
+        self._journal: Journal | None = None
         self.results: list[EpochResults] = []
         self.failed: dict[str, tuple[str, str | None]] = {}
         self.totals = Totals()
+
+    def resume(self, journal: Journal) -> None:
+        """Go on where a durable store's last commit was, and commit to it from now on.
+
+        Args:
+            journal: the store's commits; held until the journal is closed.
+
+        Raises:
+            StoreError: a record is damaged.
+        """
+        commits = journal.load()
+        self._journal = journal
+        self.results = [commit.results for commit in commits]
+        if commits:
+            last = commits[-1]
+            self._state = state_after(commits)
+            self._points = dict(last.streams)
+            self.totals = last.totals
+            self._end_queries(dict(last.failed))
+        self._sweep_strays()
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Read all streams to their end, epoch by epoch.
@@ -171,14 +168,11 @@ class Run:
         Args:
             progress: told after every epoch.
         """
-        started = time.perf_counter()
-        for epoch, ranges in enumerate(self._ranges(), 1):
-            if not self._queries:
-                break
-            work = self._work(epoch, ranges)
-            self._commit(work, self._runner.run_epoch(work))
-            self.totals.epochs = epoch
-            self.totals.seconds = time.perf_counter() - started
+        for ranges in self._ranges():
+            started = time.perf_counter()
+            work = self._work(self.totals.epochs + 1, ranges)
+            reports = self._runner.run_epoch(work)
+            self._commit(work, ranges, reports, started)
             if progress is not None:
                 progress(self._progress())
 
@@ -188,17 +182,23 @@ class Run:
         return sum(stream.source.rows for stream in self._streams.values())
 
     def _ranges(self) -> Iterator[dict[str, tuple[int, int]]]:
-        """The stretch of each stream that each epoch reads.
+        """The stretch of each stream that each epoch reads, as a function of how far they have been read.
 
-        Every epoch takes the same share of every stream, so that streams which cover the same time advance
-        together and little has to wait.
+        Every epoch takes the same share of what is left of every stream, so that streams which cover the same
+        time advance together and little has to wait.
         """
-        count = max(1, -(-self.total_rows // self._epoch_rows))
-        for epoch in range(count):
-            yield {
-                name: (stream.source.size * epoch // count, stream.source.size * (epoch + 1) // count)
-                for name, stream in self._streams.items()
-            }
+        while any(self._points[name].heartbeat != INFINITY for name in self._streams):
+            left = sum(self._rows_left(name) for name in self._streams)
+            epochs = max(1, -(-left // self._epoch_rows))
+            yield {name: self._next_range(name, epochs) for name in self._streams}
+
+    def _rows_left(self, name: str) -> int:
+        source = self._streams[name].source
+        return source.rows * (source.size - self._points[name].position) // max(source.size, 1)
+
+    def _next_range(self, name: str, epochs: int) -> tuple[int, int]:
+        position, size = self._points[name].position, self._streams[name].source.size
+        return position, position + (size - position) // epochs
 
     def _work(self, epoch: int, ranges: dict[str, tuple[int, int]]) -> EpochWork:
         inputs = {
@@ -207,7 +207,7 @@ class Run:
                 self._columns[name],
                 stream.timestamp,
                 stream.disorder,
-                self._heartbeats[name],
+                self._points[name].heartbeat,
                 ranges[name][1] == stream.source.size,
             )
             for name, stream in self._streams.items()
@@ -219,6 +219,7 @@ class Run:
         )
         return EpochWork(
             epoch=epoch,
+            token=self._token,
             graph=self._graph,
             buckets=self._buckets,
             tasks=min(parts, self._buckets),
@@ -229,46 +230,91 @@ class Run:
             keep_results=self._keep_results,
         )
 
-    def _commit(self, work: EpochWork, reports: list[TaskReport]) -> None:
+    def _commit(
+        self,
+        work: EpochWork,
+        ranges: dict[str, tuple[int, int]],
+        reports: list[TaskReport],
+        started: float,
+    ) -> None:
+        """Make an epoch count: first on disk, then here; then forget what it made needless."""
         for report in reports:
             if report.error is not None:
                 raise report.error
+        reach("epoch.reported")
         arrivals = merge_arrivals([report.arrivals for report in reports])
-        self._heartbeats = work.heartbeats_after(arrivals)
-        before = _segments(self._state) | {name for report in reports for name in _segments(report.state)}
-        self._state = self._state | {key: value for report in reports for key, value in report.state.items()}
-        self.results.append(_results(work, reports, work.graph.heartbeats(self._heartbeats)))
-        self._count(work.graph, arrivals, reports)
-        self._drop_failed(work.graph, reports)
-        for segment in before - _segments(self._state):
-            self._store.delete(segment)
-
-    def _count(self, graph: Graph, arrivals: dict[str, Arrivals], reports: list[TaskReport]) -> None:
-        totals = self.totals
-        totals.arrivals = merge_arrivals([totals.arrivals, arrivals])
-        for name, node in graph.outputs:
-            emitted = sum(report.emitted.get(node, 0) for report in reports)
-            totals.emitted[name] = totals.emitted.get(name, 0) + emitted
-        totals.dead_letters += sum(
-            report.dead_letters.rows for report in reports if report.dead_letters is not None
+        heartbeats = work.heartbeats_after(arrivals)
+        changed = {key: value for report in reports for key, value in report.state.items()}
+        state = self._state | changed
+        checkpoint = work.epoch % CHECKPOINT_EVERY == 1
+        commit = Commit(
+            epoch=work.epoch,
+            streams=self._points
+            | {name: StreamPoint(end, heartbeats[name]) for name, (_, end) in ranges.items()},
+            state=state if checkpoint else changed,
+            checkpoint=checkpoint,
+            results=_results(work, reports, work.graph.heartbeats(heartbeats)),
+            failed=self.failed | _failures(work.graph, reports),
+            totals=self._counted(work, arrivals, reports, state, started),
         )
-        runs = [run for manifest in self._state.values() for area in manifest.values() for run in area]
-        totals.state_rows_peak = max(totals.state_rows_peak, sum(run.rows for run in runs))
-        totals.state_bytes_peak = max(totals.state_bytes_peak, sum(run.length for run in runs))
+        if self._journal is not None:
+            self._journal.append(commit)
+        before = segments_of(self._state) | segments_of(changed)
+        self._state, self._points, self.totals = state, dict(commit.streams), commit.totals
+        self.results.append(commit.results)
+        self._end_queries(dict(commit.failed))
+        self._sweep(before - segments_of(self._state))
 
-    def _drop_failed(self, graph: Graph, reports: list[TaskReport]) -> None:
-        """End the queries that depend on a node that failed; the others go on with their state."""
-        for report in reports:
-            for node, message, hint in report.failures:
-                for name in graph.queries_of(node):
-                    self.failed.setdefault(name, (message, hint))
-        if any(name in self._queries for name in self.failed):
-            self._queries = {name: plan for name, plan in self._queries.items() if name not in self.failed}
-            self._graph = lower(self._queries)
-            kept = {node.identity for node in self._graph.nodes}
-            self._state = {key: value for key, value in self._state.items() if key[0] in kept}
-            self._streams = {name: self._streams[name] for name in _columns_read(self._graph)}
-            self._heartbeats = {name: self._heartbeats[name] for name in self._streams}
+    def _sweep(self, segments: set[str]) -> None:
+        reach("sweep.begun")
+        for segment in segments:
+            self._store.delete(segment)
+        reach("sweep.done")
+
+    def _sweep_strays(self) -> None:
+        """Remove the files of epochs that did not commit."""
+        if isinstance(self._store, FolderStore):
+            kept = segments_of(self._state).union(*map(result_files, self.results))
+            for folder in ("segments", "results"):
+                for name in self._store.names(folder):
+                    if name not in kept:
+                        self._store.delete(name)
+
+    def _counted(
+        self,
+        work: EpochWork,
+        arrivals: dict[str, Arrivals],
+        reports: list[TaskReport],
+        state: Mapping[StateKey, Manifest],
+        started: float,
+    ) -> Totals:
+        """The counters after an epoch."""
+        totals = self.totals
+        emitted = dict(totals.emitted)
+        for name, node in work.graph.outputs:
+            emitted[name] = emitted.get(name, 0) + sum(part.emitted.get(node, 0) for part in reports)
+        runs = [run for manifest in state.values() for area in manifest.values() for run in area]
+        letters = sum(part.dead_letters.rows for part in reports if part.dead_letters is not None)
+        return Totals(
+            epochs=work.epoch,
+            seconds=totals.seconds + time.perf_counter() - started,
+            arrivals=merge_arrivals([dict(totals.arrivals), arrivals]),
+            emitted=emitted,
+            dead_letters=totals.dead_letters + letters,
+            state_rows_peak=max(totals.state_rows_peak, sum(run.rows for run in runs)),
+            state_bytes_peak=max(totals.state_bytes_peak, sum(run.part.length for run in runs)),
+        )
+
+    def _end_queries(self, failed: dict[str, tuple[str, str | None]]) -> None:
+        """End the queries that failed; the others go on with their state."""
+        if failed == self.failed:
+            return
+        self.failed = failed
+        self._queries = {name: plan for name, plan in self._queries.items() if name not in failed}
+        self._graph = lower(self._queries)
+        kept = {node.identity for node in self._graph.nodes}
+        self._state = {key: value for key, value in self._state.items() if key[0] in kept}
+        self._streams = {name: self._streams[name] for name in _columns_read(self._graph)}
 
     def _progress(self) -> Progress:
         rows = sum(seen.rows + seen.late + seen.rejected for seen in self.totals.arrivals.values())
@@ -279,7 +325,7 @@ class Run:
             rows=rows,
             total_rows=max(self.total_rows, rows),
             seconds=self.totals.seconds,
-            heartbeat=min(self._heartbeats.values(), default=INFINITY),
+            heartbeat=min((self._points[name].heartbeat for name in self._streams), default=INFINITY),
             domain=domain_of(plans[0]) if plans else TimeDomain.INTEGER,
             buffered=sum(run.rows for run in runs),
         )
@@ -314,5 +360,11 @@ def _results(work: EpochWork, reports: list[TaskReport], heartbeats: tuple[int, 
     )
 
 
-def _segments(state: Mapping[StateKey, Manifest]) -> set[str]:
-    return {run.segment for manifest in state.values() for area in manifest.values() for run in area}
+def _failures(graph: Graph, reports: list[TaskReport]) -> dict[str, tuple[str, str | None]]:
+    """The queries that depend on a node that failed."""
+    return {
+        name: (message, hint)
+        for report in reports
+        for node, message, hint in report.failures
+        for name in graph.queries_of(node)
+    }

@@ -67,8 +67,7 @@ class DeadLetters:
         arrays = [epochs, *(pa.array(column) for column in columns)]
         typed = [array.cast(field.type) for array, field in zip(arrays, _DEAD_LETTER_SCHEMA, strict=True)]
         rows = pa.RecordBatch.from_arrays(typed, schema=_DEAD_LETTER_SCHEMA)
-        offset, length = writer.add(stream_of(rows))
-        return ResultRef(DEAD_LETTERS, writer.name, offset, length, rows.num_rows)
+        return ResultRef(DEAD_LETTERS, writer.add(stream_of(rows)), rows.num_rows)
 
 
 class Outbox:
@@ -121,8 +120,7 @@ class Outbox:
             emitted[node] = sum(map(len, batches))
             if emitted[node] and self._work.keep_results:
                 batch = concat(self._work.graph.nodes[node].plan.schema, batches)
-                offset, length = writer.add(encode(batch))
-                refs.append(ResultRef(node, writer.name, offset, length, len(batch)))
+                refs.append(ResultRef(node, writer.add(encode(batch)), len(batch)))
         return tuple(refs), emitted
 
     def _report(self, node: int) -> Report:

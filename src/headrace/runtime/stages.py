@@ -22,7 +22,7 @@ from headrace.operators.graph import Edge, Exchange, Node, create_operator, is_s
 from headrace.operators.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import Stateless, apply, is_stateless
 from headrace.runtime.outbox import DeadLetters, Outbox, stream_of
-from headrace.runtime.store import SegmentWriter
+from headrace.runtime.store import SegmentWriter, read_part
 from headrace.runtime.work import (
     ARRIVALS_CHANNEL,
     REPORT_CHANNEL,
@@ -79,7 +79,7 @@ def _read_and_route(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]
             _run_prefix(work, split.stream, batch, outbox, letters)
     yield from _arrival_chunks(work, task, arrivals)
     yield from outbox.chunks()
-    results, emitted, dead = _write_results(work, outbox, letters, f"e{work.epoch}-l0-t{task}-a{attempt}")
+    results, emitted, dead = _write_results(work, outbox, letters, _name(work, 0, task, attempt))
     seconds = time.perf_counter() - started
     report = TaskReport(arrivals, results, emitted, dead, seconds=seconds)
     yield Chunk(task % work.tasks, 0, REPORT_CHANNEL, task, pickled(report))
@@ -102,7 +102,7 @@ def _run_operators(
     yield from inbox.forwarded()
     letters = DeadLetters(work.epoch)
     outbox = Outbox(work, level, task, letters)
-    name = f"e{work.epoch}-l{level}-t{task}-a{attempt}"
+    name = _name(work, level, task, attempt)
     writer = SegmentWriter(work.store, f"segments/{name}")
     run = _Level(work, level, inbox, outbox, letters)
     state: dict[tuple[str, int], dict[str, tuple[RunRef, ...]]] = {}
@@ -115,6 +115,10 @@ def _run_operators(
     seconds = time.perf_counter() - started
     report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), seconds=seconds)
     yield Chunk(task, 0, REPORT_CHANNEL, task, pickled(report))
+
+
+def _name(work: EpochWork, level: int, task: int, attempt: int) -> str:
+    return f"e{work.epoch}-l{level}-t{task}-a{attempt}-{work.token}"
 
 
 def _write_results(
@@ -310,8 +314,7 @@ class _Level:
         return self._inbox.batches(edge, bucket)
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
-        part = self._work.store.read(ref.segment).slice(ref.offset, ref.length)
-        with pa.ipc.open_stream(part) as reader:
+        with pa.ipc.open_stream(read_part(self._work.store, ref.part)) as reader:
             return reader.read_next_batch()
 
 
@@ -324,5 +327,5 @@ def _store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[R
 
 
 def _store_run(run: Run, writer: SegmentWriter) -> RunRef:
-    offset, length = writer.add(stream_of(run.batch))
-    return RunRef(writer.name, offset, length, run.rows, run.first, run.last, run.reach)
+    part = writer.add(stream_of(run.batch))
+    return RunRef(part, run.rows, run.first, run.last, run.reach)

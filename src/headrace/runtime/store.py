@@ -1,40 +1,26 @@
 """Where segments lie: files of state runs and results, written once and never changed.
 
 A task writes one segment per level and epoch; the driver makes it count by naming it in the epoch's commit.
-The interface is all that durability needs to stand on (immutable names, whole-file writes, sweeping); today a
-store is a temporary folder, or memory.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
 
 import pyarrow as pa
 
 from headrace.errors import StoreError
-
-
-class SegmentStore(Protocol):
-    """Immutable files by name; a store can be pickled and used by any task."""
-
-    def write(self, name: str, parts: Sequence[pa.Buffer]) -> None:
-        """Write a segment, whole or not at all."""
-        ...
-
-    def read(self, name: str) -> pa.Buffer:
-        """A segment's bytes, mapped or in memory."""
-        ...
-
-    def delete(self, name: str) -> None:
-        """Forget a segment."""
-        ...
+from headrace.operators.runs import Part
+from headrace.runtime.faults import reach
 
 
 @dataclass(frozen=True)
@@ -43,9 +29,11 @@ class FolderStore:
 
     Attributes:
         path: the folder.
+        durable: whether files are forced to disk when written, and checked against their checksums when read.
     """
 
     path: str
+    durable: bool = False
 
     @classmethod
     def temporary(cls) -> FolderStore:
@@ -53,47 +41,77 @@ class FolderStore:
         return cls(tempfile.mkdtemp(prefix="headrace-"))
 
     def write(self, name: str, parts: Sequence[pa.Buffer]) -> None:
-        """Write to a temporary name, then rename.
+        """Write a segment, whole or not at all.
 
         Raises:
             StoreError: the file cannot be written.
         """
         target = Path(self.path, name)
-        draft = target.with_name(f".{target.name}")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with draft.open("wb") as file:
-                for part in parts:
-                    file.write(part)
+        with _writing(target) as draft:
+            _fill(draft, parts, self.durable)
+            reach("segment.drafted")
             os.replace(draft, target)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise StoreError(
-                f"cannot write {target}: {error.strerror}", hint="free space, or choose another folder"
-            ) from error
+            self._settle(target.parent)
+        reach("segment.written")
+
+    def put_if_absent(self, name: str, content: bytes) -> bool:
+        """Write a small file under a name that nobody has used: the one step by which an epoch counts.
+
+        Returns:
+            False if the name exists already; nothing is changed then.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        target = Path(self.path, name)
+        with _writing(target) as draft:
+            _fill(draft, [pa.py_buffer(content)], self.durable)
+            reach("commit.drafted")
+            try:
+                os.link(draft, target)
+            except FileExistsError:
+                return False
+            finally:
+                draft.unlink(missing_ok=True)
+            reach("commit.linked")
+            self._settle(target.parent)
+        reach("commit.done")
+        return True
 
     def read(self, name: str) -> pa.Buffer:
-        """A segment's bytes, mapped into memory."""
+        """A file's bytes, mapped into memory.
+
+        Raises:
+            StoreError: it is missing or cannot be read.
+        """
         return _mapped(os.path.join(self.path, name))
 
+    def names(self, folder: str) -> Iterator[str]:
+        """The files of a folder of the store, in order of their names; drafts are left out."""
+        try:
+            found = sorted(os.listdir(os.path.join(self.path, folder)))
+        except FileNotFoundError:
+            return
+        yield from (f"{folder}/{name}" for name in found if not name.startswith("."))
+
     def delete(self, name: str) -> None:
-        """Remove a segment; the name may be gone already."""
+        """Remove a file; the name may be gone already."""
         Path(self.path, name).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Remove the folder and all it holds."""
+        """Remove the folder of a temporary store; leave a durable one as it is."""
         _mapped.cache_clear()
-        shutil.rmtree(self.path, ignore_errors=True)
+        if not self.durable:
+            shutil.rmtree(self.path, ignore_errors=True)
 
-
-@lru_cache(maxsize=256)
-def _mapped(path: str) -> pa.Buffer:
-    """Names are immutable, so a mapping may be kept for as long as there is room."""
-    try:
-        with pa.memory_map(path) as file:
-            return file.read_buffer()
-    except OSError as error:
-        raise StoreError(f"cannot read the segment {path}: {error}") from error
+    def _settle(self, folder: Path) -> None:
+        """Force a folder's entries to disk, so that a new name survives a power cut."""
+        if self.durable:
+            handle = os.open(folder, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 @dataclass(frozen=True)
@@ -101,6 +119,7 @@ class MemoryStore:
     """Segments in this process, for the inline runner."""
 
     segments: dict[str, pa.Buffer] = field(default_factory=dict)
+    durable: bool = False
 
     def write(self, name: str, parts: Sequence[pa.Buffer]) -> None:
         """Keep the joined parts."""
@@ -131,20 +150,82 @@ class SegmentWriter:
     """
 
     def __init__(self, store: Store, name: str) -> None:
-        self.name = name
+        self._name = name
         self._store = store
         self._parts: list[pa.Buffer] = []
         self._size = 0
 
-    def add(self, part: pa.Buffer) -> tuple[int, int]:
-        """Append bytes; where they will lie (offset, length). Offsets are multiples of 64."""
-        offset = self._size
+    def add(self, part: pa.Buffer) -> Part:
+        """Append bytes; where they will lie. Offsets are multiples of 64, so that Arrow can map them."""
+        crc = zlib.crc32(part) if self._store.durable else 0
+        place = Part(self._name, self._size, part.size, crc)
         padding = -part.size % 64
         self._parts += [part, pa.py_buffer(b"\0" * padding)]
         self._size += part.size + padding
-        return offset, part.size
+        return place
 
     def close(self) -> None:
         """Write the file, if there is anything in it."""
         if self._parts:
-            self._store.write(self.name, self._parts)
+            self._store.write(self._name, self._parts)
+
+
+def read_part(store: Store, part: Part) -> pa.Buffer:
+    """The bytes of a part, mapped or in memory.
+
+    Raises:
+        StoreError: the segment is missing, truncated or damaged; it is never silently read.
+    """
+    content = store.read(part.segment)
+    if part.offset + part.length > content.size:
+        raise StoreError(
+            f"the segment {part.segment} is truncated: it has {content.size} bytes, "
+            f"and {part.offset + part.length} are needed",
+            hint="restore the store from a copy",
+        )
+    found = content.slice(part.offset, part.length)
+    if store.durable and zlib.crc32(found) != part.crc:
+        raise StoreError(
+            f"the segment {part.segment} is damaged: the bytes from {part.offset} on have another checksum",
+            hint="restore the store from a copy",
+        )
+    return found
+
+
+@lru_cache(maxsize=256)
+def _mapped(path: str) -> pa.Buffer:
+    """Names are immutable, so a mapping may be kept for as long as there is room."""
+    try:
+        with pa.memory_map(path) as file:
+            return file.read_buffer()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error}", hint="restore the store from a copy") from error
+
+
+def _fill(draft: Path, parts: Sequence[pa.Buffer], durable: bool) -> None:
+    with draft.open("wb") as file:
+        for part in parts:
+            file.write(part)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[Path]:
+    """A draft beside a file: its folder is made, it is removed on any error, which becomes a StoreError."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield draft
+    except OSError as error:
+        draft.unlink(missing_ok=True)
+        raise _cannot_write(target, error) from error
+
+
+def _cannot_write(target: Path, error: OSError) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "free some space and start again: the run goes on where it was"
+    else:
+        hint = "check that the folder exists and can be written to"
+    return StoreError(f"cannot write {target}: {error.strerror or error}", hint=hint)

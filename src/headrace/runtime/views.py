@@ -18,9 +18,8 @@ from headrace.algebra.properties import domain_of
 from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import UserError
 from headrace.history import canonical, clip, snapshot
-from headrace.runtime.epochs import EpochResults
-from headrace.runtime.store import Store
-from headrace.runtime.work import ResultRef
+from headrace.runtime.commits import EpochResults
+from headrace.runtime.store import Store, read_part
 from headrace.schema import BIGINT, TIMESTAMP, unique_names
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
@@ -123,7 +122,7 @@ class ResultReader:
         return part.heartbeats.get(self.name, BEGINNING)
 
     def _read(self, part: EpochResults) -> list[Batch]:
-        return [decode(segment_part(self.store, ref)) for ref in part.results.get(self.name, ())]
+        return [decode(read_part(self.store, ref.part)) for ref in part.results.get(self.name, ())]
 
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
         schema = self.plan.schema
@@ -136,11 +135,6 @@ class ResultReader:
         return column.cast(TIMESTAMP) if self.domain is TimeDomain.TIMESTAMP else column
 
 
-def segment_part(store: Store, ref: ResultRef) -> pa.Buffer:
-    """The bytes of a result."""
-    return store.read(ref.segment).slice(ref.offset, ref.length)
-
-
 def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
     """The rows that no query could use.
 
@@ -151,7 +145,7 @@ def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
     tables = [_EMPTY_LETTERS]
     for part in epochs:
         for ref in part.dead_letters:
-            with pa.ipc.open_stream(segment_part(store, ref)) as reader:
+            with pa.ipc.open_stream(read_part(store, ref.part)) as reader:
                 rows = reader.read_all()
             tables.append(_with_queries(rows, part))
     return pa.concat_tables(tables)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance
 from headrace.operators.graph import Graph
-from headrace.operators.runs import RunRef
+from headrace.operators.runs import Part, RunRef
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.store import Store
 
@@ -58,6 +58,7 @@ class EpochWork:
 
     Attributes:
         epoch: counted from 1.
+        token: names the driver's run, so that no task left over from another one writes to our names.
         graph: the query graph.
         buckets: how many buckets state is spread over; bucket b belongs to task b modulo `tasks`.
         tasks: how many tasks a level has.
@@ -69,6 +70,7 @@ class EpochWork:
     """
 
     epoch: int
+    token: str
     graph: Graph
     buckets: int
     tasks: int
@@ -96,14 +98,12 @@ class ResultRef:
 
     Attributes:
         node: the graph node that yielded them.
-        segment, offset, length: where they lie.
+        part: where they lie.
         rows: how many.
     """
 
     node: int
-    segment: str
-    offset: int
-    length: int
+    part: Part
     rows: int
 
 
@@ -115,7 +115,7 @@ class TaskReport:
         arrivals: per stream, from level 0.
         results: the results it wrote.
         emitted: per output node how many elements it yielded, kept or not.
-        dead_letters: where it wrote the rows that failed: segment, offset, length, rows; or None.
+        dead_letters: where it wrote the rows that failed, or None.
         state: the manifests of the operators it ran.
         failures: nodes that failed, with the message and the hint.
         error: what stopped the task, such as a damaged input; the epoch then does not count.

@@ -1,0 +1,143 @@
+"""Columns as texts, the same in every text format: ISO 8601 in UTC, plain decimals, shortest floats."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.cells import cell_len
+
+from headrace.schema import BIGINT, STRING, TIMESTAMP
+
+_FIRST_ISO: Final = -62_135_596_800_000_000
+"""0001-01-01; what lies before is written as a number of microseconds."""
+_LAST_ISO: Final = 253_402_300_799_999_999
+"""The last microsecond of 9999."""
+_UNPRINTABLE: Final = "\x00-\x1f\x7f-\x9f\u2028\u2029"
+"""Line ends and what else may upset a terminal."""
+_SECONDS_LENGTH: Final = len("2024-01-01T00:00:00")
+
+
+def value_texts(column: pa.Array) -> pa.StringArray:
+    """The values as texts; NULL stays NULL.
+
+    TIMESTAMPs are written as `headrace.time.format_instant` writes them, a DOUBLE always with a point or an
+    exponent, or as NaN, Infinity or -Infinity, a DECIMAL with all its digits and no exponent.
+    """
+    dtype = column.type
+    if pa.types.is_timestamp(dtype):
+        return _timestamp_texts(column.cast(TIMESTAMP))
+    if pa.types.is_floating(dtype):
+        return _double_texts(column)
+    if pa.types.is_decimal(dtype):
+        scientific = pc.match_substring(column.cast(STRING), "E")
+        return _rewrite(
+            column.cast(STRING), scientific, lambda places: [format(v, "f") for v in places], column
+        )
+    return column.cast(STRING)
+
+
+def json_texts(column: pa.Array) -> pa.StringArray:
+    """The values as JSON; NULL as `null`, and as strings what JSON has no number for."""
+    texts = value_texts(column)
+    dtype = column.type
+    if pa.types.is_floating(dtype):
+        texts = pc.if_else(pc.is_finite(column), texts, _enclose(texts))
+    elif pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
+        unsafe = pc.match_substring_regex(texts, r'["\\\x00-\x1f]')
+        texts = _enclose(
+            _rewrite(texts, unsafe, lambda values: [json.dumps(v, ensure_ascii=False)[1:-1] for v in values])
+        )
+    elif pa.types.is_timestamp(dtype) or pa.types.is_date(dtype):
+        texts = _enclose(texts)
+    return texts.fill_null("null")
+
+
+def csv_texts(column: pa.Array) -> pa.StringArray:
+    """The values as CSV fields, strings quoted where they must be; NULL is empty, the empty string is not."""
+    texts = value_texts(column)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        unsafe = pc.match_substring_regex(texts, r'[",\r\n]|^$|^\s|\s$')
+        texts = pc.if_else(unsafe, _enclose(pc.replace_substring(texts, '"', '""')), texts)
+    return texts.fill_null("")
+
+
+def shown_texts(column: pa.Array) -> pa.StringArray:
+    """The values for people, each on one line; NULL as `NULL`."""
+    texts = value_texts(column)
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        unsafe = pc.match_substring_regex(texts, f"[{_UNPRINTABLE}]")
+        texts = _rewrite(texts, unsafe, lambda values: [_printable(value) for value in values])
+    return texts.fill_null("NULL")
+
+
+def width_of(texts: pa.StringArray) -> int:
+    """How many columns of a terminal the widest of the texts takes."""
+    wide = _not_ascii(texts)
+    narrow = pc.max(pc.utf8_length(texts.filter(pc.invert(wide)))).as_py() or 0
+    return int(max([narrow, *(cell_len(text) for text in texts.filter(wide).to_pylist())]))
+
+
+def pad(texts: pa.StringArray, width: int, *, left: bool) -> pa.StringArray:
+    """The texts filled up with blanks to a width, at the left or at the right."""
+    padded = (pc.utf8_lpad if left else pc.utf8_rpad)(texts, width)
+
+    def fill(values: list[str]) -> list[str]:
+        blanks = [" " * (width - cell_len(value)) for value in values]
+        return [blank + value if left else value + blank for value, blank in zip(values, blanks, strict=True)]
+
+    return _rewrite(padded, _not_ascii(texts), fill, texts)
+
+
+def _timestamp_texts(column: pa.Array) -> pa.StringArray:
+    instants = column.view(BIGINT)
+    far = pc.or_(pc.less(instants, _FIRST_ISO), pc.greater(instants, _LAST_ISO))
+    near = pc.if_else(far, None, column).cast(pa.timestamp("us"))
+    full = pc.replace_substring(near.cast(STRING), " ", "T")
+    whole = pc.equal(pc.multiply(pc.divide(instants, 1_000_000), 1_000_000), instants)
+    seconds = pc.utf8_slice_codeunits(full, 0, _SECONDS_LENGTH)
+    texts = pc.binary_join_element_wise(pc.if_else(whole, seconds, full), "Z", "")
+    return pc.coalesce(texts, instants.cast(STRING))
+
+
+def _double_texts(column: pa.Array) -> pa.StringArray:
+    texts = column.cast(STRING)
+    texts = pc.if_else(pc.match_substring_regex(texts, r"^-?[0-9]+$"), _append(texts, ".0"), texts)
+    for value, text in ((np.inf, "Infinity"), (-np.inf, "-Infinity")):
+        texts = pc.if_else(pc.equal(column, value), text, texts)
+    return pc.if_else(pc.is_nan(column), "NaN", texts)
+
+
+def _append(texts: pa.StringArray, suffix: str) -> pa.StringArray:
+    return pc.binary_join_element_wise(texts, suffix, "")
+
+
+def _enclose(texts: pa.StringArray) -> pa.StringArray:
+    return pc.binary_join_element_wise('"', texts, '"', "")
+
+
+def _not_ascii(texts: pa.StringArray) -> pa.BooleanArray:
+    return pc.not_equal(pc.utf8_length(texts), pc.binary_length(texts))
+
+
+def _printable(text: str) -> str:
+    return re.sub(f"[{_UNPRINTABLE}]", lambda found: repr(found[0])[1:-1], text)
+
+
+def _rewrite(
+    texts: pa.StringArray,
+    where: pa.BooleanArray,
+    change: Callable[[list[Any]], list[str]],
+    values: pa.Array | None = None,
+) -> pa.StringArray:
+    """The texts, but for those few that have to be made one by one, from `values` or from themselves."""
+    mask = where.fill_null(False)
+    if not pc.any(mask).as_py():
+        return texts
+    chosen = (texts if values is None else values).filter(mask)
+    return pc.replace_with_mask(texts, mask, pa.array(change(chosen.to_pylist()), STRING))

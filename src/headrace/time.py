@@ -115,7 +115,7 @@ def format_instant(instant: int, domain: TimeDomain) -> str:
         moment = _EPOCH + timedelta(microseconds=instant)
     except OverflowError:
         return str(instant)
-    text = moment.strftime("%Y-%m-%dT%H:%M:%S")
+    text = moment.replace(microsecond=0, tzinfo=None).isoformat()
     return f"{text}.{moment.microsecond:06d}Z" if moment.microsecond else f"{text}Z"
 
 

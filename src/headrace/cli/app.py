@@ -1,0 +1,43 @@
+"""The command `headrace` and its parts."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from headrace.cli.explain import explain
+from headrace.cli.nexmark import nexmark
+from headrace.cli.run import run
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Exact answers at every instant, from continuous SQL, on Apache Spark.",
+)
+app.command()(run)
+app.command()(explain)
+app.command()(nexmark)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headrace {version('headrace')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """What holds for every command."""
+
+
+def main() -> None:
+    """Run the command line and exit: 0 when done, 2 for the user's errors, 1 for faults of ours."""
+    app()

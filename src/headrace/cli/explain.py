@@ -1,0 +1,39 @@
+"""`headrace explain`: show the plans of a file's queries without running them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import headrace as hr
+from headrace.cli.faults import read_text, reported
+from headrace.errors import LanguageError
+
+
+class Stage(StrEnum):
+    """Which plan to show."""
+
+    LOGICAL = "logical"
+    OPTIMIZED = "optimized"
+    PHYSICAL = "physical"
+
+
+def explain(
+    file: Annotated[Path, typer.Argument(metavar="FILE.sql", help="The text with the streams and queries.")],
+    stage: Annotated[
+        Stage, typer.Option(help="The plan as written, as rewritten, or as it will run.")
+    ] = Stage.OPTIMIZED,
+) -> None:
+    """Show the plans of the file's queries; reads no input."""
+    with reported(file), hr.connect(runner="inline") as db:
+        shown = db.execute(read_text(file), base=file.parent)
+        if not shown:
+            raise LanguageError("the file holds no query", hint="add a SELECT or a CREATE QUERY name AS ...")
+        for item in shown:
+            if isinstance(item, str):
+                typer.echo(item)
+            else:
+                typer.echo(f"-- {item.name}\n{item.explain(stage.value)}\n")

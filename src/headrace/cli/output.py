@@ -1,0 +1,142 @@
+"""Where answers go: standard output, a file, or a folder with a file per query."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+import pyarrow as pa
+import typer
+
+from headrace.cli.progress import count
+from headrace.errors import UserError
+from headrace.runtime.sinks import write_table
+
+
+class Format(StrEnum):
+    """How an answer is written."""
+
+    TABLE = "table"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PARQUET = "parquet"
+    ARROW = "arrow"
+    NULL = "null"
+
+
+SUFFIXES = {
+    Format.TABLE: ".txt",
+    Format.JSONL: ".jsonl",
+    Format.CSV: ".csv",
+    Format.PARQUET: ".parquet",
+    Format.ARROW: ".arrow",
+}
+"""The ending of each format's files."""
+
+
+def format_of(path: Path) -> Format:
+    """The format that a file's ending stands for.
+
+    Raises:
+        UserError: it stands for none.
+    """
+    for format_, suffix in SUFFIXES.items():
+        if path.suffix.lower() == suffix:
+            return format_
+    raise UserError(
+        f"{path} does not tell its format", hint=f"end its name in one of {' '.join(SUFFIXES.values())}"
+    )
+
+
+def check_output(format_: Format, output: Path | None, names: Sequence[str]) -> None:
+    """Refuse, before anything is computed, a place where the answers cannot be written.
+
+    Args:
+        format_: how they are to be written.
+        output: where, or None for standard output.
+        names: the queries.
+
+    Raises:
+        UserError: the format or several answers cannot be printed, or the path is of the wrong kind.
+    """
+    if format_ is Format.NULL:
+        if output:
+            raise UserError("--format null writes nothing", hint="leave out --output")
+    elif output is None:
+        _check_printable(format_, names)
+    elif len(names) == 1:
+        check_file(output, f"{output / _file_name(names[0], format_)}")
+    elif output.exists() and not output.is_dir():
+        raise UserError(f"{output} is a file, and there are {len(names)} answers", hint="name a folder")
+
+
+def _check_printable(format_: Format, names: Sequence[str]) -> None:
+    if format_ in (Format.PARQUET, Format.ARROW):
+        raise UserError(f"{format_} cannot be printed", hint="add --output PATH")
+    if format_ is not Format.TABLE and len(names) > 1:
+        raise UserError(
+            f"{len(names)} answers cannot be printed as one {format_}",
+            hint="add --output FOLDER for a file per query",
+        )
+
+
+def check_file(path: Path, example: str) -> None:
+    """Refuse, before anything is computed, a path at which no file can be written.
+
+    Args:
+        path: where a file is to be.
+        example: a path that would do where this one is a folder.
+
+    Raises:
+        UserError: it is a folder, or it would lie in no folder.
+    """
+    if path.is_dir():
+        raise UserError(f"{path} is a folder", hint=f"name a file, such as {example}")
+    if not path.parent.is_dir():
+        raise UserError(f"there is no folder {path.parent}", hint="make it first")
+
+
+def print_answers(
+    answers: Iterable[tuple[str, pa.Table]], format_: Format, *, titled: bool, head: int | None
+) -> None:
+    """Print answers as texts.
+
+    Args:
+        answers: the queries and their tables.
+        format_: one that can be printed.
+        titled: whether each stands under its name.
+        head: how many rows of each to print; all if None.
+    """
+    for name, table in answers:
+        if titled:
+            typer.echo(f"-- {name}")
+        shown = table if head is None else table.slice(0, head)
+        write_table(shown, format_.value, None)
+        left_out = table.num_rows - shown.num_rows
+        if left_out:
+            typer.echo(f"... and {count(left_out, 'row')} more", err=format_ is not Format.TABLE)
+        if titled:
+            typer.echo()
+
+
+def write_answers(answers: Iterable[tuple[str, pa.Table]], format_: Format, folder: Path) -> None:
+    """Write a file per query into a folder, which is made if it is missing; all of them or none.
+
+    Raises:
+        UserError: the files cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".headrace-", dir=folder) as name:
+            for query, table in answers:
+                write_table(table, format_.value, Path(name, _file_name(query, format_)))
+            for file in sorted(Path(name).iterdir()):
+                file.replace(folder / file.name)
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror or error}") from error
+
+
+def _file_name(query: str, format_: Format) -> str:
+    return query.replace("%", "%25").replace("/", "%2F") + SUFFIXES[format_]

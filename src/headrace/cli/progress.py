@@ -1,0 +1,71 @@
+"""How a run reports: a bar while it runs and a summary when it is done, both on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from headrace.engine import Summary
+from headrace.runtime.epochs import Progress
+from headrace.time import BEGINNING, INFINITY, format_instant
+
+
+@contextmanager
+def progress_bar(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
+    """A bar with rows, rate, heartbeat and state; None where it is not wanted or there is no terminal."""
+    if not (wanted and sys.stderr.isatty()):
+        yield None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda progress: _show(bar, task, progress)
+
+
+def _show(bar: Bar, task: TaskID, progress: Progress) -> None:
+    rate = progress.rows / progress.seconds if progress.seconds else 0.0
+    parts = [f"{progress.rows:,} rows", f"{rate:,.0f} rows/s", f"{progress.buffered:,} rows of state"]
+    if progress.heartbeat not in (BEGINNING, INFINITY):
+        parts.append(f"heartbeat {format_instant(progress.heartbeat, progress.domain)}")
+    bar.update(task, description="  ".join(parts), total=progress.total_rows or None, completed=progress.rows)
+
+
+def show_summary(summary: Summary) -> None:
+    """Print what a run read, how fast, what it held and what it could not use."""
+    rate = summary.rows / summary.seconds if summary.seconds else 0.0
+    lines = [
+        f"{summary.rows:,} rows in {summary.seconds:.2f} s, {rate:,.0f} rows/s, "
+        f"{count(summary.epochs, 'epoch')}"
+    ]
+    if len(summary.streams) > 1:
+        width = max(len(stream.name) for stream in summary.streams)
+        lines += [f"  {stream.name:<{width}}  {stream.rows:>11,} rows" for stream in summary.streams]
+    lines.append(
+        f"state: at most {count(summary.state_rows_peak, 'row')}, {readable_bytes(summary.state_bytes_peak)}"
+    )
+    for stream in summary.streams:
+        if stream.late or stream.rejected:
+            lines.append(f"{stream.name}: {count(stream.late, 'late row')}, {stream.rejected:,} rejected")
+    if summary.dead_letters:
+        lines.append(f"{count(summary.dead_letters, 'dead letter')}; --dead-letters PATH writes them down")
+    typer.echo("\n".join(lines), err=True)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 row`, `2 rows`, `12,345 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def readable_bytes(number: float) -> str:
+    """A size with three figures or so: `512 B`, `12.3 kB`, `1.2 GB` (powers of 1000)."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:.1f} TB"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -18,7 +18,7 @@ from headrace.operators.lowering import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.epochs import BoundedStream, Run
+from headrace.runtime.epochs import BoundedStream, Intake, Run
 from headrace.runtime.inline import InlineRunner
 from headrace.runtime.store import MemoryStore
 from headrace.runtime.views import ResultReader
@@ -35,18 +35,20 @@ class SteppedRun(Run):
     case: Case
     one_by_one: bool = False
 
-    def _ranges(self) -> Iterator[dict[str, tuple[int, int]]]:
+    def _intakes(self) -> Iterator[Mapping[str, Intake]]:
         done = dict.fromkeys(self._streams, 0)
         for step in range(self.case.steps):
             sizes = {stream.name: len(stream.steps[step]) for stream in self.case.streams}
-            if self.one_by_one:
-                for name in self._streams:
-                    for _ in range(sizes[name]):
-                        yield {other: (at, at + (other == name)) for other, at in done.items()}
-                        done[name] += 1
-            else:
-                yield {name: (at, at + sizes[name]) for name, at in done.items()}
-                done = {name: at + sizes[name] for name, at in done.items()}
+            takes = [(name, 1) for name, size in sizes.items() for _ in range(size)]
+            for part in [[take] for take in takes] if self.one_by_one else [list(sizes.items())]:
+                counts = dict.fromkeys(done, 0) | dict(part)
+                yield {name: self._take(name, at, at + counts[name]) for name, at in done.items()}
+                done = {name: at + counts[name] for name, at in done.items()}
+
+    def _take(self, name: str, start: int, end: int) -> Intake:
+        stream = self._streams[name]
+        assert isinstance(stream, BoundedStream)
+        return Intake(end, stream.source, start, end, ended=end == stream.source.size)
 
 
 def reference(case: Case, step: int) -> Rows:

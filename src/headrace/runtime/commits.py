@@ -44,10 +44,12 @@ class StreamPoint:
     Attributes:
         position: up to where, in the source's unit.
         heartbeat: its promise (instant).
+        producers: for pushed rows, per producer the last sequence number.
     """
 
     position: int
     heartbeat: int
+    producers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,7 @@ class Journal:
 
     def __init__(self, store: FolderStore, description: Description) -> None:
         self._store = store
+        self._oldest = 1
         self._lock = _locked(Path(store.path))
         try:
             self.buckets = _claim(store, description).buckets
@@ -170,7 +173,16 @@ class Journal:
         Raises:
             StoreError: one is damaged.
         """
-        return load_commits(self._store)
+        commits = load_commits(self._store)
+        self._oldest = commits[0].epoch if commits else 1
+        return commits
+
+    def outlived(self, epoch: int) -> set[str]:
+        """The records before an epoch that recovery does not need: those before the last checkpoint up to it."""
+        needed = last_checkpoint(epoch)
+        known = range(self._oldest, needed)
+        self._oldest = max(self._oldest, needed)
+        return {_record_name(old) for old in known}
 
     def close(self) -> None:
         """Let another driver have the store."""
@@ -308,7 +320,10 @@ def _packed(commit: Commit) -> dict[str, Any]:
     results = commit.results
     return {
         "epoch": commit.epoch,
-        "streams": {name: [point.position, point.heartbeat] for name, point in commit.streams.items()},
+        "streams": {
+            name: [point.position, point.heartbeat, dict(point.producers)]
+            for name, point in commit.streams.items()
+        },
         "checkpoint": commit.checkpoint,
         "state": [
             [identity, bucket, {name: [_packed_run(run) for run in runs] for name, runs in manifest.items()}]

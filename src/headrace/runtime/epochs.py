@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from headrace.algebra.nodes import Plan, Source
@@ -18,12 +18,12 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.graph import Graph
 from headrace.operators.lowering import lower
 from headrace.runtime.commits import (
-    CHECKPOINT_EVERY,
     Commit,
     EpochResults,
     Journal,
     StreamPoint,
     Totals,
+    is_checkpoint,
     result_files,
     segments_of,
     state_after,
@@ -41,6 +41,7 @@ from headrace.runtime.work import (
     TaskReport,
     merge_arrivals,
 )
+from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 DEFAULT_EPOCH_ROWS = 500_000
@@ -59,8 +60,13 @@ class Runner(Protocol):
         """A store that the runner's tasks can reach."""
         ...
 
-    def run_epoch(self, work: EpochWork) -> list[TaskReport]:
-        """Run one epoch; the reports of its tasks."""
+    def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
+        """Run one epoch; the reports of its tasks.
+
+        Args:
+            work: the epoch.
+            frames: Spark data frames with the rows of streams that no source is read for.
+        """
         ...
 
     def close(self) -> None:
@@ -81,6 +87,48 @@ class BoundedStream:
     source: SplitSource
     timestamp: str
     disorder: int = 0
+
+    @property
+    def schema(self) -> Schema:
+        """All its columns."""
+        return self.source.schema
+
+
+@dataclass(frozen=True)
+class LiveStream:
+    """A stream that never ends: rows are pushed, or come from a Spark streaming source.
+
+    Attributes:
+        schema: all its columns.
+        timestamp: the column it is timed by.
+        disorder: how much older than the newest row a row may be (instants).
+    """
+
+    schema: Schema
+    timestamp: str
+    disorder: int = 0
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What an epoch takes of a stream.
+
+    Attributes:
+        position: up to where the stream has been read after it, for the commit: in the source's unit, or how
+            many hand-overs there have been.
+        source, start, end: the stretch to read; no source where the rows come in a frame.
+        frame: a Spark data frame with the rows, or None.
+        ended: whether the stream has no more rows after it.
+        producers: for pushed rows, per producer the last sequence number.
+    """
+
+    position: int
+    source: SplitSource | None = None
+    start: int = 0
+    end: int = 0
+    frame: object = None
+    ended: bool = False
+    producers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,7 +151,7 @@ class Progress:
 
 
 class Run:
-    """One run of some queries over bounded streams.
+    """One run of some queries over some streams.
 
     Args:
         runner: where the epochs run.
@@ -113,17 +161,19 @@ class Run:
         epoch_rows: about how many rows an epoch takes.
         buckets: how many buckets state is spread over; the runner's parallelism if None.
         keep_results: whether results are stored, or only counted.
+        retain: of how many epochs results are kept; of all if None.
     """
 
     def __init__(
         self,
         runner: Runner,
         store: Store,
-        streams: Mapping[str, BoundedStream],
+        streams: Mapping[str, BoundedStream | LiveStream],
         queries: Mapping[str, Plan],
         epoch_rows: int = DEFAULT_EPOCH_ROWS,
         buckets: int | None = None,
         keep_results: bool = True,
+        retain: int | None = None,
     ) -> None:
         self._runner = runner
         self._store = store
@@ -134,6 +184,7 @@ class Run:
         self._epoch_rows = epoch_rows
         self._buckets = buckets or runner.parallelism
         self._keep_results = keep_results
+        self._retain = retain
         self._token = secrets.token_hex(4)
         self._points = dict.fromkeys(self._streams, StreamPoint(0, BEGINNING))
         self._state: dict[StateKey, Manifest] = {}
@@ -168,57 +219,85 @@ class Run:
         Args:
             progress: told after every epoch.
         """
-        for ranges in self._ranges():
-            started = time.perf_counter()
-            work = self._work(self.totals.epochs + 1, ranges)
-            reports = self._runner.run_epoch(work)
-            self._commit(work, ranges, reports, started)
+        for intakes in self._intakes():
+            self.step(intakes)
             if progress is not None:
-                progress(self._progress())
+                progress(self.progress())
+
+    def step(self, intakes: Mapping[str, Intake]) -> None:
+        """Run and commit one epoch.
+
+        Args:
+            intakes: what it takes of each stream; a stream that is not named brings nothing.
+        """
+        started = time.perf_counter()
+        work = self._work(intakes)
+        frames = {name: intake.frame for name, intake in intakes.items() if intake.frame is not None}
+        self._commit(work, intakes, self._runner.run_epoch(work, frames), started)
+
+    def point(self, name: str) -> StreamPoint:
+        """How far a stream has been read."""
+        return self._points[name]
+
+    @property
+    def streams(self) -> Mapping[str, BoundedStream | LiveStream]:
+        """The streams that some query reads."""
+        return self._streams
 
     @property
     def total_rows(self) -> int:
-        """About how many rows there are in all streams together."""
-        return sum(stream.source.rows for stream in self._streams.values())
+        """About how many rows there are in all bounded streams together."""
+        return sum(stream.source.rows for _, stream in self._bounded())
 
-    def _ranges(self) -> Iterator[dict[str, tuple[int, int]]]:
-        """The stretch of each stream that each epoch reads, as a function of how far they have been read.
+    def next_share(self) -> dict[str, Intake]:
+        """What the next epoch takes of the bounded streams, as a function of how far they have been read.
 
         Every epoch takes the same share of what is left of every stream, so that streams which cover the same
         time advance together and little has to wait.
         """
-        while any(self._points[name].heartbeat != INFINITY for name in self._streams):
-            left = sum(self._rows_left(name) for name in self._streams)
-            epochs = max(1, -(-left // self._epoch_rows))
-            yield {name: self._next_range(name, epochs) for name in self._streams}
+        left = sum(self._rows_left(name, stream) for name, stream in self._bounded())
+        epochs = max(1, -(-left // self._epoch_rows))
+        share = {}
+        for name, stream in self._bounded():
+            point, size = self._points[name], stream.source.size
+            if point.heartbeat != INFINITY:
+                end = point.position - (point.position - size) // epochs
+                share[name] = Intake(end, stream.source, point.position, end, ended=end == size)
+        return share
 
-    def _rows_left(self, name: str) -> int:
-        source = self._streams[name].source
-        return source.rows * (source.size - self._points[name].position) // max(source.size, 1)
+    def _intakes(self) -> Iterator[Mapping[str, Intake]]:
+        while share := self.next_share():
+            yield share
 
-    def _next_range(self, name: str, epochs: int) -> tuple[int, int]:
-        position, size = self._points[name].position, self._streams[name].source.size
-        return position, position + (size - position) // epochs
+    def _bounded(self) -> Iterator[tuple[str, BoundedStream]]:
+        for name, stream in self._streams.items():
+            if isinstance(stream, BoundedStream):
+                yield name, stream
 
-    def _work(self, epoch: int, ranges: dict[str, tuple[int, int]]) -> EpochWork:
+    def _rows_left(self, name: str, stream: BoundedStream) -> int:
+        size = stream.source.size
+        return stream.source.rows * (size - self._points[name].position) // max(size, 1)
+
+    def _work(self, intakes: Mapping[str, Intake]) -> EpochWork:
         inputs = {
             name: StreamInput(
-                stream.source,
-                self._columns[name],
+                intakes[name].source if name in intakes else None,
+                stream.schema.select(tuple(_find(stream.schema, column) for column in self._columns[name])),
                 stream.timestamp,
                 stream.disorder,
                 self._points[name].heartbeat,
-                ranges[name][1] == stream.source.size,
+                name in intakes and intakes[name].ended,
             )
             for name, stream in self._streams.items()
         }
         parts = self._runner.parallelism
+        spans = {name: (take.start, take.end) for name, take in intakes.items() if take.source is not None}
         assignments = tuple(
-            tuple(Split(name, *_part(span, part, parts)) for name, span in ranges.items())
+            tuple(Split(name, *_part(span, part, parts)) for name, span in spans.items())
             for part in range(parts)
         )
         return EpochWork(
-            epoch=epoch,
+            epoch=self.totals.epochs + 1,
             token=self._token,
             graph=self._graph,
             buckets=self._buckets,
@@ -233,7 +312,7 @@ class Run:
     def _commit(
         self,
         work: EpochWork,
-        ranges: dict[str, tuple[int, int]],
+        intakes: Mapping[str, Intake],
         reports: list[TaskReport],
         started: float,
     ) -> None:
@@ -246,11 +325,16 @@ class Run:
         heartbeats = work.heartbeats_after(arrivals)
         changed = {key: value for report in reports for key, value in report.state.items()}
         state = self._state | changed
-        checkpoint = work.epoch % CHECKPOINT_EVERY == 1
+        checkpoint = is_checkpoint(work.epoch)
         commit = Commit(
             epoch=work.epoch,
             streams=self._points
-            | {name: StreamPoint(end, heartbeats[name]) for name, (_, end) in ranges.items()},
+            | {
+                name: StreamPoint(
+                    take.position, heartbeats[name], {**self._points[name].producers, **take.producers}
+                )
+                for name, take in intakes.items()
+            },
             state=state if checkpoint else changed,
             checkpoint=checkpoint,
             results=_results(work, reports, work.graph.heartbeats(heartbeats)),
@@ -263,13 +347,23 @@ class Run:
         self._state, self._points, self.totals = state, dict(commit.streams), commit.totals
         self.results.append(commit.results)
         self._end_queries(dict(commit.failed))
-        self._sweep(before - segments_of(self._state))
+        self._sweep((before - segments_of(self._state)) | self._outlived())
 
     def _sweep(self, segments: set[str]) -> None:
         reach("sweep.begun")
         for segment in segments:
             self._store.delete(segment)
         reach("sweep.done")
+
+    def _outlived(self) -> set[str]:
+        """The files of results that are no longer retained, and the commit records that nobody needs."""
+        if self._retain is None or len(self.results) <= self._retain:
+            return set()
+        gone, self.results = self.results[: -self._retain], self.results[-self._retain :]
+        files = set[str]().union(*map(result_files, gone))
+        if self._journal is not None:
+            files |= self._journal.outlived(self.results[0].epoch)
+        return files
 
     def _sweep_strays(self) -> None:
         """Remove the files of epochs that did not commit."""
@@ -316,7 +410,8 @@ class Run:
         self._state = {key: value for key, value in self._state.items() if key[0] in kept}
         self._streams = {name: self._streams[name] for name in _columns_read(self._graph)}
 
-    def _progress(self) -> Progress:
+    def progress(self) -> Progress:
+        """How far the run has come."""
         rows = sum(seen.rows + seen.late + seen.rejected for seen in self.totals.arrivals.values())
         plans = list(self._queries.values())
         runs = (run for manifest in self._state.values() for area in manifest.values() for run in area)
@@ -339,6 +434,12 @@ def _columns_read(graph: Graph) -> dict[str, tuple[str, ...]]:
             columns = wanted.setdefault(node.plan.name, {})
             columns.update(dict.fromkeys((*node.plan.schema.names, node.plan.timestamp)))
     return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
+
+
+def _find(schema: Schema, name: str) -> int:
+    index = schema.find(name)
+    assert index is not None
+    return index
 
 
 def _part(span: tuple[int, int], part: int, parts: int) -> tuple[int, int]:

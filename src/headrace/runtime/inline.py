@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from headrace.runtime.stages import run_level, run_sources
 from headrace.runtime.store import MemoryStore, Store
@@ -24,8 +24,9 @@ class InlineRunner:
         """A store for the segments of a run."""
         return MemoryStore()
 
-    def run_epoch(self, work: EpochWork) -> list[TaskReport]:
-        """Run one epoch; the reports of its tasks."""
+    def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
+        """Run one epoch; the reports of its tasks. Frames are Spark's, so there can be none here."""
+        assert not frames
         chunks: list[Chunk] = []
         for task in range(len(work.assignments)):
             chunks += run_sources(work, task, 0)

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from headrace.runtime.inline import reports_of
-from headrace.runtime.stages import run_level, run_sources
+from headrace.runtime.stages import run_level, run_rows, run_sources
 from headrace.runtime.store import FolderStore, Store
 from headrace.runtime.work import Chunk, EpochWork, TaskReport
 
@@ -64,11 +64,18 @@ class SparkRunner:
         """A store for the segments of a run; on a cluster the folder must be one that all machines share."""
         return FolderStore.temporary()
 
-    def run_epoch(self, work: EpochWork) -> list[TaskReport]:
-        """Run one epoch as one job; the reports of its tasks."""
+    def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
+        """Run one epoch as one job; the reports of its tasks.
+
+        A union runs under the session of its leftmost frame: ours comes first.
+        """
         self._session.sparkContext.setJobDescription(f"headrace epoch {work.epoch}")
         tasks = len(work.assignments)
         frame = self._session.range(0, tasks, 1, tasks).mapInArrow(_source_stage(work), _ROW)
+        for name, rows in frames.items():
+            assert isinstance(rows, DataFrame)
+            wanted = rows.select(*work.streams[name].schema.names)
+            frame = frame.union(wanted.mapInArrow(_row_stage(work, name), _ROW))
         for level in range(1, work.graph.levels + 1):
             frame = frame.repartitionById(work.tasks, frame.task).mapInArrow(_level_stage(work, level), _ROW)
         return reports_of(_chunks(frame.toArrow().to_batches()))
@@ -99,6 +106,16 @@ def _source_stage(work: EpochWork) -> Callable[[Batches], Batches]:
         for batch in rows:
             for task in batch.column(0).to_pylist():
                 yield from _encoded(run_sources(work, task, _attempt()))
+
+    return stage
+
+
+def _row_stage(work: EpochWork, stream: str) -> Callable[[Batches], Batches]:
+    def stage(rows: Batches) -> Batches:
+        context = TaskContext.get()
+        assert context is not None
+        # In the union our own tasks come first, so that the partition is a number no other task has.
+        yield from _encoded(run_rows(work, stream, context.partitionId(), _attempt(), rows))
 
     return stage
 

@@ -22,6 +22,7 @@ from headrace.operators.graph import Edge, Exchange, Node, create_operator, is_s
 from headrace.operators.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import Stateless, apply, is_stateless
 from headrace.runtime.outbox import DeadLetters, Outbox, stream_of
+from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.store import SegmentWriter, read_part
 from headrace.runtime.work import (
     ARRIVALS_CHANNEL,
@@ -40,6 +41,13 @@ from headrace.time import MAX_INSTANT, MIN_INSTANT
 def run_sources(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]:
     """Level 0, or a report of the user's error that stopped it; see `_read_and_route`."""
     return _reporting(work, task, _read_and_route(work, task, attempt))
+
+
+def run_rows(
+    work: EpochWork, stream: str, task: int, attempt: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[Chunk]:
+    """Level 0 over the rows of a frame, or a report of the user's error; see `_take_rows`."""
+    return _reporting(work, task, _take_rows(work, stream, task, attempt, batches))
 
 
 def run_level(
@@ -71,12 +79,53 @@ def _read_and_route(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]
     arrivals: dict[str, Arrivals] = {}
     for split in work.assignments[task]:
         stream = work.streams[split.stream]
-        for read in stream.source.read(split.start, split.end, stream.columns):
+        assert stream.source is not None
+        for read in stream.source.read(split.start, split.end, stream.schema.names):
             letters.reject(split.stream, read.rejected)
-            batch, seen = _timed(split.stream, stream, read.rows, letters)
-            seen += Arrivals(rejected=len(read.rejected))
+            seen = Arrivals(rejected=len(read.rejected)) + _take_in(
+                work, split.stream, read.rows, outbox, letters
+            )
             arrivals[split.stream] = arrivals.get(split.stream, Arrivals()) + seen
-            _run_prefix(work, split.stream, batch, outbox, letters)
+    yield from _close_sources(work, task, attempt, outbox, letters, arrivals, started)
+
+
+def _take_rows(
+    work: EpochWork, stream: str, task: int, attempt: int, batches: Iterator[pa.RecordBatch]
+) -> Iterator[Chunk]:
+    """Level 0 for rows that come in a frame: as for splits, with the frame's columns brought to ours."""
+    started = time.perf_counter()
+    letters = DeadLetters(work.epoch)
+    outbox = Outbox(work, 0, task, letters)
+    arrivals = {stream: Arrivals()}
+    count = 0
+    for batch in batches:
+        read = typed_rows(batch, work.streams[stream].schema, stream, count)
+        letters.reject(stream, read.rejected)
+        seen = Arrivals(rejected=len(read.rejected)) + _take_in(work, stream, read.rows, outbox, letters)
+        count += batch.num_rows
+        arrivals[stream] += seen
+    yield from _close_sources(work, task, attempt, outbox, letters, arrivals, started)
+
+
+def _take_in(
+    work: EpochWork, stream: str, rows: pa.RecordBatch, outbox: Outbox, letters: DeadLetters
+) -> Arrivals:
+    """Run level 0 over some rows of a stream; what arrived."""
+    batch, seen = _timed(stream, work.streams[stream], rows, letters)
+    _run_prefix(work, stream, batch, outbox, letters)
+    return seen
+
+
+def _close_sources(
+    work: EpochWork,
+    task: int,
+    attempt: int,
+    outbox: Outbox,
+    letters: DeadLetters,
+    arrivals: dict[str, Arrivals],
+    started: float,
+) -> Iterator[Chunk]:
+    """Send what level 0 routed, write its results, report."""
     yield from _arrival_chunks(work, task, arrivals)
     yield from outbox.chunks()
     results, emitted, dead = _write_results(work, outbox, letters, _name(work, 0, task, attempt))

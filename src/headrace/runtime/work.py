@@ -14,6 +14,7 @@ from headrace.operators.graph import Graph
 from headrace.operators.runs import Part, RunRef
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.store import Store
+from headrace.schema import Schema
 
 StateKey = tuple[str, int]
 """An operator's identity and a bucket."""
@@ -36,16 +37,16 @@ class StreamInput:
     """A stream as the tasks see it.
 
     Attributes:
-        source: where its rows come from.
-        columns: the columns that some query reads, and the timestamp, in the order of the declaration.
+        source: where its rows come from, or None where they come in a frame or not at all.
+        schema: the columns that some query reads, and the timestamp.
         timestamp: the column it is timed by.
         disorder: how much older than the newest row a row may be (instants).
         heartbeat: the promise at the start of the epoch; a row below it is late.
         ended: whether this epoch reads the last of it.
     """
 
-    source: SplitSource
-    columns: tuple[str, ...]
+    source: SplitSource | None
+    schema: Schema
     timestamp: str
     disorder: int
     heartbeat: int

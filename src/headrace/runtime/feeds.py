@@ -1,0 +1,291 @@
+"""Feeds of streams that never end: rows that are pushed, and batches that Spark hands over.
+
+A feed is asked for what has come, epoch by epoch, and told when that is committed. Only then is a push
+acknowledged, and only then does Spark's own log move on.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from headrace.errors import ExecutionError, UserError
+from headrace.runtime.commits import StreamPoint
+from headrace.runtime.epochs import Intake, LiveStream
+from headrace.runtime.sources import open_source
+from headrace.runtime.sources.rows import typed_rows
+from headrace.runtime.sources.tables import to_arrow_table, write_arrow
+from headrace.runtime.sources.widening import check_columns
+
+RESTARTS = 3
+"""So often a Spark stream that fails is started again before it is given up."""
+
+
+class Feed(Protocol):
+    """Where the rows of a live stream come from."""
+
+    def start(self, point: StreamPoint) -> None:
+        """Begin, given how far the stream has been committed."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether something has come."""
+        ...
+
+    def take(self, point: StreamPoint) -> Intake | None:
+        """What the next epoch takes, or None."""
+        ...
+
+    def settle(self, error: BaseException | None) -> None:
+        """What was taken is committed, or the epoch failed."""
+        ...
+
+    def check(self) -> str | None:
+        """Mend what can be mended; the reason if the stream has been given up."""
+        ...
+
+    def stop(self) -> None:
+        """End; nothing will be taken any more."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class _Push:
+    """Rows that wait for an epoch.
+
+    Attributes:
+        table: with the stream's columns.
+        producer, sequence: who pushed them and as which of its pushes, or None.
+        done: resolved when they are committed: True, or False for a repeat.
+    """
+
+    table: pa.Table
+    producer: str | None
+    sequence: int | None
+    done: Future[bool]
+
+
+class PushFeed:
+    """Rows pushed from Python.
+
+    Args:
+        name: the stream.
+        stream: its columns.
+        folder: where rows wait for the tasks; one that all tasks can reach.
+        max_rows: how many rows an epoch takes at the most.
+        wake: called when rows have come.
+    """
+
+    def __init__(
+        self, name: str, stream: LiveStream, folder: Path, max_rows: int, wake: Callable[[], None]
+    ) -> None:
+        self._name = name
+        self._stream = stream
+        self._folder = folder
+        self._max_rows = max_rows
+        self._wake = wake
+        self._room = threading.Condition()
+        self._waiting: list[_Push] = []
+        self._taken: list[_Push] = []
+        self._file: Path | None = None
+        self._stopped = False
+
+    def put(self, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
+        """Add rows; waits while more rows wait than four epochs take.
+
+        Raises:
+            UserError: the rows do not fit the stream's columns, or the stream has stopped.
+        """
+        push = _Push(self._table(rows), producer, sequence, Future())
+        with self._room:
+            self._room.wait_for(lambda: self._stopped or self._rows_waiting() < 4 * self._max_rows)
+            if self._stopped:
+                raise UserError(
+                    f"{self._name} takes no rows: the database is not started", hint="call start()"
+                )
+            self._waiting.append(push)
+        self._wake()
+        return push.done
+
+    def start(self, point: StreamPoint) -> None:
+        """Nothing to begin."""
+
+    def ready(self) -> bool:
+        """Whether rows wait."""
+        return bool(self._waiting)
+
+    def take(self, point: StreamPoint) -> Intake | None:
+        """The pushes that have come, up to the limit; repeats are acknowledged and left out."""
+        seen = dict(point.producers)
+        rows = 0
+        with self._room:
+            while self._waiting and (
+                not self._taken or rows + self._waiting[0].table.num_rows <= self._max_rows
+            ):
+                push = self._waiting.pop(0)
+                if _repeated(push, seen):
+                    push.done.set_result(False)
+                    continue
+                self._taken.append(push)
+                rows += push.table.num_rows
+            self._room.notify_all()
+        if not self._taken:
+            return None
+        self._file = self._folder / f"{self._name}-{point.position}.arrow"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_arrow(pa.concat_tables([push.table for push in self._taken]), self._file)
+        options = {"path": str(self._file)}
+        source = open_source(
+            "arrow", options, self._stream.schema, self._stream.timestamp, self._name, self._folder
+        )
+        return Intake(point.position + 1, source, 0, source.size, producers=seen)
+
+    def settle(self, error: BaseException | None) -> None:
+        """Acknowledge what was taken, or tell its producers what went wrong."""
+        taken, self._taken = self._taken, []
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+            self._file = None
+        for push in taken:
+            if error is None:
+                push.done.set_result(True)
+            else:
+                push.done.set_exception(error)
+
+    def check(self) -> str | None:
+        """Nothing here fails by itself."""
+        return None
+
+    def stop(self) -> None:
+        """Refuse what still waits."""
+        with self._room:
+            self._stopped = True
+            left, self._waiting = self._waiting, []
+            self._room.notify_all()
+        for push in left:
+            push.done.set_exception(UserError("the database was stopped before the rows were committed"))
+
+    def _rows_waiting(self) -> int:
+        return sum(push.table.num_rows for push in self._waiting)
+
+    def _table(self, rows: Any) -> pa.Table:
+        schema = self._stream.schema
+        if isinstance(rows, Mapping):
+            rows = [rows]
+        try:
+            is_list = isinstance(rows, Sequence)
+            table = pa.Table.from_pylist(list(rows), schema.arrow()) if is_list else to_arrow_table(rows)
+        except (pa.ArrowException, TypeError, AttributeError) as error:
+            raise UserError(f"these rows do not fit {self._name} {schema}: {error}") from error
+        check_columns(table.schema, schema, self._name)
+        batch = table.select(list(schema.names)).combine_chunks().to_batches()
+        reads = [typed_rows(part, schema, self._name, 0) for part in batch]
+        for read in reads:
+            if read.rejected:
+                raise UserError(f"{self._name}: {read.rejected[0].reason}: {read.rejected[0].text}")
+        return pa.Table.from_batches([read.rows for read in reads], schema.arrow())
+
+
+def _repeated(push: _Push, seen: dict[str, int]) -> bool:
+    """Whether a producer's push has been taken already; notes it if not."""
+    if push.producer is None or push.sequence is None:
+        return False
+    if push.sequence <= seen.get(push.producer, -1):
+        return True
+    seen[push.producer] = push.sequence
+    return False
+
+
+class SparkFeed:
+    """Batches of a Structured Streaming query, handed over one at a time.
+
+    The query's `foreachBatch` blocks until the epoch that took its batch is committed, so that Spark's offset
+    log moves with ours. A batch whose number is committed already returns at once.
+
+    Args:
+        name: the stream.
+        frame: a streaming data frame.
+        checkpoint: the folder of Spark's own log.
+        wake: called when a batch has come.
+    """
+
+    def __init__(self, name: str, frame: Any, checkpoint: Path, wake: Callable[[], None]) -> None:
+        self._name = name
+        self._frame = frame
+        self._checkpoint = checkpoint
+        self._wake = wake
+        self._changed = threading.Condition()
+        self._handed: tuple[Any, int] | None = None
+        self._taken = False
+        self._settled: BaseException | bool | None = None
+        self._committed = 0
+        self._stopped = False
+        self._restarts = 0
+        self._query: Any = None
+
+    def start(self, point: StreamPoint) -> None:
+        """Start the streaming query; `point.position` is the number of the next batch."""
+        self._committed = point.position
+        writer = self._frame.writeStream.foreachBatch(self._hand_over)
+        self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
+
+    def ready(self) -> bool:
+        """Whether a batch waits."""
+        return self._handed is not None and not self._taken
+
+    def take(self, point: StreamPoint) -> Intake | None:
+        """The batch that waits."""
+        with self._changed:
+            if self._handed is None or self._taken:
+                return None
+            self._taken = True
+            rows, number = self._handed
+        return Intake(number + 1, frame=rows)
+
+    def settle(self, error: BaseException | None) -> None:
+        """Let the streaming query go on, or fail."""
+        with self._changed:
+            if self._taken and self._handed is not None:
+                self._committed = self._handed[1] + 1 if error is None else self._committed
+                self._handed, self._taken = None, False
+                self._settled = True if error is None else error
+                self._changed.notify_all()
+
+    def check(self) -> str | None:
+        """Start the query again if it failed, up to `RESTARTS` times in a row."""
+        if self._stopped or self._query is None or self._query.isActive:
+            return None
+        reason = str(self._query.exception()).partition("\n")[0]
+        if self._restarts >= RESTARTS:
+            return reason
+        self._restarts += 1
+        self.start(StreamPoint(self._committed, 0))
+        return None
+
+    def stop(self) -> None:
+        """Stop the streaming query; a batch that was not committed comes again."""
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()
+        if self._query is not None:
+            self._query.stop()
+
+    def _hand_over(self, rows: Any, number: int) -> None:
+        if number < self._committed:
+            return
+        with self._changed:
+            self._handed, self._taken, self._settled = (rows, number), False, None
+        self._wake()
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._settled is not None)
+            settled, self._settled = self._settled, None
+        if settled is not True:
+            self._handed = None
+            raise ExecutionError(f"batch {number} of {self._name} was not committed: {settled or 'stopped'}")
+        self._restarts = 0

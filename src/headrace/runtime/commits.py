@@ -178,7 +178,7 @@ class Journal:
         return commits
 
     def outlived(self, epoch: int) -> set[str]:
-        """The records before an epoch that recovery does not need: those before the last checkpoint up to it."""
+        """The records that neither recovery nor results from an epoch on need."""
         needed = last_checkpoint(epoch)
         known = range(self._oldest, needed)
         self._oldest = max(self._oldest, needed)
@@ -196,12 +196,23 @@ def load_commits(store: FolderStore) -> list[Commit]:
         StoreError: one is damaged or missing.
     """
     commits = [_unpacked(_opened(store, name)) for name in store.names("commits")]
-    for number, commit in enumerate(commits, 1):
-        if commit.epoch != number:
+    first = commits[0].epoch if commits else 1
+    for number, commit in enumerate(commits, first):
+        if commit.epoch != number or (number == first and not commit.checkpoint):
             raise StoreError(
                 f"{store.path} lacks the commit of epoch {number}", hint="restore it from a copy"
             )
     return commits
+
+
+def is_checkpoint(epoch: int) -> bool:
+    """Whether the record of an epoch holds all state."""
+    return epoch % CHECKPOINT_EVERY == 1
+
+
+def last_checkpoint(epoch: int) -> int:
+    """The last epoch up to this one whose record holds all state."""
+    return epoch - (epoch - 1) % CHECKPOINT_EVERY
 
 
 def load_description(store: FolderStore) -> Description:

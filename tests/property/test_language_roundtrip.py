@@ -11,9 +11,12 @@ from headrace.algebra.nodes import Filter, Plan, Project, Source
 from headrace.expressions.tree import Expression
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.printer import to_sql
+from headrace.optimizer import optimize
+from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from headrace.time import TimeDomain
 from property.expression_strategies import KINDS, expressions
+from property.plan_strategies import Case, cases
 
 SCHEMA = Schema(
     tuple(
@@ -48,3 +51,23 @@ def test_any_expression(expression: Expression):
 def test_any_condition(expression: Expression):
     plan = Filter(SOURCE, expression)
     assert bound(to_sql(plan)) == plan
+
+
+@given(cases(depth=4))
+def test_any_plan(case: Case):
+    catalog = Catalog()
+    for stream in case.streams:
+        catalog = catalog.define(StreamInfo(stream.name, stream.schema, "ts", TimeDomain.INTEGER))
+    plan = bound(to_sql(case.plan), catalog)
+    assert plan.schema == case.plan.schema
+    assert bound(to_sql(plan), catalog) == plan
+    assert evaluate(plan, case.reference_streams()) == evaluate(case.plan, case.reference_streams())
+
+
+@given(cases(depth=4))
+def test_any_optimized_plan(case: Case):
+    catalog = Catalog()
+    for stream in case.streams:
+        catalog = catalog.define(StreamInfo(stream.name, stream.schema, "ts", TimeDomain.INTEGER))
+    plan = bound(to_sql(optimize(case.plan)), catalog)
+    assert evaluate(plan, case.reference_streams()) == evaluate(case.plan, case.reference_streams())

@@ -129,7 +129,8 @@ def _leaf(plan: Plan) -> str:
         case TimeWindow(input=below, size=size, slide=slide):
             domain = domain_of(plan)
             every = f" SLIDE {_duration(slide, domain)}" if slide.length > 1 else ""
-            return f"{_leaf(below)} WINDOW(RANGE {_duration(size, domain)}{every})"
+            inner = f"({_query(below)})" if isinstance(below, TimeWindow) else _leaf(below)
+            return f"{inner} WINDOW(RANGE {_duration(size, domain)}{every})"
         case Istream() | Dstream() | Rstream():
             return _query(plan)
         case _:

@@ -1,0 +1,102 @@
+"""An optimized plan answers like its original, on random plans and random input, by the reference."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.algebra.nodes import Filter, Join, Plan, Project, column
+from headrace.algebra.predicates import conjunction
+from headrace.errors import ExecutionError
+from headrace.expressions.functions import resolve
+from headrace.expressions.tree import Expression, shift_columns
+from headrace.optimizer import RULES, optimize, rewrites
+from headrace.reference.contents import History
+from headrace.reference.operators import evaluate
+from headrace.schema import BOOLEAN, unique_names
+from property.expression_strategies import expressions
+from property.plan_strategies import KINDS, Case, cases, plans, streams
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> Case:
+    """What SELECT ... FROM a, b WHERE ... makes: conditions above a join, expressions above and below."""
+    made = (draw(streams("s0")), draw(streams("s1")))
+    left, right = (draw(_inputs(plans([stream.source for stream in made], depth=1))) for _ in range(2))
+    names = tuple(unique_names([*left.schema.names, *right.schema.names]))
+    join = Join(left, right, (), None, names)
+    parts = draw(st.lists(_conditions(join), min_size=1, max_size=3))
+    predicate = conjunction(parts)
+    assert predicate is not None
+    found = Join(left, right, (), predicate, names) if draw(st.booleans()) else Filter(join, predicate)
+    return Case(draw(_inputs(st.just(found))), made)
+
+
+@st.composite
+def _inputs(draw: st.DrawFn, below: st.SearchStrategy[Plan]) -> Plan:
+    """Up to three filters and projections above a plan."""
+    plan = draw(below)
+    for _ in range(draw(st.integers(0, 3))):
+        if draw(st.booleans()):
+            plan = Filter(plan, draw(_expressions(plan, BOOLEAN)))
+        else:
+            columns = [column(plan, place) for place in range(len(plan.schema))]
+            item = st.sampled_from(columns) | st.sampled_from(KINDS).flatmap(
+                lambda kind, plan=plan: _expressions(plan, kind)
+            )
+            items = draw(st.lists(item, min_size=1, max_size=3))
+            plan = Project(plan, tuple((f"p{place}", part) for place, part in enumerate(items)))
+    return plan
+
+
+def _expressions(plan: Plan, kind: object) -> st.SearchStrategy[Expression]:
+    return st.booleans().flatmap(
+        lambda rough: expressions(plan.schema, kind, depth=2, rough=rough, kinds=KINDS)
+    )
+
+
+@st.composite
+def _conditions(draw: st.DrawFn, join: Join) -> Expression:
+    """An equality between both sides, or a condition on one of them or on both."""
+    width = len(join.left.schema)
+    match draw(st.sampled_from(("equal", "equal", "left", "right", "both"))):
+        case "equal":
+            kind = draw(st.sampled_from(KINDS))
+            one, other = draw(_expressions(join.left, kind)), draw(_expressions(join.right, kind))
+            pair = (one, shift_columns(other, width))
+            return resolve("=", pair if draw(st.booleans()) else pair[::-1])
+        case "left":
+            return draw(_expressions(join.left, BOOLEAN))
+        case "right":
+            return shift_columns(draw(_expressions(join.right, BOOLEAN)), width)
+        case _:
+            return draw(_expressions(join, BOOLEAN))
+
+
+def answer(plan: Plan, case: Case) -> History | str:
+    """The history of a plan, or that it fails."""
+    try:
+        return evaluate(plan, case.reference_streams())
+    except ExecutionError:
+        return "fails"
+
+
+@given(cases(depth=4) | queries())
+def test_an_optimized_plan_equals_its_original(case: Case):
+    optimized = optimize(case.plan)
+    assert optimized.schema == case.plan.schema
+    assert answer(optimized, case) == answer(case.plan, case)
+
+
+@given(cases(depth=4) | queries())
+def test_every_single_rule_keeps_the_answer(case: Case):
+    expected = answer(case.plan, case)
+    for rule in RULES:
+        rewritten = rule.rewrite(case.plan)
+        assert rewritten.schema == case.plan.schema
+        assert answer(rewritten, case) == expected, rule.name
+
+
+@given(cases(depth=4) | queries())
+def test_an_optimized_plan_is_not_rewritten_again(case: Case):
+    assert rewrites(optimize(case.plan)) == []

@@ -164,10 +164,7 @@ def decode(buffer: pa.Buffer | bytes) -> Batch:
     names = [name for name in rows.schema.names if name not in ("__ts", "__te", "__w")]
     payload = rows.select(names) if names else empty_columns(rules["rows"])
     payload = payload.replace_schema_metadata(None)
-    if "ts" in rules:
-        ts = integers(payload.column(rules["ts"]))
-    else:
-        ts = integers(rows.column("__ts"))
+    ts = integers(payload.column(rules["ts"]) if "ts" in rules else rows.column("__ts"))
     if "duration" in rules:
         te = ts + rules["duration"]
     elif "te" in rules:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import assert_never
+from typing import Final, assert_never
 
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
 from headrace.schema import BOOLEAN, Field, Schema, sql_type
 from headrace.time import INFINITY, Duration, TimeDomain
+
+EVERY_INSTANT: Final = Duration(1)
+"""The slide of a window that moves at every instant."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class TimeWindow:
 
     input: Plan
     size: Duration
-    slide: Duration = Duration(1)
+    slide: Duration = EVERY_INSTANT
 
     def __post_init__(self) -> None:
         if self.size.length < 1 or self.slide.length < 1:

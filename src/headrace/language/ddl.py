@@ -18,7 +18,7 @@ from headrace.language.windows import parse_duration_at
 from headrace.schema import Field, Schema
 from headrace.time import Duration
 
-UNTYPED_FORMATS: Final = ("csv", "json")
+UNTYPED_FORMATS: Final = ("csv", "json", "push")
 """Formats that do not tell their columns, so that CREATE STREAM must."""
 
 _WRITTEN = "write CREATE STREAM name (columns) FROM format OPTIONS (path '...') TIMESTAMP BY column"
@@ -109,8 +109,9 @@ def _format(cursor: Cursor, columns: Schema | None) -> Name:
     form = cursor.name("a format")
     kind = form.text.lower()
     if kind not in FORMATS:
-        hint = did_you_mean(kind, FORMATS) or f"the formats are {', '.join(FORMATS)}"
-        raise LanguageError(f"there is no format {form.text}", position=form.position, hint=hint)
+        hint = did_you_mean(kind, FORMATS)
+        if hint is not None:
+            raise LanguageError(f"there is no format {form.text}", position=form.position, hint=hint)
     if kind in UNTYPED_FORMATS and columns is None:
         hint = "write CREATE STREAM name (column TYPE, ...) FROM " + kind
         raise LanguageError(f"{kind} does not tell its columns", position=form.position, hint=hint)

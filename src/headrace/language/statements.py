@@ -11,8 +11,8 @@ from headrace.language.syntax import Name, Query
 from headrace.schema import Schema
 from headrace.time import Duration
 
-FORMATS: Final = ("parquet", "csv", "json", "arrow", "nexmark")
-"""The formats a stream can be read from."""
+FORMATS: Final = ("parquet", "csv", "json", "arrow", "nexmark", "push")
+"""The formats a stream can be read from; any other name is one of Spark's streaming formats."""
 
 
 class Stage(Enum):

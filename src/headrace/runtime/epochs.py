@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from headrace.algebra.nodes import Plan, Source
 from headrace.algebra.properties import domain_of
@@ -56,6 +56,14 @@ class Runner(Protocol):
         """How many tasks can run at once."""
         ...
 
+    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> Any:
+        """A streaming data frame of one of Spark's own formats.
+
+        Raises:
+            UserError: the runner is not Spark's, or Spark does not know the format.
+        """
+        ...
+
     def new_store(self) -> Store:
         """A store that the runner's tasks can reach."""
         ...
@@ -82,11 +90,13 @@ class BoundedStream:
         source: where its rows come from.
         timestamp: the column it is timed by.
         disorder: how much older than the newest row a row may be (instants).
+        max_rows: how many rows an epoch takes at the most, if not its share.
     """
 
     source: SplitSource
     timestamp: str
     disorder: int = 0
+    max_rows: int | None = None
 
     @property
     def schema(self) -> Schema:
@@ -261,7 +271,7 @@ class Run:
         for name, stream in self._bounded():
             point, size = self._points[name], stream.source.size
             if point.heartbeat != INFINITY:
-                end = point.position - (point.position - size) // epochs
+                end = min(point.position - (point.position - size) // epochs, point.position + _most(stream))
                 share[name] = Intake(end, stream.source, point.position, end, ended=end == size)
         return share
 
@@ -434,6 +444,12 @@ def _columns_read(graph: Graph) -> dict[str, tuple[str, ...]]:
             columns = wanted.setdefault(node.plan.name, {})
             columns.update(dict.fromkeys((*node.plan.schema.names, node.plan.timestamp)))
     return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
+
+
+def _most(stream: BoundedStream) -> int:
+    """How many positions of a stream an epoch may take."""
+    size, rows = stream.source.size, stream.source.rows
+    return size if stream.max_rows is None else max(1, size * stream.max_rows // max(rows, 1))
 
 
 def _find(schema: Schema, name: str) -> int:

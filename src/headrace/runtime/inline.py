@@ -5,9 +5,11 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Mapping
 
+from headrace.errors import UserError
 from headrace.runtime.stages import run_level, run_sources
 from headrace.runtime.store import MemoryStore, Store
 from headrace.runtime.work import REPORT_CHANNEL, Chunk, EpochWork, TaskReport
+from headrace.schema import Schema
 
 
 class InlineRunner:
@@ -23,6 +25,14 @@ class InlineRunner:
     def new_store(self) -> Store:
         """A store for the segments of a run."""
         return MemoryStore()
+
+    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> object:
+        """There is no Spark here.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(f"the format {source} needs Spark", hint="use the runner spark")
 
     def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
         """Run one epoch; the reports of its tasks. Frames are Spark's, so there can be none here."""

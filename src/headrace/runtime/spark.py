@@ -15,13 +15,17 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
+from headrace.errors import UserError
 from headrace.runtime.inline import reports_of
+from headrace.runtime.spark_types import struct_of
 from headrace.runtime.stages import run_level, run_rows, run_sources
 from headrace.runtime.store import FolderStore, Store
 from headrace.runtime.work import Chunk, EpochWork, TaskReport
+from headrace.schema import Schema
 
 _NAMES = ("task", "bucket", "channel", "sender")
 _ROW = StructType(
@@ -39,6 +43,9 @@ _SETTINGS = {
     # Otherwise the shuffle files of every epoch stay on disk until the session ends.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
+
+_FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
+"""Formats that have columns of their own and refuse to be given any."""
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -79,6 +86,24 @@ class SparkRunner:
         for level in range(1, work.graph.levels + 1):
             frame = frame.repartitionById(work.tasks, frame.task).mapInArrow(_level_stage(work, level), _ROW)
         return reports_of(_chunks(frame.toArrow().to_batches()))
+
+    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> DataFrame:
+        """A streaming data frame of one of Spark's own formats, or of a data source registered with it.
+
+        Raises:
+            UserError: Spark does not know the format, or refuses the options.
+        """
+        reader = self._base.readStream.format(source).options(**options)
+        if schema is not None and source not in _FIXED_SCHEMA:
+            reader = reader.schema(struct_of(schema))
+        try:
+            return reader.load()
+        except PySparkException as error:
+            reason = str(error).partition("\n")[0]
+            raise UserError(
+                f"Spark cannot read the format {source}: {reason}",
+                hint="give the session the format's package, or use parquet, csv, json, arrow or nexmark",
+            ) from error
 
     def close(self) -> None:
         """Stop the session if it was started here."""

@@ -48,18 +48,15 @@ class ResultReader:
     @property
     def heartbeat(self) -> int:
         """Up to where the result is final."""
-        return self._heartbeat(self.epochs[-1]) if self.epochs else BEGINNING
+        return self.heartbeat_of(self.epochs[-1]) if self.epochs else BEGINNING
 
     def released(self) -> Iterator[tuple[int, Batch]]:
         """Per epoch the elements that became part of the strong answer, in order of `ts`."""
-        waiting = concat(self.plan.schema, [])
+        release = Release(self)
         for part in self.epochs:
-            waiting = concat(self.plan.schema, [waiting, *self._read(part)])
-            ready = waiting.ts < self._heartbeat(part)
-            released = waiting.take(np.flatnonzero(ready))
-            waiting = waiting.take(np.flatnonzero(~ready))
-            if len(released):
-                yield part.epoch, released.take(np.argsort(released.ts, kind="stable"))
+            batch = release.next(part)
+            if len(batch):
+                yield part.epoch, batch
 
     def elements(self) -> Batch:
         """All released elements."""
@@ -80,13 +77,14 @@ class ResultReader:
         Returns:
             `epoch`, the payload, `valid_from`, `valid_to` and `change` (+1, -1, ...).
         """
-        parts = list(self.released())
-        batch = concat(self.plan.schema, [part for _, part in parts])
-        sizes = [len(part) for _, part in parts]
-        epochs = np.repeat(np.array([epoch for epoch, _ in parts], dtype=np.int64), sizes)
+        parts = [self.change_table(epoch, batch) for epoch, batch in self.released()]
+        return pa.concat_tables(parts) if parts else self.change_table(0, concat(self.plan.schema, []))
+
+    def change_table(self, epoch: int, batch: Batch) -> pa.Table:
+        """Elements that an epoch released, in the form of `changes`."""
         table = self._table(batch, {"valid_from": batch.ts, "valid_to": batch.te})
         table = table.append_column(_free(table, "change"), pa.array(batch.w))
-        return table.add_column(0, _free(table, "epoch"), pa.array(epochs, pa.int64()))
+        return table.add_column(0, _free(table, "epoch"), pa.array(np.full(len(batch), epoch, np.int64)))
 
     def stream(self) -> pa.Table:
         """What the query's relation-to-stream operator yields: the payload and `ts`, in order of `ts`.
@@ -118,10 +116,12 @@ class ResultReader:
         rows = snapshot(self.elements(), instant)
         return pa.Table.from_batches([rows], schema=self.plan.schema.arrow())
 
-    def _heartbeat(self, part: EpochResults) -> int:
+    def heartbeat_of(self, part: EpochResults) -> int:
+        """Up to where the result was final after an epoch."""
         return part.heartbeats.get(self.name, BEGINNING)
 
-    def _read(self, part: EpochResults) -> list[Batch]:
+    def read(self, part: EpochResults) -> list[Batch]:
+        """The elements that an epoch wrote."""
         return [decode(read_part(self.store, ref.part)) for ref in part.results.get(self.name, ())]
 
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
@@ -133,6 +133,37 @@ class ResultReader:
     def _instants(self, values: Int64Array) -> pa.Array:
         column = pa.array(values, BIGINT, mask=values == INFINITY)
         return column.cast(TIMESTAMP) if self.domain is TimeDomain.TIMESTAMP else column
+
+
+class Release:
+    """Holds elements back until the heartbeat has passed their start."""
+
+    def __init__(self, reader: ResultReader) -> None:
+        self._reader = reader
+        self._waiting = concat(reader.plan.schema, [])
+
+    def next(self, part: EpochResults) -> Batch:
+        """What the next epoch releases, in order of `ts`."""
+        everything = concat(self._reader.plan.schema, [self._waiting, *self._reader.read(part)])
+        ready = everything.ts < self._reader.heartbeat_of(part)
+        self._waiting = everything.take(np.flatnonzero(~ready))
+        released = everything.take(np.flatnonzero(ready))
+        return released.take(np.argsort(released.ts, kind="stable"))
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What one epoch changed in a query's answer.
+
+    Attributes:
+        epoch: its number.
+        heartbeat: up to where the answer is final after it (instant).
+        rows: as in `changes`: `epoch`, the payload, `valid_from`, `valid_to`, `change`; may be empty.
+    """
+
+    epoch: int
+    heartbeat: int
+    rows: pa.Table
 
 
 def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:

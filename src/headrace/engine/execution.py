@@ -1,0 +1,194 @@
+"""One execution of a database's queries: its store, its run, and the thread of an endless one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import sources_of
+from headrace.engine.inputs import Input, TemporaryFolders
+from headrace.engine.summary import Summary, summarise
+from headrace.errors import UserError
+from headrace.operators.lowering import identity
+from headrace.runtime.commits import Description, Journal
+from headrace.runtime.epochs import Progress, Run, Runner
+from headrace.runtime.feeds import Feed, PushFeed
+from headrace.runtime.live import LiveRun
+from headrace.runtime.store import FolderStore
+from headrace.runtime.views import Change, Release, ResultReader
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a database runs its queries.
+
+    Attributes:
+        storage: the folder of a durable store, or None for a temporary one.
+        epoch_rows: about how many rows an epoch takes.
+        buckets: how many buckets state is spread over, or None for the runner's parallelism.
+        keep_results: whether results are stored, or only counted.
+        retain_epochs: of how many epochs results are kept; of all if None.
+    """
+
+    storage: Path | None
+    epoch_rows: int
+    buckets: int | None
+    keep_results: bool
+    retain_epochs: int | None
+
+
+class Execution:
+    """Queries at work, or that have been.
+
+    Args:
+        runner: where epochs run.
+        settings: how.
+        plans: optimized plans by query name.
+        inputs: the streams by name.
+
+    Raises:
+        StoreError: the durable store cannot be used.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        settings: Settings,
+        plans: Mapping[str, Plan],
+        inputs: Mapping[str, Input],
+    ) -> None:
+        used = {source.name for plan in plans.values() for source in sources_of(plan)}
+        self._inputs = {name: inputs[name] for name in sorted(used)}
+        self._settings = settings
+        self._folders = TemporaryFolders()
+        self._changed = threading.Condition()
+        self._live: LiveRun | None = None
+        self._feeds: dict[str, Feed] = {}
+        self._journal: Journal | None = None
+        buckets = settings.buckets or runner.parallelism
+        if settings.storage is None:
+            self.store = runner.new_store()
+        else:
+            self.store = FolderStore(str(settings.storage), durable=True)
+            description = Description(
+                queries={name: identity(plan) for name, plan in plans.items()},
+                streams={name: stream.describe() for name, stream in self._inputs.items()},
+                buckets=buckets,
+            )
+            self._journal = Journal(self.store, description)
+            buckets = self._journal.buckets
+        streams = {name: stream.stream for name, stream in self._inputs.items()}
+        self.run = Run(
+            runner, self.store, streams, plans,
+            settings.epoch_rows, buckets, settings.keep_results, settings.retain_epochs,
+        )  # fmt: skip
+        if self._journal is not None:
+            try:
+                self.run.resume(self._journal)
+            except UserError:
+                self._journal.close()
+                raise
+
+    @property
+    def running(self) -> bool:
+        """Whether an endless run is going on."""
+        return self._live is not None and self._live.running
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Streams that were given up, with the reason."""
+        return dict(self._live.problems) if self._live is not None else {}
+
+    def complete(self, progress: Callable[[Progress], None] | None) -> Summary:
+        """Read bounded streams to their end.
+
+        Raises:
+            UserError: a stream never ends, or an input is damaged.
+        """
+        try:
+            endless = [name for name, stream in self._inputs.items() if stream.is_live]
+            if endless:
+                raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
+            self.run.run(progress)
+        finally:
+            self._release()
+        return summarise(self.run)
+
+    def start(self) -> None:
+        """Run epochs in a thread, as input comes."""
+        folder = self._settings.storage or self._folders.new()
+        self._live = LiveRun(self.run, self._changed)
+        for name, stream in self._inputs.items():
+            if stream.is_live:
+                self._feeds[name] = stream.feed(folder, self._settings.epoch_rows, self._live.wake)
+        self._live.start(self._feeds)
+
+    def push(self, name: str, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
+        """Add rows to a pushed stream; resolved when they are committed.
+
+        Raises:
+            UserError: there is no such stream among those that a query reads, or the rows do not fit.
+        """
+        feed = self._feeds.get(name)
+        if not isinstance(feed, PushFeed):
+            raise UserError(
+                f"no query reads a stream {name} of pushed rows",
+                hint="CREATE STREAM name (...) FROM push TIMESTAMP BY column, and a query over it",
+            )
+        return feed.put(rows, producer, sequence)
+
+    def stop(self) -> Summary:
+        """End between two epochs.
+
+        Raises:
+            BaseException: what ended the run before.
+        """
+        assert self._live is not None
+        self._live.stop()
+        self._release()
+        if self._live.error is not None:
+            raise self._live.error
+        return summarise(self.run)
+
+    def follow(self, reader: ResultReader, from_epoch: int) -> Iterator[Change]:
+        """The changes from an epoch on, as they are committed; ends when the run does."""
+        release, last = Release(reader), 0
+        while True:
+            with self._changed:
+                while self.running and not self._news(last):
+                    self._changed.wait(timeout=1.0)
+            news = self._news(last)
+            if not news and not self.running:
+                if self._live is not None and self._live.error is not None:
+                    raise self._live.error
+                return
+            for part in news:
+                last = part.epoch
+                batch = release.next(part)
+                if last >= from_epoch:
+                    table = reader.change_table(last, batch)
+                    yield Change(last, reader.heartbeat_of(part), table)
+
+    def reader(self, name: str, plan: Plan) -> ResultReader:
+        """What has been committed for a query so far."""
+        return ResultReader(name, plan, self.store, tuple(self.run.results))
+
+    def close(self) -> None:
+        """Stop what runs, and remove what is temporary."""
+        if self._live is not None:
+            self._live.stop()
+        self._release()
+        self.store.close()
+
+    def _news(self, last: int) -> list[Any]:
+        return [part for part in self.run.results if part.epoch > last]
+
+    def _release(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+        self._folders.close()

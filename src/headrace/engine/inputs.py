@@ -1,0 +1,179 @@
+"""The inputs of a database: what a stream is read from, and how rows get into it."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.errors import LanguageError, UserError
+from headrace.language.catalog import StreamInfo, check_duration, describe_stream
+from headrace.language.statements import FORMATS, CreateStream
+from headrace.runtime.epochs import BoundedStream, LiveStream
+from headrace.runtime.feeds import Feed, PushFeed, SparkFeed
+from headrace.runtime.sources import open_source
+from headrace.runtime.sources.tables import to_arrow_table, write_arrow
+from headrace.schema import TIMESTAMP, Schema
+from headrace.time import Duration, TimeDomain, parse_duration
+
+PUSH: Final = "push"
+"""The format of a stream whose rows are pushed."""
+
+_LIMIT: Final = "max_rows_per_epoch"
+
+
+@dataclass(frozen=True)
+class Input:
+    """A stream as the engine keeps it.
+
+    Attributes:
+        info: its entry in the catalog.
+        stream: what a run reads.
+        frame: the streaming data frame it comes from, or None.
+        max_rows: how many rows an epoch takes at the most; None where only the epoch's size limits it.
+    """
+
+    info: StreamInfo
+    stream: BoundedStream | LiveStream
+    frame: Any = None
+    max_rows: int | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it never ends."""
+        return isinstance(self.stream, LiveStream)
+
+    def describe(self) -> str:
+        """What a durable store remembers of it, to refuse a run over another input."""
+        kind = type(self.stream.source).__name__ if isinstance(self.stream, BoundedStream) else "live"
+        return f"{kind} {self.stream.schema} by {self.stream.timestamp}, disorder {self.stream.disorder}"
+
+    def feed(self, folder: Path, epoch_rows: int, wake: Callable[[], None]) -> Feed:
+        """What brings the rows of a live stream.
+
+        Args:
+            folder: where rows or Spark's log are kept.
+            epoch_rows: how many rows an epoch takes of it, if it has no limit of its own.
+            wake: called when something has come.
+        """
+        assert isinstance(self.stream, LiveStream)
+        place = folder / "streams" / self.info.name
+        if self.frame is not None:
+            return SparkFeed(self.info.name, self.frame, place / "checkpoint", wake)
+        return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, wake)
+
+
+@dataclass
+class TemporaryFolders:
+    """Folders for tables that were handed over in memory; they go when the database is closed."""
+
+    _folders: list[tempfile.TemporaryDirectory[str]] = field(default_factory=list)
+
+    def new(self) -> Path:
+        """A new, empty folder."""
+        folder = tempfile.TemporaryDirectory(prefix="headrace-input-")
+        self._folders.append(folder)
+        return Path(folder.name)
+
+    def close(self) -> None:
+        """Remove them all."""
+        while self._folders:
+            self._folders.pop().cleanup()
+
+
+def declared(statement: CreateStream, base: Path, read_stream: Callable[..., Any]) -> Input:
+    """The input that a CREATE STREAM names.
+
+    Args:
+        statement: the statement.
+        base: the folder that relative paths start from.
+        read_stream: `(format, options, schema)` to a streaming data frame, for Spark's own formats.
+
+    Raises:
+        UserError: the input cannot be read; it has the statement's position.
+    """
+    options = dict(statement.options)
+    try:
+        max_rows = _row_limit(options)
+        disorder = statement.disorder.length if statement.disorder is not None else 0
+        if statement.format in FORMATS and statement.format != PUSH:
+            source = open_source(
+                statement.format, options, statement.columns, statement.timestamp, statement.name, base
+            )
+            info = describe_stream(statement, source.schema)
+            return Input(info, BoundedStream(source, info.timestamp, disorder, max_rows), None, max_rows)
+        if statement.format == PUSH:
+            return _pushed(statement, options, disorder, max_rows)
+        frame = read_stream(statement.format, options, statement.columns)
+        schema = statement.columns or _schema_of(frame)
+        info = describe_stream(statement, schema)
+        return Input(info, LiveStream(schema, info.timestamp, disorder), frame, max_rows)
+    except UserError as error:
+        error.position = error.position or statement.position
+        raise
+
+
+def in_memory(
+    name: str, data: Any, timestamp: str, disorder: str | int | None, folders: TemporaryFolders
+) -> Input:
+    """The input that a table or a data frame is.
+
+    Raises:
+        UserError: a column has a type that streams do not have, or the timestamp is missing.
+    """
+    if getattr(data, "isStreaming", False):
+        schema = _schema_of(data)
+        info = _info(name, schema, timestamp)
+        return Input(info, LiveStream(schema, info.timestamp, _disorder(disorder, info.domain)), data)
+    if hasattr(data, "orderBy"):
+        data = data.orderBy(timestamp)
+    path = folders.new() / "rows.arrow"
+    write_arrow(to_arrow_table(data), path)
+    source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
+    info = _info(name, source.schema, timestamp)
+    return Input(info, BoundedStream(source, info.timestamp, _disorder(disorder, info.domain)))
+
+
+def _pushed(
+    statement: CreateStream, options: Mapping[str, str], disorder: int, max_rows: int | None
+) -> Input:
+    assert statement.columns is not None
+    if options:
+        raise LanguageError(f"push has no option {next(iter(options))}", hint=f"it has {_LIMIT}")
+    info = describe_stream(statement, statement.columns)
+    return Input(info, LiveStream(statement.columns, info.timestamp, disorder), None, max_rows)
+
+
+def _row_limit(options: dict[str, str]) -> int | None:
+    text = options.pop(_LIMIT, None)
+    if text is None:
+        return None
+    if not text.isdigit() or int(text) < 1:
+        raise UserError(f"{_LIMIT} must be a positive number, not '{text}'")
+    return int(text)
+
+
+def _info(name: str, schema: Schema, timestamp: str) -> StreamInfo:
+    index = schema.find(timestamp)
+    if index is None:
+        raise UserError(f"{name} has no column {timestamp}", hint=f"the columns are {schema}")
+    column = schema[index]
+    domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
+    return StreamInfo(name, schema, column.name, domain)
+
+
+def _schema_of(frame: Any) -> Schema:
+    # Loaded only where a Spark frame is at hand, so that everything else works without Spark.
+    schema: Schema = importlib.import_module("headrace.runtime.spark_types").schema_of(frame)
+    return schema
+
+
+def _disorder(value: str | int | None, domain: TimeDomain) -> int:
+    if value is None:
+        return 0
+    duration = Duration(value) if isinstance(value, int) else parse_duration(value)
+    check_duration(duration, domain, "disorder")
+    return duration.length

@@ -1,0 +1,123 @@
+"""A continuous query, as its user holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import pyarrow as pa
+
+from headrace.algebra.explain import explain
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import domain_of
+from headrace.errors import UserError
+from headrace.language.statements import Stage
+from headrace.operators.explain import explain_graph
+from headrace.operators.lowering import lower
+from headrace.optimizer import optimize, rewrites
+from headrace.runtime.views import Change, ResultReader
+from headrace.schema import TIMESTAMP
+from headrace.time import TimeDomain
+
+
+class Answers(Protocol):
+    """Where a query's answer is read: the database it belongs to."""
+
+    def reader(self, query: Query) -> ResultReader:
+        """What has been committed for a query so far."""
+        ...
+
+    def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
+        """The changes from an epoch on, as they are committed."""
+        ...
+
+
+class Query:
+    """A continuous query and its answer.
+
+    Attributes:
+        name: unique in its database.
+        plan: as it was written, bound to the streams' columns.
+    """
+
+    def __init__(self, answers: Answers, name: str, plan: Plan) -> None:
+        self._answers = answers
+        self.name = name
+        self.plan = plan
+
+    def __repr__(self) -> str:
+        return f"<Query {self.name} {self.plan.schema}>"
+
+    @property
+    def domain(self) -> TimeDomain:
+        """What the answer's instants count."""
+        return domain_of(self.plan)
+
+    def history(self) -> pa.Table:
+        """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever)."""
+        return self._reader().history()
+
+    def changes(self) -> pa.Table:
+        """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`."""
+        return self._reader().changes()
+
+    def stream(self) -> pa.Table:
+        """What ISTREAM, DSTREAM or RSTREAM yields: the payload and `ts`.
+
+        Raises:
+            UserError: the query yields no stream of instants.
+        """
+        return self._reader().stream()
+
+    def snapshot(self, at: object) -> pa.Table:
+        """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text."""
+        return self._reader().snapshot(_instant(at, self.domain))
+
+    def explain(self, stage: str = "optimized") -> str:
+        """The plan as text: `logical`, `optimized` or `physical`."""
+        return explain_plan(self.plan, Stage[stage.upper()])
+
+    def subscribe(self, from_epoch: int = 1) -> Iterator[Change]:
+        """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
+
+        Waits for the next epoch; ends when the database is stopped.
+
+        Args:
+            from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1.
+
+        Raises:
+            UserError: what ended the run.
+        """
+        return self._answers.follow(self, from_epoch)
+
+    def _reader(self) -> ResultReader:
+        return self._answers.reader(self)
+
+
+def explain_plan(plan: Plan, stage: Stage | None) -> str:
+    """A plan as text: as written, optimized with the rewrites that led there, or as it runs; all for None."""
+    match stage:
+        case Stage.LOGICAL:
+            return explain(plan)
+        case Stage.OPTIMIZED:
+            steps = "".join(f"-- {rule}\n" for rule, _ in rewrites(plan))
+            return steps + explain(optimize(plan))
+        case Stage.PHYSICAL:
+            return explain_graph(lower({"result": optimize(plan)}))
+        case None:
+            parts = [f"== {part.value.lower()} ==\n{explain_plan(plan, part)}" for part in Stage]
+            return "\n".join(parts)
+
+
+def _instant(at: object, domain: TimeDomain) -> int:
+    if isinstance(at, int):
+        return at
+    if domain is TimeDomain.INTEGER:
+        raise UserError(f"{at!r} is no instant of an integer timeline", hint="give a number")
+    try:
+        moment = pa.scalar(at)
+        if pa.types.is_timestamp(moment.type) and moment.type.tz is None:
+            moment = moment.cast(pa.timestamp("us"))
+        return int(moment.cast(TIMESTAMP).value)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UserError(f"{at!r} is no timestamp", hint="write 2024-01-01T00:00:00Z") from error

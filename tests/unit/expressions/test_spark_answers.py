@@ -1,0 +1,94 @@
+"""Constant expressions with the answers that Spark 4.3 gave for them, in ANSI mode.
+
+`spark_answers.txt` has `expression --> answer` per line, the answer as a Python literal (of DECIMALs, DATEs
+and TIMESTAMPs their text) or FAILS. Both the evaluation over columns and the reference must give it; the test
+that is marked `spark` asks Spark again.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.algebra.nodes import Project
+from headrace.elements import empty_columns
+from headrace.expressions.evaluate import evaluate
+from headrace.expressions.tree import Expression
+from headrace.language.binder import bind
+from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.parser import parse_one
+from headrace.language.statements import Select
+from headrace.reference.scalars import RowError, value
+from headrace.schema import BIGINT, Field, Schema
+from headrace.time import TimeDomain
+
+FAILS = object()
+CATALOG = Catalog().define(StreamInfo("s", Schema((Field("ts", BIGINT),)), "ts", TimeDomain.INTEGER))
+LINES = (Path(__file__).parent / "spark_answers.txt").read_text().splitlines()
+ANSWERS = [tuple(line.split(" --> ")) for line in LINES]
+
+
+def expression_of(text: str) -> Expression:
+    statement = parse_one(f"SELECT {text} AS x FROM s")
+    assert isinstance(statement, Select)
+    plan = bind(statement.query, CATALOG)
+    assert isinstance(plan, Project)
+    return plan.items[0][1]
+
+
+def agrees(found: Any, answer: str) -> bool:
+    if found is FAILS or answer == "FAILS":
+        return found is FAILS and answer == "FAILS"
+    match found:
+        case Decimal():
+            return found == Decimal(ast.literal_eval(answer))
+        case datetime():
+            return str(found.astimezone(UTC).replace(tzinfo=None)) == ast.literal_eval(answer)
+        case date():
+            return str(found) == ast.literal_eval(answer)
+        case float() if answer in ("nan", "inf", "-inf"):
+            return repr(found) == answer
+        case float():
+            return math.isclose(found, ast.literal_eval(answer), rel_tol=1e-15)
+        case _:
+            return bool(found == ast.literal_eval(answer))
+
+
+@pytest.mark.parametrize(("text", "answer"), ANSWERS)
+def test_evaluation_answers_as_spark(text: str, answer: str) -> None:
+    outcome = evaluate(expression_of(text), empty_columns(3))
+    failed = outcome.failed is not None and outcome.failed.all()
+    found = FAILS if failed else outcome.values.to_pylist()[2]
+    assert agrees(found, answer), found
+
+
+@pytest.mark.parametrize(("text", "answer"), ANSWERS)
+def test_reference_answers_as_spark(text: str, answer: str) -> None:
+    try:
+        found = value(expression_of(text), ())
+    except RowError:
+        found = FAILS
+    assert agrees(found, answer), found
+
+
+@pytest.mark.spark
+def test_spark_answers_as_recorded(spark: Any) -> None:
+    for text, answer in ANSWERS:
+        assert agrees(ask(spark, text), answer), text
+
+
+def ask(spark: Any, text: str) -> Any:
+    try:
+        frame = spark.sql(f"SELECT {text} AS x")
+        if frame.dtypes[0][1] == "timestamp":
+            # Python would see it in the machine's time zone.
+            return datetime.fromisoformat(frame.selectExpr("CAST(x AS STRING)").collect()[0][0] + "Z")
+        return frame.collect()[0].x
+    except Exception:
+        return FAILS

@@ -10,7 +10,7 @@ from sqlglot.tokens import TokenType
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
 from headrace.language.cursor import Cursor
-from headrace.language.statements import FORMATS, CreateStream
+from headrace.language.statements import FILE_FORMATS, FORMATS, CreateStream
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name
 from headrace.language.types import column_type
@@ -18,8 +18,8 @@ from headrace.language.windows import parse_duration_at
 from headrace.schema import Field, Schema
 from headrace.time import Duration
 
-UNTYPED_FORMATS: Final = ("csv", "json", "push")
-"""Formats that do not tell their columns, so that CREATE STREAM must."""
+UNTYPED_FORMATS: Final = ("push",)
+"""Formats that do not tell their columns, so that CREATE STREAM must; csv and json show them in the data."""
 
 _WRITTEN = "write CREATE STREAM name (columns) FROM format OPTIONS (path '...') TIMESTAMP BY column"
 
@@ -42,7 +42,7 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     else:
         options = _options(cursor, positional=False) if _accept_options(cursor) else ()
     kind = form.text.lower()
-    if kind != "nexmark" and "path" not in dict(options):
+    if kind in FILE_FORMATS and "path" not in dict(options):
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
         raise LanguageError(f"a stream from {kind} needs a path", position=form.position, hint=hint)
     timestamp = _timestamp(cursor)
@@ -113,7 +113,7 @@ def _format(cursor: Cursor, columns: Schema | None) -> Name:
         if hint is not None:
             raise LanguageError(f"there is no format {form.text}", position=form.position, hint=hint)
     if kind in UNTYPED_FORMATS and columns is None:
-        hint = "write CREATE STREAM name (column TYPE, ...) FROM " + kind
+        hint = f"write CREATE STREAM name (column TYPE, ...) FROM {kind}"
         raise LanguageError(f"{kind} does not tell its columns", position=form.position, hint=hint)
     return form
 

@@ -11,7 +11,10 @@ from headrace.language.syntax import Name, Query
 from headrace.schema import Schema
 from headrace.time import Duration
 
-FORMATS: Final = ("parquet", "csv", "json", "arrow", "nexmark", "push")
+FILE_FORMATS: Final = ("parquet", "csv", "json", "arrow")
+"""The formats that are read from a file or a folder."""
+
+FORMATS: Final = (*FILE_FORMATS, "nexmark", "push")
 """The formats a stream can be read from; any other name is one of Spark's streaming formats."""
 
 

@@ -7,6 +7,7 @@ encoded batch: the engine moves bytes, and never looks at a row of a stream.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import SparkContext, TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
@@ -77,6 +78,12 @@ class SparkRunner:
         A union runs under the session of its leftmost frame: ours comes first.
         """
         self._session.sparkContext.setJobDescription(f"headrace epoch {work.epoch}")
+        with _our_python(self._session.sparkContext):
+            frame = self._frame(work, frames)
+        return reports_of(_chunks(frame.toArrow().to_batches()))
+
+    def _frame(self, work: EpochWork, frames: Mapping[str, object]) -> DataFrame:
+        """The epoch's job: level 0 over the splits and the frames, then level by level."""
         tasks = len(work.assignments)
         frame = self._session.range(0, tasks, 1, tasks).mapInArrow(_source_stage(work), _ROW)
         for name, rows in frames.items():
@@ -85,7 +92,7 @@ class SparkRunner:
             frame = frame.union(wanted.mapInArrow(_row_stage(work, name), _ROW))
         for level in range(1, work.graph.levels + 1):
             frame = frame.repartitionById(work.tasks, frame.task).mapInArrow(_level_stage(work, level), _ROW)
-        return reports_of(_chunks(frame.toArrow().to_batches()))
+        return frame
 
     def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> DataFrame:
         """A streaming data frame of one of Spark's own formats, or of a data source registered with it.
@@ -109,6 +116,22 @@ class SparkRunner:
         """Stop the session if it was started here."""
         if self._owned:
             self._base.stop()
+
+
+@contextlib.contextmanager
+def _our_python(context: SparkContext) -> Iterator[None]:
+    """On a local master, let the workers run this very Python, unless the user has named another one.
+
+    A session that was started outside of an activated environment would look for Headrace in the system's
+    Python, and not find it.
+    """
+    named = context.pythonExec
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = named
 
 
 def _start(master: str | None) -> SparkSession:

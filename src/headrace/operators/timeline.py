@@ -175,8 +175,8 @@ class Timeline:
 class _Pool:
     """Everything one step looks at: the endpoints of new elements, and the stored deltas that are due.
 
-    `keys`, `hashes` and `codes` are per pooled row (elements first, then stored deltas); `rows`, `times`, `ints`
-    and `floats` are per endpoint.
+    `keys`, `hashes` and `codes` are per pooled row (elements first, then stored deltas); `rows`, `times`,
+    `ints` and `floats` are per endpoint.
     """
 
     elements: int

@@ -13,7 +13,7 @@ setup:  ## make .venv, install Headrace and its tools, look for Java and install
 	@scripts/setup.sh
 
 demo: setup  ## run four NEXMark queries over a million events on Spark in local mode
-	@$(WITH_JAVA) headrace run examples/demo.sql --head 5
+	@$(WITH_JAVA) headrace run examples/demo.sql --as stream --head 5
 
 test: setup  ## all tests: first those without a JVM on two processes, then those on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
@@ -27,6 +27,13 @@ check: setup  ## style, types, import layers, and every example of the documenta
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(WITH_JAVA) python scripts/check_docs.py
+
+golden: setup  ## rewrite the expected results of the golden files from the reference; read the diff
+	HEADRACE_GOLDEN=write $(BIN)/pytest tests/golden -m "not spark"
+	git diff --stat tests/golden
+
+soak: setup  ## the property tests with many more examples, other ones at every run; takes long
+	HEADRACE_HYPOTHESIS=soak $(BIN)/pytest -n 2 tests/property -m "not spark"
 
 clean:  ## remove what the tools leave behind; .venv stays
 	rm -rf .mypy_cache .ruff_cache .hypothesis .benchmarks .pytest_cache build dist spark-warehouse

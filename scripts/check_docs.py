@@ -4,12 +4,13 @@ Each page is run from top to bottom in an empty folder of its own. What a fenced
 decides what happens to it:
 
 * ```` ```csv file=bids.csv ```` (any language): the block is written to that file.
-* ```` ```console ````: every line after `$ ` is a command; the lines that follow are what it prints, standard
-  output and error together. A line `...` stands for any lines. Times and rates may differ.
+* ```` ```console ````: what follows `$ ` is a command, and `> ` carries it on; the lines after it are what it
+  prints, standard output and error together. `...` stands for anything. Times and rates may differ.
 * ```` ```python ```` with `>>>` prompts: run by doctest; names last to the end of the page.
 * Anything else is not run.
 
-`python scripts/check_docs.py [PAGE...]` exits with 1 where something differs.
+`python scripts/check_docs.py [PAGE...]` exits with 1 where something differs; with `--write` it puts what the
+commands print into the pages instead, to be read before it is committed.
 """
 
 from __future__ import annotations
@@ -32,51 +33,55 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 MEASURED = re.compile(r"\b\d[\d,]*(?:\.\d+)?(?= (?:s|ms|rows/s)\b)")
 """A time or a rate: it differs from run to run."""
 
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, the rest of its opening line, its text and its first line's number."""
+    """A fenced block: its language, the rest of its opening line, its text, and where the text lies."""
 
     language: str
     info: str
     text: str
-    line: int
+    start: int
+    end: int
 
 
 def blocks_of(page: str) -> Iterator[Block]:
     """The page's fenced blocks, in order."""
     for match in FENCE.finditer(page):
-        line = page.count("\n", 0, match.start(4)) + 1
-        yield Block(match[2], match[3], match[4], line)
+        yield Block(match[2], match[3], match[4], match.start(4), match.end(4))
 
 
-def commands_of(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of a console block, each with what it is to print; `\\` and `> ` carry a command on."""
-    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        lines = part.splitlines(keepends=True)
-        length = 1
-        while lines[length - 1].rstrip().endswith("\\"):
-            length += 1
-        command = "".join(line.removeprefix("> ") for line in lines[:length])
-        yield command, "".join(lines[length:])
+@dataclass(frozen=True)
+class Command:
+    """A command of a console block as it stands there, what it is to print, and what it printed."""
+
+    text: str
+    expected: str
+    printed: str
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether it printed what it was to print, where `...` stands for anything."""
+        pattern = re.escape(MEASURED.sub("#", self.expected.strip())).replace(r"\.\.\.", ".*")
+        return re.fullmatch(pattern, MEASURED.sub("#", self.printed.strip()), re.DOTALL) is not None
+
+    def difference(self) -> str:
+        """The command and a unified diff from the page to the run."""
+        sides = (self.expected.strip().splitlines(), self.printed.strip().splitlines())
+        return self.text + "\n".join(difflib.unified_diff(*sides, "page", "run", lineterm="", n=9))
 
 
-def matches(expected: str, printed: str) -> bool:
-    """Whether the text is as expected, where `...` stands for anything and times and rates may differ."""
-    pattern = re.escape(MEASURED.sub("#", expected.strip())).replace(r"\.\.\.", ".*")
-    return re.fullmatch(pattern, MEASURED.sub("#", printed.strip()), re.DOTALL) is not None
-
-
-def run_console(block: Block, folder: Path, place: str) -> Iterator[str]:
-    """Run a console block's commands; yields what differs."""
+def run_console(text: str, folder: Path) -> list[Command]:
+    """Run a console block's commands, each with the exit code of the one before as `$?`."""
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     environment |= {"COLUMNS": "110", "NO_COLOR": "1"}
-    code = 0
-    for command, expected in commands_of(block.text):
+    done = subprocess.CompletedProcess[str]([], 0)
+    commands = []
+    for part in re.split(r"^(?=\$ )", text, flags=re.MULTILINE)[1:]:
+        typed = "".join(re.findall(r"\A\$ .*\n|(?<=\n)> .*\n", part))
+        expected = part.removeprefix(typed)
         done = subprocess.run(
-            ["bash", "-c", f"(exit {code}); {command}"],
+            ["bash", "-c", f"(exit {done.returncode}); " + re.sub(r"^[$>] ", "", typed, flags=re.MULTILINE)],
             cwd=folder,
             env=environment,
             text=True,
@@ -84,44 +89,48 @@ def run_console(block: Block, folder: Path, place: str) -> Iterator[str]:
             stderr=subprocess.STDOUT,
             check=False,
         )
-        code = done.returncode
-        if not matches(expected, done.stdout):
-            compared = difflib.unified_diff(
-                expected.strip().splitlines(),
-                done.stdout.strip().splitlines(),
-                "page",
-                "run",
-                lineterm="",
-                n=9,
-            )
-            yield f"{place}: $ {command.strip()}\n" + "\n".join(compared)
+        commands.append(Command(typed, expected, done.stdout))
+    return commands
 
 
-def run_python(block: Block, names: dict[str, object], place: str) -> Iterator[str]:
-    """Run a block of `>>>` examples among the page's names; yields what differs."""
-    examples = doctest.DocTestParser().get_doctest(block.text, {}, place, place, block.line - 1)
+def run_python(block: Block, names: dict[str, object], place: str, line: int) -> list[str]:
+    """Run a block of `>>>` examples among the page's names; what differs."""
+    examples = doctest.DocTestParser().get_doctest(block.text, {}, place, place, line)
     examples.globs = names
     report: list[str] = []
-    doctest.DocTestRunner(optionflags=FLAGS).run(examples, out=report.append, clear_globs=False)
-    if report:
-        yield "".join(report)
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=report.append, clear_globs=False)
+    return ["".join(report)] if report else []
 
 
-def check_examples(page: Path) -> Iterator[str]:
-    """Run a page's examples in a fresh folder; yields what differs."""
+def check_examples(path: Path, write: bool) -> Iterator[str]:
+    """Run a page's examples in a fresh folder; yields what differs, or writes it into the page."""
+    page = path.read_text()
+    changed: list[tuple[Block, str]] = []
     names: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         folder = Path(name)
-        for block in blocks_of(page.read_text()):
-            place = f"{page.relative_to(ROOT)}:{block.line}"
+        for block in blocks_of(page):
+            line = page.count("\n", 0, block.start)
+            place = f"{path.relative_to(ROOT)}:{line + 1}"
             if block.info.startswith("file="):
-                target = folder / block.info.removeprefix("file=")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(block.text)
+                (folder / block.info.removeprefix("file=")).write_text(block.text)
             elif block.language == "console":
-                yield from run_console(block, folder, place)
+                commands = run_console(block.text, folder)
+                shown = (
+                    command.text + (command.expected if command.as_expected else command.printed)
+                    for command in commands
+                )
+                changed.append((block, "".join(shown)))
+                if not write:
+                    yield from (
+                        f"{place}: {command.difference()}" for command in commands if not command.as_expected
+                    )
             elif block.language == "python" and block.text.startswith(">>> "):
-                yield from run_python(block, names, place)
+                yield from run_python(block, names, place, line)
+    if write:
+        for block, text in reversed(changed):
+            page = page[: block.start] + text + page[block.end :]
+        path.write_text(page)
 
 
 def check_links(page: Path) -> Iterator[str]:
@@ -133,9 +142,10 @@ def check_links(page: Path) -> Iterator[str]:
 
 def main(arguments: list[str]) -> int:
     """Check the pages named, or all; returns the exit code."""
-    pages = [Path(argument).resolve() for argument in arguments]
+    write = "--write" in arguments
+    pages = [Path(argument).resolve() for argument in arguments if argument != "--write"]
     pages = pages or [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
-    faults = [fault for page in pages for check in (check_links, check_examples) for fault in check(page)]
+    faults = [fault for page in pages for fault in (*check_links(page), *check_examples(page, write))]
     for fault in faults:
         print(fault, end="\n\n")
     print(f"{len(pages)} pages, {len(faults)} faults")

@@ -1,0 +1,156 @@
+"""`headrace explain`, `headrace nexmark`, and what holds for every command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import headrace as hr
+from headrace.cli import app
+from headrace.cli.faults import describe, reported
+from headrace.cli.progress import count, readable_bytes
+from headrace.errors import LanguageError, Position, UserError
+from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
+
+QUERY = """CREATE STREAM bid FROM nexmark OPTIONS (events=500, seed=3) TIMESTAMP BY ts;
+CREATE QUERY dear AS SELECT auction, price FROM bid WHERE price > 1000;
+"""
+
+
+def test_explain_shows_the_plan_that_was_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text(QUERY)
+    logical = CliRunner().invoke(app, ["explain", str(file), "--stage", "logical"])
+    physical = CliRunner().invoke(app, ["explain", str(file), "--stage", "physical"])
+    assert logical.stdout.startswith("-- dear\nProject auction, price")
+    assert "level 0" in physical.stdout
+
+
+def test_explain_places_errors(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text("SELECT 1 FROM nothing")
+    done = CliRunner().invoke(app, ["explain", str(file)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"{file}:1:15: ")
+
+
+def test_explaining_does_not_load_spark(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text(QUERY)
+    script = (
+        "import sys; from typer.testing import CliRunner; from headrace.cli import app;"
+        f"assert CliRunner().invoke(app, ['explain', {str(file)!r}]).exit_code == 0;"
+        "sys.exit('pyspark' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("format_", ["parquet", "arrow", "csv", "json"])
+def test_nexmark_files_hold_what_the_generator_makes(tmp_path: Path, format_: str) -> None:
+    out = tmp_path / "it's new"
+    options = f"--events 5000 --seed 3 --format {format_} --files 3".split()
+    made = CliRunner().invoke(app, ["nexmark", "--out", str(out), "--disorder", "1 second", *options])
+    assert made.exit_code == 0, made.stderr
+    assert sorted(path.name for path in out.iterdir()) == sorted(TABLES)
+    assert len(list((out / "bid").iterdir())) == 3
+    spec = Nexmark(5000, 3, disorder_us=1_000_000)
+    with hr.connect(runner="inline") as db:
+        db.execute(made.stdout)
+        for table in TABLES:
+            db.execute(f"CREATE QUERY {table}_rows AS SELECT * FROM {table}")
+        summary = db.run()
+        assert summary.dead_letters == 0
+        for query, (table, schema) in zip(db.queries, TABLES.items(), strict=True):
+            expected = pq_rows(generate(spec, table, 0, 5000, schema.names).to_pylist())
+            names = list(schema.names)
+            assert pq_rows(query.history().select(names).to_pylist()) == expected
+            assert len(expected) == counts(spec, table)
+
+
+def pq_rows(rows: list[dict[str, object]]) -> list[str]:
+    return sorted(map(repr, rows))
+
+
+def test_nexmark_writes_parquet_files_in_order_of_arrival(tmp_path: Path) -> None:
+    CliRunner().invoke(app, ["nexmark", "--events", "2000", "--out", str(tmp_path / "n"), "--files", "2"])
+    first, second = (pq.read_table(file)["ts"].to_pylist() for file in sorted((tmp_path / "n/bid").iterdir()))
+    assert first + second == sorted(first + second)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "."], "headrace: . exists already"),
+        (["--out", "n", "--disorder", "5"], "headrace: the disorder 5 has no unit"),
+        (["--out", "n", "--disorder", "5 moons"], "headrace: unknown unit of time"),
+        (["--out", "a file/n"], "headrace: a file/n cannot be written"),
+    ],
+)
+def test_nexmark_refuses_before_it_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a file").touch()
+    done = CliRunner().invoke(app, ["nexmark", "--events", "100", *options])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(message)
+    assert [path.name for path in tmp_path.iterdir()] == ["a file"]
+
+
+def test_version() -> None:
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"headrace {version('headrace')}\n"
+
+
+def test_an_unknown_option_exits_with_2() -> None:
+    assert CliRunner().invoke(app, ["run", "q.sql", "--fromat", "csv"]).exit_code == 2
+
+
+def test_describe() -> None:
+    error = LanguageError("no column x", position=Position(3, 7), hint="did you mean y?")
+    assert describe(error, Path("a.sql")) == "a.sql:3:7: no column x\nhint: did you mean y?"
+    assert describe(UserError("no"), None) == "headrace: no"
+
+
+def code_of(error: BaseException) -> int:
+    with pytest.raises(typer.Exit) as exit_, reported():
+        raise error
+    return exit_.value.exit_code
+
+
+def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_of(UserError("no")) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert code_of(KeyboardInterrupt()) == 130
+    assert code_of(ZeroDivisionError("ours")) == 1
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert "please report it" in said
+
+
+def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text(QUERY.replace("500", "50000").replace("> 1000", "> 0"))
+    command = [sys.executable, "-c", "from headrace.cli import main; main()", "run", str(file)]
+    with subprocess.Popen(
+        [*command, "--runner", "inline", "--format", "csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 128 + signal.SIGPIPE
+
+
+def test_numbers_for_people() -> None:
+    assert [count(number, "row") for number in (0, 1, 12_345)] == ["0 rows", "1 row", "12,345 rows"]
+    sizes = [readable_bytes(number) for number in (0, 999, 1_000, 12_345_678, 5 * 10**15)]
+    assert sizes == ["0 B", "999 B", "1.0 kB", "12.3 MB", "5000.0 TB"]

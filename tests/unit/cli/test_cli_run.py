@@ -1,0 +1,177 @@
+"""`headrace run`: what is printed where, what is written, and the exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from headrace.cli import app
+
+BIDS = "ts,auction,price\n1,7,10\n3,8,20\n4,7,15\n9,7,12\n"
+STREAM = (
+    "CREATE STREAM bid (ts BIGINT, auction BIGINT, price BIGINT)\n"
+    "FROM csv OPTIONS (path 'bids.csv') TIMESTAMP BY ts;\n"
+)
+COUNTS = "SELECT auction, COUNT(*) AS n FROM bid WINDOW(RANGE 5) GROUP BY auction;\n"
+DEAR = "CREATE QUERY dear AS SELECT auction, price FROM bid WHERE price > 10;\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "bids.csv").write_text(BIDS)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(text: str, *options: str) -> Result:
+    Path("q.sql").write_text(text)
+    return CliRunner().invoke(app, ["run", "q.sql", "--runner", "inline", *options])
+
+
+def test_history_is_printed_and_the_summary_goes_to_standard_error(folder: Path) -> None:
+    done = run(STREAM + COUNTS, "--format", "csv")
+    assert done.exit_code == 0
+    assert done.stdout.splitlines() == [
+        "auction,n,valid_from,valid_to",
+        "7,1,1,4",
+        "8,1,3,8",
+        "7,2,4,6",
+        "7,1,6,14",
+    ]
+    assert done.stderr.startswith("4 rows in ")
+
+
+def test_changes_add_up_to_the_history(folder: Path) -> None:
+    done = run(STREAM + COUNTS, "--as", "changes", "--format", "jsonl", "--epoch-rows", "1")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {row["epoch"] for row in rows} > {rows[0]["epoch"]}
+    assert {row["change"] for row in rows} == {1, -1}
+    content = [0] * 20
+    for row in rows:
+        for instant in range(row["valid_from"], row["valid_to"] or 20):
+            content[instant] += row["change"] * row["n"]
+    assert content == [0, 1, 1, 2, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
+def test_stream_shows_instants(folder: Path) -> None:
+    done = run(STREAM + DEAR, "--as", "stream", "--format", "csv")
+    assert done.stdout.splitlines() == ["auction,price,ts", "8,20,3", "7,15,4", "7,12,9"]
+
+
+def test_several_queries_stand_under_their_names(folder: Path) -> None:
+    done = run(STREAM + COUNTS + DEAR)
+    assert [line for line in done.stdout.splitlines() if line.startswith("--") and line[3] != "-"] == [
+        "-- query_1",
+        "-- dear",
+    ]
+
+
+def test_head_cuts_each_answer_and_says_so(folder: Path) -> None:
+    done = run(STREAM + DEAR, "--head", "1")
+    assert done.stdout.splitlines()[2].split() == ["8", "20", "3", "4"]
+    assert done.stdout.splitlines()[-1] == "... and 2 rows more"
+
+
+def test_one_answer_becomes_a_file(folder: Path) -> None:
+    done = run(STREAM + DEAR, "--format", "parquet", "--output", "dear.parquet")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert pq.read_table("dear.parquet").to_pydict() == {
+        "auction": [8, 7, 7],
+        "price": [20, 15, 12],
+        "valid_from": [3, 4, 9],
+        "valid_to": [4, 5, 10],
+    }
+
+
+def test_several_answers_become_a_folder(folder: Path) -> None:
+    done = run(STREAM + COUNTS + DEAR, "--format", "arrow", "--output", "out")
+    assert done.exit_code == 0
+    assert sorted(path.name for path in (folder / "out").iterdir()) == ["dear.arrow", "query_1.arrow"]
+    assert pyarrow.feather.read_table("out/dear.arrow").num_rows == 3
+
+
+def test_null_computes_and_writes_nothing(folder: Path) -> None:
+    done = run(STREAM + DEAR, "--format", "null")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "dear: 3 elements" in done.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["bids.csv", "q.sql"]
+
+
+def test_rows_that_could_not_take_part_are_written_with_the_reason(folder: Path) -> None:
+    (folder / "bids.csv").write_text(BIDS + "x,7,1\n2,7,99\n")
+    done = run(STREAM + DEAR, "--dead-letters", "dead.jsonl", "--epoch-rows", "1")
+    letters = [json.loads(line) for line in Path("dead.jsonl").read_text().splitlines()]
+    assert [letter["stream"] for letter in letters] == ["bid", "bid"]
+    assert all(letter["reason"] for letter in letters)
+    assert "bid: 1 late row, 1 rejected" in done.stderr
+    assert "2 dead letters" in done.stderr
+    assert done.exit_code == 0
+
+
+def test_explain_in_a_file_is_printed(folder: Path) -> None:
+    done = run(STREAM + "EXPLAIN LOGICAL SELECT price FROM bid WHERE price > 10;")
+    assert done.exit_code == 0
+    assert "Filter price > 10" in done.stdout
+    assert done.stderr == ""
+
+
+def test_a_query_that_fails_leaves_the_others_their_answers(folder: Path) -> None:
+    most = 2**63 - 1
+    total = f"CREATE QUERY total AS SELECT SUM({most}) AS s FROM bid WINDOW(RANGE 5);\n"
+    done = run(STREAM + total + DEAR, "--format", "csv", "--output", "out")
+    assert done.exit_code == 2
+    assert "\nq.sql: total failed: " in done.stderr
+    assert [path.name for path in (folder / "out").iterdir()] == ["dear.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        (STREAM + "SELECT prize FROM bid;", [], "q.sql:3:8: "),
+        (STREAM.replace("bids", "none") + DEAR, [], "q.sql:1:1: "),
+        (STREAM, [], "q.sql: the file holds no query"),
+        (STREAM + DEAR, ["--format", "parquet"], "headrace: parquet cannot be printed"),
+        (STREAM + DEAR + COUNTS, ["--format", "jsonl"], "headrace: 2 answers cannot be printed as one jsonl"),
+        (STREAM + DEAR, ["--format", "null", "--output", "x"], "headrace: --format null writes nothing"),
+        (STREAM + DEAR, ["--output", "."], "headrace: . is a folder"),
+        (STREAM + DEAR, ["--output", "no/where.csv"], "headrace: there is no folder no"),
+        (STREAM + DEAR + COUNTS, ["--output", "bids.csv"], "headrace: bids.csv is a file"),
+        (STREAM + DEAR, ["--dead-letters", "dead.doc"], "headrace: dead.doc does not tell its format"),
+        (STREAM + DEAR, ["--dead-letters", "."], "headrace: . is a folder"),
+        (STREAM + DEAR, ["--master", "local[2]"], "headrace: --master is for --runner spark"),
+        (STREAM + COUNTS, ["--as", "stream"], "headrace: query_1 is no stream"),
+    ],
+)
+def test_users_errors_exit_with_2_and_leave_nothing(
+    folder: Path, text: str, options: list[str], message: str
+) -> None:
+    done = run(text, *options)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(message)
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert sorted(path.name for path in folder.iterdir()) == ["bids.csv", "q.sql"]
+
+
+def test_errors_carry_a_hint(folder: Path) -> None:
+    assert "\nhint: " in run(STREAM + "SELECT prize FROM bid;").stderr
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_file_that_cannot_be_read(folder: Path, content: bytes | None) -> None:
+    if content is not None:
+        Path("bad.sql").write_bytes(content)
+    done = CliRunner().invoke(app, ["run", "bad.sql", "--runner", "inline"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("bad.sql: ")
+
+
+def test_answers_are_replaced_whole(folder: Path) -> None:
+    Path("dear.csv").write_text("old")
+    assert run(STREAM + DEAR, "--format", "csv", "--output", "dear.csv").exit_code == 0
+    assert Path("dear.csv").read_text().startswith("auction,price,valid_from,valid_to\n")

@@ -9,12 +9,19 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.algebra.nodes import Project
 from headrace.elements import from_rows
 from headrace.expressions.evaluate import evaluate, predicate_mask
+from headrace.expressions.render import render
 from headrace.expressions.tree import Expression
+from headrace.language.binder import bind
+from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.parser import parse_one
+from headrace.language.statements import Select
 from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value
-from headrace.schema import BOOLEAN, Schema
+from headrace.schema import BIGINT, BOOLEAN, Field, Schema
+from headrace.time import TimeDomain
 from property.expression_strategies import KINDS, expressions
 from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
 
@@ -79,3 +86,15 @@ def test_gentle_expressions(case: tuple[Schema, Expression, list[Row]]) -> None:
 @given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, rough=True)))
 def test_rough_expressions(case: tuple[Schema, Expression, list[Row]]) -> None:
     check(case)
+
+
+@given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, rough=True)))
+def test_text_reads_back_as_the_same_tree(case: tuple[Schema, Expression, list[Row]]) -> None:
+    schema, expression, _ = case
+    columns = Schema((*schema, Field("ts", BIGINT)))
+    catalog = Catalog().define(StreamInfo("s", columns, "ts", TimeDomain.INTEGER))
+    statement = parse_one(f"SELECT {render(expression)} AS x FROM s")
+    assert isinstance(statement, Select)
+    plan = bind(statement.query, catalog)
+    assert isinstance(plan, Project)
+    assert plan.items[0][1] == expression

@@ -13,6 +13,7 @@ import typer
 from headrace.cli.progress import count
 from headrace.errors import UserError
 from headrace.runtime.sinks import write_table
+from headrace.runtime.texts import pad, value_texts, width_of
 
 
 class Format(StrEnum):
@@ -119,6 +120,20 @@ def print_answers(
             typer.echo(f"... and {count(left_out, 'row')} more", err=format_ is not Format.TABLE)
         if titled:
             typer.echo()
+
+
+def with_open_ends(table: pa.Table, place: int) -> pa.Table:
+    """The table with the ends of validity as texts, empty where a row holds for ever.
+
+    Args:
+        table: a history or changes.
+        place: where the column of the ends is, counted from the end.
+    """
+    name = table.column_names[place]
+    texts = value_texts(table.column(name).combine_chunks())
+    if pa.types.is_integer(table.schema.field(name).type):
+        texts = pad(texts, max(len(name), width_of(texts.drop_null())), left=True)
+    return table.set_column(table.num_columns + place, name, texts.fill_null(""))
 
 
 def write_answers(answers: Iterable[tuple[str, pa.Table]], format_: Format, folder: Path) -> None:

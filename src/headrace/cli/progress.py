@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -36,8 +37,13 @@ def _show(bar: Bar, task: TaskID, progress: Progress) -> None:
     bar.update(task, description="  ".join(parts), total=progress.total_rows or None, completed=progress.rows)
 
 
-def show_summary(summary: Summary) -> None:
-    """Print what a run read, how fast, what it held and what it could not use."""
+def show_summary(summary: Summary, dead_letters: Path | None) -> None:
+    """Print what a run read, how fast, what it held and what it could not use.
+
+    Args:
+        summary: of the run.
+        dead_letters: the file that the rows which it could not use were written to.
+    """
     rate = summary.rows / summary.seconds if summary.seconds else 0.0
     lines = [
         f"{summary.rows:,} rows in {summary.seconds:.2f} s, {rate:,.0f} rows/s, "
@@ -53,7 +59,8 @@ def show_summary(summary: Summary) -> None:
         if stream.late or stream.rejected:
             lines.append(f"{stream.name}: {count(stream.late, 'late row')}, {stream.rejected:,} rejected")
     if summary.dead_letters:
-        lines.append(f"{count(summary.dead_letters, 'dead letter')}; --dead-letters PATH writes them down")
+        place = f"in {dead_letters}" if dead_letters else "see them with --dead-letters PATH"
+        lines.append(f"{count(summary.dead_letters, 'dead letter')}: {place}")
     typer.echo("\n".join(lines), err=True)
 
 

@@ -17,12 +17,14 @@ from headrace.cli.output import (
     check_output,
     format_of,
     print_answers,
+    with_open_ends,
     write_answers,
 )
 from headrace.cli.progress import count, progress_bar, show_summary
 from headrace.engine import Database, Query, Summary
 from headrace.errors import ExecutionError, LanguageError, UserError
 from headrace.runtime.sinks import write_table
+from headrace.runtime.views import stream_step
 
 
 class View(StrEnum):
@@ -99,13 +101,16 @@ def run(
             return
         with reported():
             check_output(format_, output, [query.name for query in db.queries])
+            if view is View.STREAM:
+                for query in db.queries:
+                    stream_step(query.name, query.plan)
         with progress_bar(progress) as show:
             summary = db.run(progress=show)
         with reported():
             _deliver(db, summary, view, format_, output, head)
             if dead_letters:
                 write_table(db.dead_letters(), format_of(dead_letters).value, dead_letters)
-        show_summary(summary)
+        show_summary(summary, dead_letters)
         _show_failed(file, summary)
 
 
@@ -124,7 +129,7 @@ def _deliver(
 ) -> None:
     """Print or write the answers of the queries that did not fail."""
     failed = {name for name, _, _ in summary.failed}
-    answers = ((query.name, _view(query, view)) for query in db.queries if query.name not in failed)
+    answers = ((query.name, _view(query, view, format_)) for query in db.queries if query.name not in failed)
     if format_ is Format.NULL:
         for name, elements in summary.emitted.items():
             typer.echo(f"{name}: {count(elements, 'element')}", err=True)
@@ -149,11 +154,12 @@ def _show_failed(file: Path, summary: Summary) -> None:
         raise typer.Exit(USER_ERROR)
 
 
-def _view(query: Query, view: View) -> pa.Table:
+def _view(query: Query, view: View, format_: Format) -> pa.Table:
     match view:
         case View.HISTORY:
-            return query.history()
+            answer, end = query.history(), -1
         case View.CHANGES:
-            return query.changes()
+            answer, end = query.changes(), -2
         case View.STREAM:
             return query.stream()
+    return with_open_ends(answer, end) if format_ is Format.TABLE else answer

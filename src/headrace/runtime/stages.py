@@ -35,7 +35,8 @@ from headrace.runtime.work import (
     merge_arrivals,
     pickled,
 )
-from headrace.time import MAX_INSTANT, MIN_INSTANT
+from headrace.schema import BIGINT
+from headrace.time import MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant
 
 
 def run_sources(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]:
@@ -220,10 +221,12 @@ def _set_apart(
     letters: DeadLetters,
     masks: tuple[BoolArray, BoolArray, BoolArray],
 ) -> None:
+    integer = rows.column(stream.timestamp).type == BIGINT
+    domain = TimeDomain.INTEGER if integer else TimeDomain.TIMESTAMP
     reasons = (
         f"the timestamp {stream.timestamp} is NULL",
         f"the timestamp {stream.timestamp} is out of range",
-        f"late: older than the heartbeat {stream.heartbeat}",
+        f"late: older than the heartbeat {format_instant(stream.heartbeat, domain)}",
     )
     for mask, reason in zip(masks, reasons, strict=True):
         if mask.any():

@@ -92,14 +92,8 @@ class ResultReader:
         Raises:
             UserError: the result is no stream of instants.
         """
+        step = stream_step(self.name, self.plan)
         final = canonical(clip(self.elements(), self.heartbeat))
-        step = _slide(self.plan) if isinstance(self.plan, Rstream) else 1
-        if step is None or not (isinstance(self.plan, Rstream) or is_chronon(self.plan)):
-            raise UserError(
-                f"{self.name} is no stream: its rows are valid for longer than an instant",
-                hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "
-                "a SLIDE, or ask for the history",
-            )
         rows, times = _expanded(final, step)
         order = np.argsort(times, kind="stable")
         chosen = final.take(rows[order])
@@ -196,6 +190,22 @@ def _with_queries(rows: pa.Table, part: EpochResults) -> pa.Table:
 
 def _free(table: pa.Table, name: str) -> str:
     return unique_names([*table.schema.names, name])[-1]
+
+
+def stream_step(name: str, plan: Plan) -> int:
+    """How far apart the instants lie at which a query yields its stream: 1, or the slide under an RSTREAM.
+
+    Raises:
+        UserError: the query yields no stream of instants.
+    """
+    step = _slide(plan) if isinstance(plan, Rstream) else 1
+    if step is None or not (isinstance(plan, Rstream) or is_chronon(plan)):
+        raise UserError(
+            f"{name} is no stream: its rows are valid for longer than an instant",
+            hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "
+            "a SLIDE, or ask for the history",
+        )
+    return step
 
 
 def _slide(plan: Plan) -> int | None:

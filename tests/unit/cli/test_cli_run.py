@@ -46,6 +46,20 @@ def test_history_is_printed_and_the_summary_goes_to_standard_error(folder: Path)
     assert done.stderr.startswith("4 rows in ")
 
 
+def test_rows_that_hold_for_ever_have_no_end(folder: Path) -> None:
+    done = run(STREAM + "SELECT auction FROM bid WINDOW(RANGE UNBOUNDED) WHERE price > 15;")
+    assert done.stdout.splitlines()[:3] == [
+        "auction  valid_from  valid_to",
+        "-------  ----------  --------",
+        "      8           3",
+    ]
+
+
+def test_ends_stand_below_their_heading(folder: Path) -> None:
+    done = run(STREAM + DEAR, "--as", "changes")
+    assert done.stdout.splitlines()[2] == "    1        8     20           3         4       1"
+
+
 def test_changes_add_up_to_the_history(folder: Path) -> None:
     done = run(STREAM + COUNTS, "--as", "changes", "--format", "jsonl", "--epoch-rows", "1")
     rows = [json.loads(line) for line in done.stdout.splitlines()]
@@ -109,7 +123,7 @@ def test_rows_that_could_not_take_part_are_written_with_the_reason(folder: Path)
     assert [letter["stream"] for letter in letters] == ["bid", "bid"]
     assert all(letter["reason"] for letter in letters)
     assert "bid: 1 late row, 1 rejected" in done.stderr
-    assert "2 dead letters" in done.stderr
+    assert "2 dead letters: in dead.jsonl" in done.stderr
     assert done.exit_code == 0
 
 

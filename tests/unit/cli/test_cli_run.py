@@ -48,7 +48,7 @@ def test_history_is_printed_and_the_summary_goes_to_standard_error(folder: Path)
 
 def test_rows_that_hold_for_ever_have_no_end(folder: Path) -> None:
     done = run(STREAM + "SELECT auction FROM bid WINDOW(RANGE UNBOUNDED) WHERE price > 15;")
-    assert done.stdout.splitlines()[:3] == [
+    assert [line.rstrip() for line in done.stdout.splitlines()[:3]] == [
         "auction  valid_from  valid_to",
         "-------  ----------  --------",
         "      8           3",

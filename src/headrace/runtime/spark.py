@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pyspark import SparkContext, TaskContext
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
@@ -146,7 +146,16 @@ def _start(master: str | None) -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise UserError(
+            "Spark did not start",
+            hint="it needs Java 17 or newer in PATH or JAVA_HOME, and a master that exists; the inline "
+            "runner needs neither",
+        ) from error
 
 
 def _source_stage(work: EpochWork) -> Callable[[Batches], Batches]:

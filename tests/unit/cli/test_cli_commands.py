@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -133,6 +134,21 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().err
     assert "Traceback" in said
     assert "please report it" in said
+
+
+def test_without_java_the_error_says_what_spark_needs(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text(QUERY)
+    for name in ("bash", "dirname"):
+        found = shutil.which(name)
+        assert found is not None
+        (tmp_path / name).symlink_to(found)
+    environment = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    command = [sys.executable, "-c", "from headrace.cli import main; main()", "run", str(file)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"{file}: Spark did not start\nhint: it needs Java 17" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +21,7 @@ from headrace.language.parser import parse_one
 from headrace.language.statements import Select
 from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value
-from headrace.schema import BIGINT, BOOLEAN, Field, Schema
+from headrace.schema import BIGINT, BOOLEAN, Field, Schema, sql_type
 from headrace.time import TimeDomain
 from property.expression_strategies import KINDS, expressions
 from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
@@ -48,12 +49,18 @@ def batch_of(schema: Schema, rows: Sequence[Row]) -> pa.RecordBatch:
     return padded.payload.slice(min(len(rows), 1))
 
 
+WIDE = Schema(tuple(Field(f"c{place}", dtype) for place, dtype in enumerate((*ALL_TYPES, *ALL_TYPES))))
+"""Two columns of each type, so that calls take columns more often than constants."""
+
+
 @st.composite
-def cases(draw: st.DrawFn, kind: pa.DataType, *, rough: bool) -> tuple[Schema, Expression, list[Row]]:
-    schema = draw(schemas(ALL_TYPES, max_columns=4))
-    expression = draw(expressions(schema, kind, rough=rough))
+def cases(
+    draw: st.DrawFn, kind: pa.DataType, *, depth: int, rough: bool
+) -> tuple[Schema, Expression, list[Row]]:
+    schema = draw(st.just(WIDE) | schemas(ALL_TYPES, max_columns=4))
+    expression = draw(expressions(schema, kind, depth=depth, rough=rough))
     pools = BATTERY if rough else None
-    return schema, expression, draw(st.lists(payloads(schema, pools=pools), max_size=6))
+    return schema, expression, draw(st.lists(payloads(schema, pools=pools), max_size=5))
 
 
 def check(case: tuple[Schema, Expression, list[Row]]) -> None:
@@ -78,17 +85,25 @@ def plain(column: pa.Array) -> list[str]:
     return [repr(equal_form(one)) for one in column.to_pylist()]
 
 
-@given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, rough=False)))
-def test_gentle_expressions(case: tuple[Schema, Expression, list[Row]]) -> None:
-    check(case)
+@pytest.mark.parametrize("kind", KINDS, ids=sql_type)
+@given(st.data())
+def test_single_calls(kind: pa.DataType, data: st.DataObject) -> None:
+    check(data.draw(cases(kind, depth=1, rough=True)))
 
 
-@given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, rough=True)))
-def test_rough_expressions(case: tuple[Schema, Expression, list[Row]]) -> None:
-    check(case)
+@pytest.mark.parametrize("kind", KINDS, ids=sql_type)
+@given(st.data())
+def test_gentle_expressions(kind: pa.DataType, data: st.DataObject) -> None:
+    check(data.draw(cases(kind, depth=3, rough=False)))
 
 
-@given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, rough=True)))
+@pytest.mark.parametrize("kind", KINDS, ids=sql_type)
+@given(st.data())
+def test_rough_expressions(kind: pa.DataType, data: st.DataObject) -> None:
+    check(data.draw(cases(kind, depth=3, rough=True)))
+
+
+@given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, depth=3, rough=True)))
 def test_text_reads_back_as_the_same_tree(case: tuple[Schema, Expression, list[Row]]) -> None:
     schema, expression, _ = case
     columns = Schema((*schema, Field("ts", BIGINT)))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
 from headrace.expressions import evaluate_parsing as parsing
-from headrace.expressions.evaluate_decimals import fit, plain_text
+from headrace.expressions.evaluate_decimals import fit, plain_text, to_double
 from headrace.expressions.evaluate_numbers import whole_numbers
 from headrace.expressions.evaluate_texts import map_distinct
 from headrace.expressions.evaluate_times import days, instants
@@ -149,6 +149,10 @@ def _decimal_to_boolean(values: pa.Array, target: pa.DataType) -> Converted:
     return pc.not_equal(values, zero(values.type)), _nothing_lost(values)
 
 
+def _decimal_to_double(values: pa.Array, target: pa.DataType) -> Converted:
+    return to_double(values), _nothing_lost(values)
+
+
 def _double_to_integer(values: pa.Array, target: pa.DataType) -> Converted:
     result, fits = whole_numbers(numbers(values))
     valid = validity(values)
@@ -168,7 +172,7 @@ _TO_DECIMAL: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted
 _FROM_DECIMAL: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]] = {
     BOOLEAN: _decimal_to_boolean,
     BIGINT: _decimal_to_integer,
-    DOUBLE: _plainly,
+    DOUBLE: _decimal_to_double,
 }
 
 # --- points in time ----------------------------------------------------------------------------------------

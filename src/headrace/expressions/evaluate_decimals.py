@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,10 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray
 from headrace.expressions.evaluate_values import Datum, numbers, rows_of, spread, validity
 
-_AWAY = "half_towards_infinity"
+_AWAY: Final = "half_towards_infinity"
+_EXACT_INTEGER: Final = 2**53
+_EXACT_POWER: Final = 1e22
+"""Up to here whole numbers, and powers of ten, are DOUBLEs without rounding."""
 
 
 def divide(left: Datum, right: Datum, dtype: pa.DataType) -> pa.Array:
@@ -66,9 +69,7 @@ def fit(values: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, BoolArray]:
 
 def plain_text(values: pa.Array) -> pa.Array:
     """The values with all their digits and no exponent, as SQL writes them."""
-    scale = values.type.scale
-    # The same bytes read as whole numbers, which Arrow never writes with an exponent.
-    whole = pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset)
+    scale, whole = values.type.scale, _whole(values)
     if scale == 0:
         return whole.cast(pa.string())
     digits = pc.utf8_lpad(pc.abs(whole).cast(pa.string()), scale + 1, "0")
@@ -77,6 +78,25 @@ def plain_text(values: pa.Array) -> pa.Array:
     text = pc.binary_join_element_wise(front, back, ".")
     negative = pc.less(whole, pa.scalar(Decimal(0), whole.type))
     return pc.if_else(negative, pc.binary_join_element_wise("-", text, ""), text)
+
+
+def to_double(values: pa.Array) -> pa.Array:
+    """The nearest DOUBLE of each value; Arrow's own cast may give its neighbour."""
+    power = 10.0**values.type.scale
+    try:
+        units = _whole(values).cast(pa.int64())
+    except pa.ArrowInvalid:
+        return plain_text(values).cast(pa.float64())
+    integers = numbers(units)
+    if power > _EXACT_POWER or (np.abs(integers.astype(np.float64)) > _EXACT_INTEGER).any():
+        return plain_text(values).cast(pa.float64())
+    # One division of two exact DOUBLEs rounds once.
+    return pc.divide(units.cast(pa.float64()), power)
+
+
+def _whole(values: pa.Array) -> pa.Array:
+    """The same bytes read as whole numbers in units of the type's scale."""
+    return pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset)
 
 
 def unscaled(values: pa.Array) -> npt.NDArray[Any]:

@@ -1,0 +1,255 @@
+"""Every function over every combination of awkward arguments, against the reference.
+
+The arguments come as columns and as constants, for these take different ways through the evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.elements import from_rows
+from headrace.expressions.evaluate import evaluate
+from headrace.expressions.functions import literal, make_case, make_cast, resolve
+from headrace.expressions.tree import Column, Expression
+from headrace.reference.contents import equal_form
+from headrace.reference.scalars import RowError, value
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+
+MONEY = pa.decimal128(7, 2)
+FINE = pa.decimal128(9, 6)
+EDGES: dict[pa.DataType, tuple[Any, ...]] = {
+    BOOLEAN: (None, True, False),
+    BIGINT: (None, -(2**63), -(2**63) + 1, -15, -1, 0, 1, 2, 7, 15, 2**53 + 1, 2**62, 2**63 - 1),
+    DOUBLE: (
+        None,
+        math.nan,
+        -math.inf,
+        -1e22,
+        -2.5,
+        -0.5,
+        -0.0,
+        0.0,
+        1e-5,
+        1.005,
+        2.675,
+        1e7,
+        2.0**63,
+        math.inf,
+    ),
+    MONEY: tuple(
+        Decimal(one) if one else None
+        for one in ("", "-99999.99", "-2.50", "-0.01", "0.00", "1.55", "99999.99")
+    ),
+    FINE: tuple(
+        Decimal(one) if one else None
+        for one in ("", "-999.999999", "-0.000001", "0.000000", "2.500000", "3.000000", "999.999500")
+    ),
+    STRING: (
+        None,
+        "",
+        "a",
+        "ab",
+        "aBa",
+        " a ",
+        "é",
+        "ß",
+        "b%",
+        "a\nb",
+        "1",
+        "-2.5",
+        "1e3",
+        "2024-02-29",
+        "nan",
+    ),
+    DATE: (
+        None,
+        date(1969, 12, 31),
+        date(1970, 1, 1),
+        date(2023, 1, 1),
+        date(2024, 2, 29),
+        date(2024, 12, 31),
+    ),
+    TIMESTAMP: (
+        None,
+        datetime(1901, 1, 1, tzinfo=UTC),
+        datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC),
+        datetime(1970, 1, 1, tzinfo=UTC),
+        datetime(2024, 2, 29, 12, 30, 45, 123_450, UTC),
+    ),
+}
+SHORT = {dtype: edges[:1] + edges[1::2] for dtype, edges in EDGES.items()}
+NUMBERS = (BIGINT, DOUBLE, MONEY, FINE)
+
+Signature = tuple[str, tuple[pa.DataType, ...]]
+
+
+def signatures() -> Iterator[Signature]:
+    for name in ("NEGATE", "ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "SQRT"):
+        yield from ((name, (dtype,)) for dtype in NUMBERS)
+    for name in ("+", "-", "*", "/", "%"):
+        yield from ((name, (left, right)) for left in NUMBERS for right in NUMBERS)
+    yield "DIV", (BIGINT, BIGINT)
+    for name in ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "GREATEST", "LEAST", "COALESCE"):
+        yield from ((name, (dtype, dtype)) for dtype in EDGES)
+    for name in ("IN", "BETWEEN"):
+        yield from ((name, (dtype, dtype, dtype)) for dtype in EDGES)
+    yield from (("NULLIF", (dtype, dtype)) for dtype in EDGES)
+    yield from ((name, (dtype,)) for dtype in EDGES for name in ("IS NULL", "IS NOT NULL"))
+    yield from ((name, (BOOLEAN, BOOLEAN)) for name in ("AND", "OR"))
+    yield "NOT", (BOOLEAN,)
+    yield "IF", (BOOLEAN, BIGINT, DOUBLE)
+    yield from ((name, (STRING,)) for name in ("LENGTH", "UPPER", "LOWER", "TRIM", "LTRIM", "RTRIM"))
+    yield from ((name, (STRING, STRING)) for name in ("||", "CONCAT", "STARTSWITH", "ENDSWITH", "CONTAINS"))
+    yield "REPLACE", (STRING, STRING, STRING)
+    yield "SUBSTRING", (STRING, BIGINT)
+    yield "SUBSTRING", (STRING, BIGINT, BIGINT)
+    yield from ((name, (dtype,)) for name in ("YEAR", "MONTH", "DAY", "HOUR") for dtype in (DATE, TIMESTAMP))
+    yield from ((name, (TIMESTAMP,)) for name in ("MINUTE", "SECOND", "UNIX_MICROS"))
+
+
+def name_of(signature: Signature) -> str:
+    return f"{signature[0]}({', '.join(map(str, signature[1]))})"
+
+
+def expected(expression: Expression, rows: Sequence[tuple[Any, ...]]) -> tuple[list[Any], list[str | None]]:
+    results: list[Any] = []
+    reasons: list[str | None] = []
+    for row in rows:
+        try:
+            results.append(value(expression, row))
+            reasons.append(None)
+        except RowError as error:
+            results.append(None)
+            reasons.append(error.reason)
+    return results, reasons
+
+
+def check(expression: Expression, types: Sequence[pa.DataType], rows: Sequence[tuple[Any, ...]]) -> None:
+    schema = Schema(tuple(Field(f"c{place}", dtype) for place, dtype in enumerate(types)))
+    # The rows are a view into longer columns.
+    batch = from_rows(schema, [(row, 0, 1, 1) for row in (rows[0], *rows)]).payload.slice(1)
+    outcome = evaluate(expression, batch)
+    results, reasons = expected(expression, rows)
+    assert outcome.values.type == expression.type
+    found = list(zip(texts(outcome.values), outcome.reasons().to_pylist(), strict=True))
+    wanted = list(zip(texts(pa.array(results, expression.type)), reasons, strict=True))
+    differences = [(row, *pair) for row, *pair in zip(rows, found, wanted, strict=True) if pair[0] != pair[1]]
+    assert differences == []
+
+
+def texts(values: pa.Array) -> list[str]:
+    return [repr(equal_form(one)) for one in values.to_pylist()]
+
+
+@pytest.mark.parametrize("signature", list(signatures()), ids=name_of)
+def test_columns(signature: Signature) -> None:
+    name, types = signature
+    edges = EDGES if len(types) < 3 else SHORT
+    columns = tuple(Column(place, f"c{place}", dtype) for place, dtype in enumerate(types))
+    check(resolve(name, columns), types, list(product(*(edges[dtype] for dtype in types))))
+
+
+@pytest.mark.parametrize("signature", [one for one in signatures() if len(one[1]) > 1], ids=name_of)
+def test_constants_behind_a_column(signature: Signature) -> None:
+    name, types = signature
+    rows = [(edge,) for edge in EDGES[types[0]]]
+    for constants in product(*(SHORT[dtype][:5] for dtype in types[1:])):
+        arguments = [make_cast(literal(one), dtype) for one, dtype in zip(constants, types[1:], strict=True)]
+        check(resolve(name, (Column(0, "c0", types[0]), *arguments)), types[:1], rows)
+
+
+@pytest.mark.parametrize("signature", [one for one in signatures() if len(one[1]) == 2], ids=name_of)
+def test_a_constant_before_a_column(signature: Signature) -> None:
+    name, (first, second) = signature
+    rows = [(edge,) for edge in EDGES[second]]
+    for constant in EDGES[first]:
+        made = make_cast(literal(constant), first)
+        check(resolve(name, (made, Column(0, "c0", second))), (second,), rows)
+
+
+CASTS = [
+    (source, target)
+    for source in EDGES
+    for target in (*EDGES, pa.decimal128(4, 3), pa.decimal128(38, 10), pa.decimal128(38, 37))
+    if source != target
+    and (
+        STRING in (source, target)
+        or {source, target} == {DATE, TIMESTAMP}
+        or not {source, target} & {DATE, TIMESTAMP}
+    )
+]
+
+
+@pytest.mark.parametrize(("source", "target"), CASTS)
+def test_casts(source: pa.DataType, target: pa.DataType) -> None:
+    check(make_cast(Column(0, "c0", source), target), (source,), [(edge,) for edge in EDGES[source]])
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("digits", [-18, -3, -1, 0, 1, 2, 9])
+def test_round(dtype: pa.DataType, digits: int) -> None:
+    expression = resolve("ROUND", (Column(0, "c0", dtype), literal(digits)))
+    check(expression, (dtype,), [(edge,) for edge in EDGES[dtype]])
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR"],
+)
+def test_date_trunc(unit: str) -> None:
+    for dtype in (DATE, TIMESTAMP):
+        expression = resolve("DATE_TRUNC", (literal(unit), Column(0, "c0", dtype)))
+        check(expression, (dtype,), [(edge,) for edge in EDGES[dtype]])
+
+
+@pytest.mark.parametrize(
+    "pattern", ["", "%", "a%", "%a", "_", "a_a", "%a%", r"b\%", r"\_", "a%b", ".*", "[ab]", "é"]
+)
+def test_like(pattern: str) -> None:
+    expression = resolve("LIKE", (Column(0, "c0", STRING), literal(pattern)))
+    check(expression, (STRING,), [(edge,) for edge in EDGES[STRING]])
+
+
+# --- forms that look at their parts one after the other ----------------------------------------------------
+
+X, Y, Z = (Column(place, f"c{place}", BIGINT) for place in range(3))
+FEW = (None, 0, 1, 2)
+
+
+def fails_at_zero(column: Column) -> Expression:
+    return resolve(">", (resolve("DIV", (literal(2), column)), literal(1)))
+
+
+LAZY = {
+    "AND": resolve("AND", (fails_at_zero(X), fails_at_zero(Y))),
+    "OR": resolve("OR", (fails_at_zero(X), fails_at_zero(Y))),
+    "AND OR": resolve("OR", (resolve("AND", (fails_at_zero(X), fails_at_zero(Y))), fails_at_zero(Z))),
+    "COALESCE": resolve("COALESCE", tuple(resolve("DIV", (literal(2), column)) for column in (X, Y, Z))),
+    "CASE": make_case(
+        (
+            (fails_at_zero(X), resolve("DIV", (literal(8), Y))),
+            (fails_at_zero(Y), resolve("%", (literal(8), Z))),
+        ),
+        resolve("+", (resolve("DIV", (literal(5), Z)), resolve("*", (Y, literal(2**63 - 1))))),
+    ),
+    "CASE with equal branches": make_case(
+        ((resolve(">", (X, literal(0))), Y), (resolve("IS NULL", (Y,)), resolve("DIV", (Y, Z)))), None
+    ),
+    "IS NULL of what fails": resolve("IS NULL", (resolve("DIV", (X, Y)),)),
+    "IN of what fails": resolve("IN", (X, Y, resolve("DIV", (literal(1), Z)))),
+    "two reasons": resolve("+", (resolve("DIV", (X, Y)), resolve("+", (Z, literal(2**63 - 2))))),
+    "constants that fail": resolve("OR", (resolve(">", (X, literal(0))), fails_at_zero(literal(0)))),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_only_needed_parts_fail(name: str) -> None:
+    check(LAZY[name], (BIGINT,) * 3, list(product(FEW, repeat=3)))

@@ -135,12 +135,20 @@ class Release:
     def __init__(self, reader: ResultReader) -> None:
         self._reader = reader
         self._waiting = concat(reader.plan.schema, [])
+        self._epochs = np.empty(0, np.int64)
+
+    @property
+    def oldest(self) -> int | None:
+        """The oldest epoch that yielded an element which still waits, or None."""
+        return int(self._epochs.min()) if len(self._epochs) else None
 
     def next(self, part: EpochResults) -> Batch:
         """What the next epoch releases, in order of `ts`."""
         everything = concat(self._reader.plan.schema, [self._waiting, *self._reader.read(part)])
+        new = np.full(len(everything) - len(self._waiting), part.epoch)
         ready = everything.ts < self._reader.heartbeat_of(part)
         self._waiting = everything.take(np.flatnonzero(~ready))
+        self._epochs = np.concatenate([self._epochs, new])[~ready]
         released = everything.take(np.flatnonzero(ready))
         return released.take(np.argsort(released.ts, kind="stable"))
 

@@ -68,5 +68,9 @@ class ExecutionError(UserError):
     """A query that failed while it ran, such as an integer sum that overflows."""
 
 
+class DeliveryError(UserError):
+    """A sink that cannot take committed results, or would take them with a gap."""
+
+
 class HistoryError(HeadraceError):
     """Elements that are no history, because a payload's multiplicity falls below zero: a fault of ours."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 import typer
 
 import headrace as hr
+from headrace.cli.endless import run_endless
 from headrace.cli.faults import USER_ERROR, describe, read_text, reported
 from headrace.cli.output import (
     Format,
@@ -104,6 +105,9 @@ def run(
             if view is View.STREAM:
                 for query in db.queries:
                     stream_step(query.name, query.plan)
+        if db.endless:
+            show_summary(run_endless(db, view.value, format_), dead_letters)
+            return
         with progress_bar(progress) as show:
             summary = db.run(progress=show)
         with reported():

@@ -172,7 +172,7 @@ class Execution:
                 batch = release.next(part)
                 if last >= from_epoch:
                     table = reader.change_table(last, batch)
-                    yield Change(last, reader.heartbeat_of(part), table)
+                    yield Change(last, reader.heartbeat_of(part), batch, table)
 
     def reader(self, name: str, plan: Plan) -> ResultReader:
         """What has been committed for a query so far."""

@@ -15,7 +15,7 @@ from headrace.language.statements import Stage
 from headrace.operators.explain import explain_graph
 from headrace.operators.lowering import lower
 from headrace.optimizer import optimize, rewrites
-from headrace.runtime.views import Change, ResultReader
+from headrace.runtime.views import Change, Finals, ResultReader
 from headrace.schema import TIMESTAMP
 from headrace.time import TimeDomain
 
@@ -89,6 +89,21 @@ class Query:
             UserError: what ended the run.
         """
         return self._answers.follow(self, from_epoch)
+
+    def follow(self, view: str = "history") -> Iterator[pa.Table]:
+        """The rows of an endless run as they become final; waits, and ends when the database is stopped.
+
+        Args:
+            view: `history` gives each row of the history once, when its end has passed; `changes` gives the
+                elements as they are released.
+        """
+        reader = self._reader()
+        finals = Finals(reader)
+        for change in self.subscribe():
+            if view == "changes":
+                yield change.rows
+            else:
+                yield reader.history_table(finals.next(change.elements, change.heartbeat))
 
     def _reader(self) -> ResultReader:
         return self._answers.reader(self)

@@ -16,7 +16,7 @@ def schema_of(frame: DataFrame) -> Schema:
     Raises:
         SourceError: two columns have the same name but for their case.
     """
-    return readable_schema(to_arrow_schema(frame.schema), "the data frame")
+    return readable_schema(to_arrow_schema(frame.schema, timezone="UTC"), "the data frame")
 
 
 def struct_of(schema: Schema) -> StructType:

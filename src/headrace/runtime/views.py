@@ -68,7 +68,10 @@ class ResultReader:
         Returns:
             The payload, `valid_from` and `valid_to`, which is NULL where a row holds for ever.
         """
-        final = canonical(clip(self.elements(), self.heartbeat))
+        return self.history_table(canonical(clip(self.elements(), self.heartbeat)))
+
+    def history_table(self, final: Batch) -> pa.Table:
+        """Final rows in the form of `history`."""
         return self._table(final, {"valid_from": final.ts, "valid_to": final.te})
 
     def changes(self) -> pa.Table:
@@ -153,6 +156,27 @@ class Release:
         return released.take(np.argsort(released.ts, kind="stable"))
 
 
+class Finals:
+    """Turns released elements into final rows of the history, each told once: when its end has passed.
+
+    A row that is still open at the heartbeat is kept, and told when it ends.
+    """
+
+    def __init__(self, reader: ResultReader) -> None:
+        self._schema = reader.plan.schema
+        self._kept = concat(self._schema, [])
+
+    def next(self, released: Batch, heartbeat: int) -> Batch:
+        """The rows that ended below the new heartbeat, coalesced, in order of `ts`."""
+        known = concat(self._schema, [self._kept, released])
+        final = canonical(clip(known, heartbeat))
+        is_open = (final.te == heartbeat) & (heartbeat != INFINITY)
+        beyond = known.take(np.flatnonzero(known.te > heartbeat))
+        beyond = Batch(beyond.payload, np.maximum(beyond.ts, heartbeat), beyond.te, beyond.w)
+        self._kept = concat(self._schema, [final.take(np.flatnonzero(is_open)), beyond])
+        return final.take(np.flatnonzero(~is_open))
+
+
 @dataclass(frozen=True, eq=False)
 class Change:
     """What one epoch changed in a query's answer.
@@ -160,11 +184,13 @@ class Change:
     Attributes:
         epoch: its number.
         heartbeat: up to where the answer is final after it (instant).
-        rows: as in `changes`: `epoch`, the payload, `valid_from`, `valid_to`, `change`; may be empty.
+        elements: what was released, in order of `ts`; may be empty.
+        rows: the same as in `changes`: `epoch`, the payload, `valid_from`, `valid_to`, `change`.
     """
 
     epoch: int
     heartbeat: int
+    elements: Batch
     rows: pa.Table
 
 

@@ -242,14 +242,28 @@ def _table(cursor: Cursor) -> FromItem:
     return _named_table(cursor)
 
 
-def _opens_query(cursor: Cursor) -> bool:
-    """Whether the parenthesis at the cursor opens a query, and not a join in parentheses."""
-    ahead = 0
-    while cursor.word(ahead) == "(":
+def _opens_query(cursor: Cursor, ahead: int = 0) -> bool:
+    """Whether the parenthesis so many tokens ahead opens a query, and not a join in parentheses."""
+    first = cursor.word(ahead + 1)
+    if first in ("SELECT", "WITH"):
+        return True
+    nested = first == "(" and _opens_query(cursor, ahead + 1)
+    if not nested and not (first in STREAM_OPERATORS and cursor.word(ahead + 2) == "("):
+        return False
+    # A query of which a part stands in parentheses goes on with UNION or ends; a table of a join does not.
+    inner = ahead + 1 if nested else ahead + 2
+    return cursor.word(_behind(cursor, inner)) in (")", "UNION", "EXCEPT", "MINUS", "INTERSECT")
+
+
+def _behind(cursor: Cursor, ahead: int) -> int:
+    """How far ahead the token stands that follows the parenthesis opened there."""
+    depth = 0
+    while cursor.peek(ahead) is not None:
+        depth += (cursor.word(ahead) == "(") - (cursor.word(ahead) == ")")
         ahead += 1
-    return cursor.word(ahead) in ("SELECT", "WITH") or (
-        cursor.word(ahead) in STREAM_OPERATORS and cursor.word(ahead + 1) == "("
-    )
+        if depth == 0:
+            break
+    return ahead
 
 
 def _named_table(cursor: Cursor) -> NamedTable:

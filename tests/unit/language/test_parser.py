@@ -217,6 +217,16 @@ def test_parentheses_around_queries():
     assert isinstance(inner, DerivedTable)
     (joined,) = tables_of("SELECT * FROM (a JOIN b ON TRUE)")
     assert isinstance(joined, JoinedTable)
+    for text in (
+        "((SELECT a FROM b) x JOIN c ON TRUE)",
+        "(ISTREAM(a) JOIN b ON TRUE)",
+        "((a JOIN b ON TRUE))",
+    ):
+        (joined,) = tables_of(f"SELECT * FROM {text}")
+        assert isinstance(joined, JoinedTable)
+    for text in ("(ISTREAM(a))", "(ISTREAM(a) UNION ALL SELECT b FROM c) x", "(((SELECT a FROM b)))"):
+        (table,) = tables_of(f"SELECT * FROM {text}")
+        assert isinstance(table, DerivedTable)
 
 
 def test_one_statement():

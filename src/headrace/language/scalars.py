@@ -54,6 +54,7 @@ class Context:
         aggregates: filled with the aggregates found; None where there may be none.
         aliases: what the aliases of the SELECT list stand for, by lower-case name, where they can be used.
         keys: what the query groups by; an alias hides a column of the same name that is not among them.
+        listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
     """
 
     scope: Scope
@@ -62,6 +63,7 @@ class Context:
     aggregates: list[AggregateCall] | None = None
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Expression, ...] | None = None
+    listed: frozenset[str] = frozenset()
 
 
 @contextmanager
@@ -122,6 +124,10 @@ def _column(node: Any, context: Context) -> Expression:
         if alias is not None:
             return alias
         hint = CALLS.get(name.text.upper(), error.hint)
+        if name.text.lower() in context.listed:
+            hint = (
+                f"{context.clause} comes before SELECT; repeat the expression, or filter a subquery in FROM"
+            )
         raise LanguageError(error.message, position=error.position, hint=hint) from None
     hidden = alias is not None and context.keys is not None and column not in context.keys
     return alias if alias is not None and hidden else column

@@ -36,7 +36,10 @@ def bind_selection(query: SelectQuery, plan: Plan, scope: Scope) -> Plan:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
     """
     if query.where is not None:
-        plan = _filter(plan, query.where, bind_scalar(query.where, Context(scope, "WHERE")))
+        aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
+        listed = frozenset(alias.text.lower() for alias in aliases if alias is not None)
+        predicate = bind_scalar(query.where, Context(scope, "WHERE", listed=listed))
+        plan = _filter(plan, query.where, predicate)
     width = len(plan.schema)
     aggregates: list[AggregateCall] = []
     items = _items(query, Context(scope, "SELECT", width, aggregates))

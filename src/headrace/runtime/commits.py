@@ -19,7 +19,7 @@ import fcntl
 import json
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -58,7 +58,7 @@ class EpochResults:
 
     Attributes:
         epoch: its number.
-        heartbeats: per query, after the epoch (instants).
+        heartbeats: per query, after the epoch (instants); a query that has failed has none.
         results: per query where its new elements lie.
         dead_letters: where the rows lie that failed.
         users: for each node that dead letters name, the queries that use it.
@@ -101,6 +101,7 @@ class Commit:
         streams: how far each stream has been read, after the epoch.
         state: the manifests that the epoch changed; all of them in a checkpoint.
         checkpoint: whether `state` is everything.
+        retained: the oldest epoch whose results are kept after this one.
         results: what readers of results see.
         failed: the queries that have ended early, with the reason and a hint.
         totals: the run's counters after the epoch.
@@ -110,6 +111,7 @@ class Commit:
     streams: Mapping[str, StreamPoint]
     state: Mapping[StateKey, Manifest]
     checkpoint: bool
+    retained: int
     results: EpochResults
     failed: Mapping[str, tuple[str, str | None]]
     totals: Totals
@@ -161,20 +163,26 @@ class Journal:
         Raises:
             StoreError: the record cannot be written, or another driver has committed the epoch.
         """
-        if not self._store.put_if_absent(_record_name(commit.epoch), _sealed(_packed(commit))):
+        if not self._store.put_if_absent(record_name(commit.epoch), _sealed(_packed(commit))):
             raise StoreError(
                 f"epoch {commit.epoch} of {self._store.path} has been committed by someone else",
                 hint="stop the other driver, then start again",
             )
 
     def load(self) -> list[Commit]:
-        """All records, in order.
+        """The records that are still needed, in order; what a sweep left half done is finished.
 
         Raises:
-            StoreError: one is damaged.
+            StoreError: a record is damaged or missing, or lacks a file that it names.
         """
         commits = load_commits(self._store)
         self._oldest = commits[0].epoch if commits else 1
+        _check_present(self._store, commits)
+        for name in self._store.names("commits"):
+            if name < record_name(self._oldest):
+                self._store.delete(name)
+        for folder in ("", "commits"):
+            self._store.drop_drafts(folder)
         return commits
 
     def outlived(self, epoch: int) -> set[str]:
@@ -182,7 +190,7 @@ class Journal:
         needed = last_checkpoint(epoch)
         known = range(self._oldest, needed)
         self._oldest = max(self._oldest, needed)
-        return {_record_name(old) for old in known}
+        return {record_name(old) for old in known}
 
     def close(self) -> None:
         """Let another driver have the store."""
@@ -190,19 +198,34 @@ class Journal:
 
 
 def load_commits(store: FolderStore) -> list[Commit]:
-    """All commit records of a store, in order.
+    """The commit records of a store that are still needed, in order.
+
+    Older ones are what a sweep that was cut short has left; they may have gaps, and are not looked at.
 
     Raises:
         StoreError: one is damaged or missing.
     """
-    commits = [_unpacked(_opened(store, name)) for name in store.names("commits")]
-    first = commits[0].epoch if commits else 1
-    for number, commit in enumerate(commits, first):
-        if commit.epoch != number or (number == first and not commit.checkpoint):
+    names = list(store.names("commits"))
+    if not names:
+        return []
+    last = load_commit(store, names[-1])
+    commits = []
+    for epoch in range(last_checkpoint(last.retained), last.epoch):
+        if record_name(epoch) not in names:
             raise StoreError(
-                f"{store.path} lacks the commit of epoch {number}", hint="restore it from a copy"
+                f"the store {store.path} lacks the commit of epoch {epoch}", hint="restore it from a copy"
             )
-    return commits
+        commits.append(load_commit(store, record_name(epoch)))
+    return [*commits, last]
+
+
+def load_commit(store: FolderStore, name: str) -> Commit:
+    """One commit record, by its file's name.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    return _unpacked(_opened(store, name))
 
 
 def is_checkpoint(epoch: int) -> bool:
@@ -226,18 +249,25 @@ def load_description(store: FolderStore) -> Description:
     except FileNotFoundError as error:
         raise StoreError(f"{store.path} is no Headrace store", hint="name the folder of --storage") from error
     except (OSError, ValueError) as error:
-        raise StoreError(f"{store.path}/store.json cannot be read: {error}") from error
-    if content.get("product") != "headrace":
+        raise StoreError(
+            f"{store.path}/store.json cannot be read: {error}", hint="restore it from a copy"
+        ) from error
+    if not isinstance(content, dict) or content.get("product") != "headrace":
         raise StoreError(f"{store.path} is no Headrace store", hint="choose an empty folder")
     if content.get("layout") != LAYOUT:
         raise StoreError(
             f"{store.path} has layout {content.get('layout')}, and this Headrace reads layout {LAYOUT}",
             hint="use the version that wrote it, or choose an empty folder",
         )
-    return Description(content["queries"], content["streams"], content["buckets"])
+    try:
+        return Description(content["queries"], content["streams"], content["buckets"])
+    except KeyError as error:
+        raise StoreError(
+            f"{store.path}/store.json is damaged: it lacks {error}", hint="restore it from a copy"
+        ) from error
 
 
-def state_after(commits: list[Commit]) -> dict[StateKey, Manifest]:
+def state_after(commits: Sequence[Commit]) -> dict[StateKey, Manifest]:
     """The manifests that hold after the last of some commits."""
     state: dict[StateKey, Manifest] = {}
     for commit in commits:
@@ -254,6 +284,27 @@ def result_files(results: EpochResults) -> set[str]:
     """The files that hold an epoch's results and dead letters."""
     refs = [ref for part in results.results.values() for ref in part]
     return {ref.part.segment for ref in (*refs, *results.dead_letters)}
+
+
+def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
+    """The parts of files that the commits still need: the state after the last one, and the kept results."""
+    for manifest in state_after(commits).values():
+        yield from (run.part for area in manifest.values() for run in area)
+    for commit in commits:
+        if commit.epoch >= commits[-1].retained:
+            refs = [ref for refs in commit.results.results.values() for ref in refs]
+            yield from (ref.part for ref in (*refs, *commit.results.dead_letters))
+
+
+def _check_present(store: FolderStore, commits: Sequence[Commit]) -> None:
+    """Look, before anything is swept, that every file is there and long enough."""
+    for part in parts_of(commits):
+        size = store.size(part.segment)
+        if size is None or size < part.offset + part.length:
+            what = "is missing" if size is None else "is truncated"
+            raise StoreError(
+                f"the segment {part.segment} of {store.path} {what}", hint="restore the store from a copy"
+            )
 
 
 def _locked(folder: Path) -> IO[str]:
@@ -305,7 +356,8 @@ def _claim(store: FolderStore, ours: Description) -> Description:
     return theirs
 
 
-def _record_name(epoch: int) -> str:
+def record_name(epoch: int) -> str:
+    """The file of an epoch's record; the order of names is that of epochs."""
     return f"commits/{epoch:012d}.json"
 
 
@@ -336,6 +388,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
             for name, point in commit.streams.items()
         },
         "checkpoint": commit.checkpoint,
+        "retained": commit.retained,
         "state": [
             [identity, bucket, {name: [_packed_run(run) for run in runs] for name, runs in manifest.items()}]
             for (identity, bucket), manifest in commit.state.items()
@@ -369,6 +422,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         {name: StreamPoint(*point) for name, point in body["streams"].items()},
         state,
         body["checkpoint"],
+        body["retained"],
         results,
         {name: (message, hint) for name, (message, hint) in body["failed"].items()},
         Totals(**(totals | {"arrivals": arrivals})),

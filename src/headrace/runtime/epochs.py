@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -199,6 +199,7 @@ class Run:
         self._points = dict.fromkeys(self._streams, StreamPoint(0, BEGINNING))
         self._state: dict[StateKey, Manifest] = {}
         self._journal: Journal | None = None
+        self._oldest_needed: Callable[[], int] = lambda: INFINITY
         self.results: list[EpochResults] = []
         self.failed: dict[str, tuple[str, str | None]] = {}
         self.totals = Totals()
@@ -214,14 +215,22 @@ class Run:
         """
         commits = journal.load()
         self._journal = journal
-        self.results = [commit.results for commit in commits]
         if commits:
             last = commits[-1]
+            self.results = [commit.results for commit in commits if commit.epoch >= last.retained]
             self._state = state_after(commits)
             self._points = dict(last.streams)
             self.totals = last.totals
             self._end_queries(dict(last.failed))
         self._sweep_strays()
+
+    def keep_for(self, oldest_needed: Callable[[], int]) -> None:
+        """Keep the results of further epochs than the retained ones.
+
+        Args:
+            oldest_needed: tells, after every commit, from which epoch on results are still to be read.
+        """
+        self._oldest_needed = oldest_needed
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Read all streams to their end, epoch by epoch.
@@ -333,6 +342,7 @@ class Run:
         reach("epoch.reported")
         arrivals = merge_arrivals([report.arrivals for report in reports])
         heartbeats = work.heartbeats_after(arrivals)
+        failed = self.failed | _failures(work.graph, reports)
         changed = {key: value for report in reports for key, value in report.state.items()}
         state = self._state | changed
         checkpoint = is_checkpoint(work.epoch)
@@ -347,8 +357,9 @@ class Run:
             },
             state=state if checkpoint else changed,
             checkpoint=checkpoint,
-            results=_results(work, reports, work.graph.heartbeats(heartbeats)),
-            failed=self.failed | _failures(work.graph, reports),
+            retained=self._retained_after(work.epoch),
+            results=_results(work, reports, work.graph.heartbeats(heartbeats), failed),
+            failed=failed,
             totals=self._counted(work, arrivals, reports, state, started),
         )
         if self._journal is not None:
@@ -357,7 +368,7 @@ class Run:
         self._state, self._points, self.totals = state, dict(commit.streams), commit.totals
         self.results.append(commit.results)
         self._end_queries(dict(commit.failed))
-        self._sweep((before - segments_of(self._state)) | self._outlived())
+        self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
 
     def _sweep(self, segments: set[str]) -> None:
         reach("sweep.begun")
@@ -365,14 +376,22 @@ class Run:
             self._store.delete(segment)
         reach("sweep.done")
 
-    def _outlived(self) -> set[str]:
+    def _retained_after(self, epoch: int) -> int:
+        """The oldest epoch whose results are kept once an epoch is committed."""
+        oldest = self.results[0].epoch if self.results else epoch
+        if self._retain is None:
+            return oldest
+        return max(oldest, min(epoch - self._retain + 1, self._oldest_needed()))
+
+    def _outlived(self, oldest: int) -> set[str]:
         """The files of results that are no longer retained, and the commit records that nobody needs."""
-        if self._retain is None or len(self.results) <= self._retain:
+        gone = [part for part in self.results if part.epoch < oldest]
+        if not gone:
             return set()
-        gone, self.results = self.results[: -self._retain], self.results[-self._retain :]
+        self.results = self.results[len(gone) :]
         files = set[str]().union(*map(result_files, gone))
         if self._journal is not None:
-            files |= self._journal.outlived(self.results[0].epoch)
+            files |= self._journal.outlived(oldest)
         return files
 
     def _sweep_strays(self) -> None:
@@ -380,6 +399,7 @@ class Run:
         if isinstance(self._store, FolderStore):
             kept = segments_of(self._state).union(*map(result_files, self.results))
             for folder in ("segments", "results"):
+                self._store.drop_drafts(folder)
                 for name in self._store.names(folder):
                     if name not in kept:
                         self._store.delete(name)
@@ -463,14 +483,17 @@ def _part(span: tuple[int, int], part: int, parts: int) -> tuple[int, int]:
     return start + (end - start) * part // parts, start + (end - start) * (part + 1) // parts
 
 
-def _results(work: EpochWork, reports: list[TaskReport], heartbeats: tuple[int, ...]) -> EpochResults:
+def _results(
+    work: EpochWork, reports: list[TaskReport], heartbeats: tuple[int, ...], failed: Container[str]
+) -> EpochResults:
+    """What readers see; a query that failed has no heartbeat, since what it yielded is no answer."""
     refs: dict[int, list[ResultRef]] = {}
     for report in reports:
         for ref in report.results:
             refs.setdefault(ref.node, []).append(ref)
     return EpochResults(
         epoch=work.epoch,
-        heartbeats={name: heartbeats[node] for name, node in work.graph.outputs},
+        heartbeats={name: heartbeats[node] for name, node in work.graph.outputs if name not in failed},
         results={name: tuple(refs.get(node, ())) for name, node in work.graph.outputs},
         dead_letters=tuple(part.dead_letters for part in reports if part.dead_letters is not None),
         users={node.number: work.graph.queries_of(node.number) for node in work.graph.nodes},

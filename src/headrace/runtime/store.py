@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import tempfile
 import zlib
@@ -21,6 +22,9 @@ import pyarrow as pa
 from headrace.errors import StoreError
 from headrace.operators.runs import Part
 from headrace.runtime.faults import reach
+
+_DRAFT = re.compile(r"\..+\.\d+")
+"""The names of files that are being written, see `_writing`."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,19 @@ class FolderStore:
         except FileNotFoundError:
             return
         yield from (f"{folder}/{name}" for name in found if not name.startswith("."))
+
+    def size(self, name: str) -> int | None:
+        """How many bytes a file has, or None where there is none."""
+        try:
+            return os.stat(os.path.join(self.path, name)).st_size
+        except FileNotFoundError:
+            return None
+
+    def drop_drafts(self, folder: str) -> None:
+        """Remove what writers that were killed have left in a folder; only for whoever holds the lock."""
+        for name in os.listdir(place) if os.path.isdir(place := os.path.join(self.path, folder)) else ():
+            if _DRAFT.fullmatch(name):
+                Path(place, name).unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
         """Remove a file; the name may be gone already."""

@@ -1,0 +1,229 @@
+"""What lies in a durable store, read without its lock, and whether it is whole.
+
+Nothing here writes. A store whose driver is at work may be looked at too: what is swept meanwhile can then
+look missing, so a check that finds something is only final when no driver runs.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.errors import StoreError
+from headrace.operators.runs import Part
+from headrace.runtime.commits import (
+    Commit,
+    Description,
+    StreamPoint,
+    last_checkpoint,
+    load_commit,
+    load_commits,
+    load_description,
+    parts_of,
+    record_name,
+    state_after,
+)
+from headrace.runtime.store import FolderStore
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """The state of one operator, over all buckets.
+
+    Attributes:
+        identity: the digest of its plan.
+        buckets: in how many buckets it holds something.
+        rows, bytes: how much.
+    """
+
+    identity: str
+    buckets: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class KeptResults:
+    """What is kept of a query's results: in how many files, how many elements and bytes.
+
+    Attributes:
+        heartbeat: up to where the answer is final (instant), or None before the first epoch.
+        failed: why the query ended early, or None.
+    """
+
+    query: str
+    heartbeat: int | None
+    files: int
+    rows: int
+    bytes: int
+    failed: str | None
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a store holds.
+
+    Attributes:
+        description: what it is for.
+        epochs: how many have been committed.
+        retained: the oldest epoch whose results are kept, or None before the first.
+        streams: how far each stream has been read.
+        state: per operator, in order of identity.
+        results: per query.
+        dead_letters: rows set apart in all epochs, kept or not.
+    """
+
+    description: Description
+    epochs: int
+    retained: int | None
+    streams: Mapping[str, StreamPoint]
+    state: tuple[OperatorState, ...]
+    results: tuple[KeptResults, ...]
+    dead_letters: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that is damaged or missing.
+
+    Attributes:
+        file: its name within the store.
+        reason: what is wrong with it.
+    """
+
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
+
+
+def contents(path: Path) -> Contents:
+    """What a store holds, as its commits say.
+
+    Raises:
+        StoreError: it is no store, one of another layout, or its records are damaged.
+    """
+    store = _store(path)
+    description = load_description(store)
+    commits = load_commits(store)
+    last = commits[-1] if commits else None
+    return Contents(
+        description,
+        last.epoch if last else 0,
+        last.retained if last else None,
+        last.streams if last else {},
+        _operators(commits),
+        tuple(_kept(name, commits) for name in sorted(description.queries)),
+        last.totals.dead_letters if last else 0,
+    )
+
+
+def verify(path: Path) -> list[Problem]:
+    """Read everything that a store's commits name, and compare it with its checksum.
+
+    Raises:
+        StoreError: it is no store, or one of another layout.
+    """
+    store = _store(path)
+    load_description(store)
+    commits, problems = _readable_commits(store)
+    try:
+        parts = list(dict.fromkeys(parts_of(commits)))
+    except StoreError as error:
+        return [*problems, Problem("commits", error.message)]
+    return [*problems, *_damaged(store, parts)]
+
+
+def named_files(path: Path) -> set[str]:
+    """The files of a store that it needs: commit records, segments, results.
+
+    Raises:
+        StoreError: a record is damaged or missing.
+    """
+    commits = load_commits(_store(path))
+    return {record_name(commit.epoch) for commit in commits} | {part.segment for part in parts_of(commits)}
+
+
+def _store(path: Path) -> FolderStore:
+    return FolderStore(str(path), durable=True)
+
+
+def _operators(commits: Sequence[Commit]) -> tuple[OperatorState, ...]:
+    found: dict[str, OperatorState] = {}
+    for (identity, _), manifest in state_after(commits).items():
+        runs = [run for area in manifest.values() for run in area]
+        before = found.get(identity, OperatorState(identity, 0, 0, 0))
+        found[identity] = OperatorState(
+            identity,
+            before.buckets + bool(runs),
+            before.rows + sum(run.rows for run in runs),
+            before.bytes + sum(run.part.length for run in runs),
+        )
+    return tuple(found[identity] for identity in sorted(found))
+
+
+def _kept(query: str, commits: Sequence[Commit]) -> KeptResults:
+    if not commits:
+        return KeptResults(query, None, 0, 0, 0, None)
+    last = commits[-1]
+    kept = [commit for commit in commits if commit.epoch >= last.retained]
+    refs = [ref for commit in kept for ref in commit.results.results.get(query, ())]
+    failed = last.failed.get(query)
+    return KeptResults(
+        query,
+        last.results.heartbeats.get(query),
+        len({ref.part.segment for ref in refs}),
+        sum(ref.rows for ref in refs),
+        sum(ref.part.length for ref in refs),
+        failed[0] if failed else None,
+    )
+
+
+def _readable_commits(store: FolderStore) -> tuple[list[Commit], list[Problem]]:
+    """The records that are needed and can be read, and what is wrong with the others."""
+    found: dict[str, Commit] = {}
+    problems: list[Problem] = []
+    for name in store.names("commits"):
+        try:
+            found[name] = load_commit(store, name)
+        except StoreError:
+            problems.append(Problem(name, "is damaged"))
+    if not found:
+        return [], problems
+    last = found[max(found)]
+    needed = [record_name(epoch) for epoch in range(last_checkpoint(last.retained), last.epoch + 1)]
+    damaged = {problem.file for problem in problems}
+    problems = [problem for problem in problems if problem.file >= needed[0]]
+    problems += [Problem(name, "is missing") for name in needed if name not in found and name not in damaged]
+    return [found[name] for name in needed if name in found], problems
+
+
+def _damaged(store: FolderStore, parts: Sequence[Part]) -> Iterator[Problem]:
+    """What is wrong with each file that some parts lie in; one problem per file."""
+    files: dict[str, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.segment, []).append(part)
+    for name in sorted(files):
+        size = store.size(name)
+        needed = max(part.offset + part.length for part in files[name])
+        if size is None:
+            yield Problem(name, "is missing")
+        elif size < needed:
+            yield Problem(name, f"is truncated: it has {size:,} bytes, and {needed:,} are needed")
+        else:
+            yield from _mismatch(store, name, files[name])
+
+
+def _mismatch(store: FolderStore, name: str, parts: Sequence[Part]) -> Iterator[Problem]:
+    try:
+        content = memoryview(Path(store.path, name).read_bytes())
+    except OSError as error:
+        yield Problem(name, f"cannot be read: {error.strerror}")
+        return
+    for part in parts:
+        if zlib.crc32(content[part.offset : part.offset + part.length]) != part.crc:
+            yield Problem(name, f"is damaged: the bytes from {part.offset:,} on have another checksum")
+            return

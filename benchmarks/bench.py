@@ -3,9 +3,9 @@
     python benchmarks/bench.py            # prints the figures
     python benchmarks/bench.py --write    # also writes them to benchmarks/RESULTS.md
 
-Both systems run on one local Spark session in one process, over the same Parquet files; start-up and a warm-up
-run are not counted, and a rate is the median of the counted runs. Absolute figures depend on the machine and
-on what else it does: compare the ratios.
+Both systems run on one local Spark session in one process, over Parquet files written alike; start-up and a
+warm-up run are not counted, and a rate is the median of the counted runs. Absolute figures depend on the
+machine and on what else it does: compare the ratios.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ def _preamble(options: argparse.Namespace) -> str:
             "",
             "NEXMark bids, half of them on hot auctions, event time 10,000 events/s, in 10 Parquet files.",
             "",
-            f"- sliding: `{ours.SLIDING}`; exact at every event. Structured Streaming cannot say this: it runs",
-            "  the nearest thing, a 60 s window every second.",
+            f"- sliding: `{ours.SLIDING}`; exact at every event. Structured Streaming cannot say this:",
+            "  it runs the nearest thing, a 60 s window every second.",
             f"- tumbling: `{ours.TUMBLING}`",
         ]
     )

@@ -1,0 +1,118 @@
+"""What a sink is, and what is asked of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from headrace.errors import UserError
+from headrace.runtime.views import Change
+from headrace.time import TimeDomain
+
+FINAL_ATTEMPTS: Final = 3
+"""How often an epoch is tried, at the most, when the run is over and its end waits for the sink."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where the changes come from that a sink takes.
+
+    Attributes:
+        query: the query's name.
+        domain: what its instants count.
+        delivery: identifies this delivery: the same after every restart on a durable store, another one for
+            every run without one. Epochs of different deliveries have nothing to do with each other.
+        first: the first epoch that was meant for the sink.
+        epoch: the last epoch that the sink has taken for certain, less than `first` before any; the one after
+            it may be a repeat.
+    """
+
+    query: str
+    domain: TimeDomain
+    delivery: str
+    first: int
+    epoch: int
+
+
+class Sink(Protocol):
+    """Takes the changes of one query, epoch by epoch."""
+
+    @property
+    def name(self) -> str:
+        """What it is called where it gets no other name: letters, digits and underscores."""
+        ...
+
+    def open(self, origin: Origin) -> None:
+        """Get ready, before the first epoch after every start.
+
+        Raises:
+            UserError: this sink must not take these changes; the run does not start then.
+        """
+        ...
+
+    def write(self, change: Change) -> None:
+        """Take the changes of an epoch, which may be none; once it returns, the epoch counts as taken.
+
+        Epochs come in order and none is left out. After a failure or a crash the last one comes again, with
+        the same rows in the same order.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Retry:
+    """What happens when a sink fails: the same epoch is tried again, and the epochs of the run go on.
+
+    When the run is over, an epoch is tried three times at the most, so that the run can end.
+
+    Attributes:
+        attempts: how often an epoch is tried before the sink is given up; without end if None.
+        pause: seconds before the second attempt; each further pause is twice as long.
+        longest: seconds that a pause has at the most.
+
+    Raises:
+        UserError: a number makes no sense.
+    """
+
+    attempts: int | None = None
+    pause: float = 0.5
+    longest: float = 60.0
+
+    def __post_init__(self) -> None:
+        if (self.attempts is not None and self.attempts < 1) or self.pause < 0 or self.longest < 0:
+            raise UserError(f"{self} makes no sense", hint="try at least once, and pause for 0 s or more")
+
+    def pause_after(self, failures: int) -> float:
+        """Seconds to wait after so many failures."""
+        return float(min(self.longest, self.pause * 2.0 ** min(failures - 1, 60)))
+
+    def is_over(self, failures: int, *, final: bool) -> bool:
+        """Whether a sink is given up after so many failures; `final` when the run is over."""
+        limit = self.attempts
+        if final:
+            limit = min(limit or FINAL_ATTEMPTS, FINAL_ATTEMPTS)
+        return limit is not None and failures >= limit
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A sink as it is attached to a query.
+
+    Attributes:
+        query: the query's name.
+        name: the sink's name, unique among those of the query.
+        sink: what takes the changes.
+        from_epoch: the first epoch it gets, if it has not been attached in this store before.
+        retry: what happens when it fails.
+    """
+
+    query: str
+    name: str
+    sink: Sink
+    from_epoch: int = 1
+    retry: Retry = field(default_factory=Retry)
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"the sink {self.name} of {self.query}"

@@ -1,0 +1,90 @@
+"""All deliveries of one run."""
+
+from __future__ import annotations
+
+import threading
+
+from headrace.algebra.nodes import Plan
+from headrace.runtime.delivery.contract import Attachment
+from headrace.runtime.delivery.delivery import Delivery, Results
+from headrace.runtime.delivery.ledger import Ledger
+from headrace.runtime.store import Store
+from headrace.runtime.views import ResultReader
+from headrace.time import INFINITY
+
+
+class Deliveries:
+    """The sinks of a run.
+
+    Args:
+        store: where results lie.
+        results: tells what is committed.
+        changed: notified after every commit.
+    """
+
+    def __init__(self, store: Store, results: Results, changed: threading.Condition) -> None:
+        self._store = store
+        self._results = results
+        self._changed = changed
+        self._all: list[Delivery] = []
+        self._started = False
+
+    def add(self, attachment: Attachment, plan: Plan) -> None:
+        """Attach a sink to a query with a certain plan; in a run that goes on, deliver from now on.
+
+        Raises:
+            UserError: the sink cannot be used, or would miss epochs.
+        """
+        reader = ResultReader(attachment.query, plan, self._store, ())
+        ledger = Ledger(self._store, attachment.query, attachment.name)
+        delivery = Delivery(attachment, reader, ledger, self._results, self._changed)
+        # From here on results are kept for it, also while the sink gets ready.
+        self._all.append(delivery)
+        try:
+            delivery.open()
+        except BaseException:
+            self._all.remove(delivery)
+            raise
+        if self._started:
+            delivery.start()
+
+    def start(self) -> None:
+        """Deliver in the background, as epochs are committed."""
+        self._started = True
+        for delivery in self._all:
+            delivery.start()
+
+    def stop(self) -> None:
+        """Deliver what has been committed, then end."""
+        for delivery in self._all:
+            delivery.stop()
+        self._started = False
+
+    def finish(self) -> None:
+        """Deliver what a run has committed that is over.
+
+        Raises:
+            DeliveryError: a sink has not taken everything.
+        """
+        for delivery in self._all:
+            delivery.finish()
+        self.check()
+
+    def check(self) -> None:
+        """Raise what ended a delivery before its time."""
+        for delivery in self._all:
+            if delivery.error is not None:
+                raise delivery.error
+
+    def needed(self) -> int:
+        """The oldest epoch whose results a sink still needs; INFINITY if there is none."""
+        return min((delivery.needed for delivery in self._all), default=INFINITY)
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """The sinks that fail, as `query to sink`, with the reason."""
+        return {
+            f"{delivery.attachment.query} to {delivery.attachment.name}": delivery.problem
+            for delivery in self._all
+            if delivery.problem is not None
+        }

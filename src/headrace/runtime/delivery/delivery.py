@@ -1,0 +1,212 @@
+"""Carrying one query's changes to one sink."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from headrace.errors import DeliveryError, UserError
+from headrace.runtime.commits import EpochResults
+from headrace.runtime.delivery.contract import Attachment, Origin
+from headrace.runtime.delivery.ledger import Ledger, Position
+from headrace.runtime.views import Change, Release, ResultReader
+from headrace.time import INFINITY
+
+Results = Callable[[], Sequence[EpochResults]]
+"""Tells what is committed and retained, in order and without gaps."""
+
+
+class Delivery:
+    """Hands the epochs of a query to a sink, after their commits and in order.
+
+    In an endless run it has a thread of its own, so that a slow sink delays nobody: committed results wait
+    for it in the store.
+
+    Args:
+        attachment: the sink, and how it is attached.
+        reader: reads the query's results.
+        ledger: where its position is remembered.
+        results: tells what is committed.
+        changed: notified after every commit.
+
+    Attributes:
+        problem: why the sink does not get on at the moment, or was given up; or None.
+        error: what ended the delivery before its time, or None.
+
+    Raises:
+        DeliveryError: the sink would miss epochs, or has seen ones that this store does not have.
+        StoreError: the remembered position is damaged.
+    """
+
+    def __init__(
+        self,
+        attachment: Attachment,
+        reader: ResultReader,
+        ledger: Ledger,
+        results: Results,
+        changed: threading.Condition,
+    ) -> None:
+        self.attachment = attachment
+        self._reader = reader
+        self._ledger = ledger
+        self._results = results
+        self._changed = changed
+        self._release = Release(reader)
+        self._position = _checked(attachment, ledger.load(), results())
+        self._read = self._position.since - 1
+        self._stopping = threading.Event()
+        self._is_final = False
+        self._thread = threading.Thread(
+            target=self._loop, name=f"headrace {attachment.query} to {attachment.name}", daemon=True
+        )
+        self.problem: str | None = None
+        self.error: BaseException | None = None
+
+    @property
+    def needed(self) -> int:
+        """The oldest epoch whose results must be kept for it; INFINITY when it was given up."""
+        return self._position.since if self.error is None else INFINITY
+
+    def open(self) -> None:
+        """Get the sink ready.
+
+        Raises:
+            UserError: the sink refuses, or fails.
+        """
+        # Remembered first: the sink may keep the delivery's name from now on.
+        self._ledger.record(self._position)
+        position = self._position
+        origin = Origin(
+            self.attachment.query, self._reader.domain, position.delivery, position.first, position.epoch
+        )
+        try:
+            self.attachment.sink.open(origin)
+        except UserError:
+            raise
+        except Exception as error:
+            raise DeliveryError(f"{self.attachment.title} cannot be used: {_told(error)}") from error
+
+    def start(self) -> None:
+        """Deliver in a thread, as epochs are committed."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Deliver what has been committed, then end; returns when that is done."""
+        self._stopping.set()
+        with self._changed:
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def finish(self) -> None:
+        """Deliver what a run has committed that is over."""
+        self._is_final = True
+        try:
+            self._catch_up()
+        except Exception as error:  # whatever it is, the other sinks get theirs before it is told
+            self._give_up(error)
+
+    def _loop(self) -> None:
+        try:
+            self._follow()
+        except BaseException as error:  # whatever it is, whoever asks has to hear of it
+            self._give_up(error)
+
+    def _give_up(self, error: BaseException) -> None:
+        self.error = error
+        self.problem = _told(error)
+
+    def _follow(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._stopping.is_set() or bool(self._news()))
+            is_last = self._stopping.is_set()
+            self._catch_up()
+            if is_last:
+                return
+
+    def _news(self) -> Sequence[EpochResults]:
+        """The committed epochs that have not been read."""
+        results = self._results()
+        return results[max(0, self._read + 1 - results[0].epoch) :] if results else ()
+
+    def _catch_up(self) -> None:
+        for part in self._news():
+            self._expect(part)
+            # A query that has failed has no heartbeat: its answer ends before that epoch.
+            if self.attachment.query in part.heartbeats:
+                change = self._next(part)
+                if part.epoch > self._position.epoch:
+                    self._hand_over(change)
+            self._read = part.epoch
+            if part.epoch > self._position.epoch:
+                since = self._release.oldest or part.epoch + 1
+                position = replace(self._position, epoch=part.epoch, since=since)
+                self._ledger.record(position)
+                self._position = position
+
+    def _expect(self, part: EpochResults) -> None:
+        if part.epoch != self._read + 1:
+            raise DeliveryError(
+                f"{self.attachment.title} has missed the epochs {self._read + 1} to {part.epoch - 1}, whose "
+                "results are no longer kept"
+            )
+
+    def _next(self, part: EpochResults) -> Change:
+        elements = self._release.next(part)
+        rows = self._reader.change_table(part.epoch, elements)
+        return Change(part.epoch, self._reader.heartbeat_of(part), elements, rows)
+
+    def _hand_over(self, change: Change) -> None:
+        """Let the sink take an epoch, again and again where it fails."""
+        failures = 0
+        retry = self.attachment.retry
+        while True:
+            try:
+                self.attachment.sink.write(change)
+                self.problem = None
+                return
+            except Exception as error:
+                failures += 1
+                reason = f"{self.attachment.title} fails at epoch {change.epoch}: {_told(error)}"
+                if retry.is_over(failures, final=self._is_final or self._stopping.is_set()):
+                    raise DeliveryError(
+                        f"{reason}; it was given up after {failures} attempts",
+                        hint="mend it and start again: with a durable store it goes on at that epoch",
+                    ) from error
+                self.problem = f"{reason}; {failures} attempts so far, it is tried again"
+            self._stopping.wait(retry.pause_after(failures))
+
+
+def _checked(attachment: Attachment, position: Position | None, results: Sequence[EpochResults]) -> Position:
+    """Where to begin, if nothing is missing between the sink and the store."""
+    oldest = results[0].epoch if results else 1
+    last = results[-1].epoch if results else 0
+    if position is None:
+        if attachment.from_epoch < oldest:
+            raise DeliveryError(
+                f"{attachment.title} is to begin with epoch {attachment.from_epoch}, and results are kept "
+                f"from epoch {oldest} on",
+                hint=f"give from_epoch={oldest}; rows that were written before it are not delivered then",
+            )
+        return Position(secrets.token_hex(8), attachment.from_epoch, attachment.from_epoch - 1, oldest)
+    if position.epoch > last and position.epoch >= position.first:
+        raise DeliveryError(
+            f"{attachment.title} has taken epoch {position.epoch}, and the store ends with epoch {last}",
+            hint="the store is older than the sink: use the newest copy, or give the sink another name",
+        )
+    if position.since < oldest:
+        raise DeliveryError(
+            f"{attachment.title} has missed the epochs {position.since} to {oldest - 1}, whose results are "
+            "no longer kept",
+            hint=f"give the sink another name, and from_epoch={oldest} or later",
+        )
+    return position
+
+
+def _told(error: BaseException) -> str:
+    if isinstance(error, UserError):
+        return str(error)
+    return f"{type(error).__name__}: {error}"

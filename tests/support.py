@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import Batch, concat
-from headrace.runtime.epochs import BoundedStream, Run
+from headrace.runtime.epochs import Run
 from headrace.runtime.inline import InlineRunner
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.store import MemoryStore
+from headrace.runtime.streams import BoundedStream
 from headrace.runtime.views import ResultReader
 from headrace.schema import Field, Schema
 

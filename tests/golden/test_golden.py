@@ -18,9 +18,10 @@ from headrace.operators.lowering import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.epochs import BoundedStream, Intake, Run
+from headrace.runtime.epochs import Run
 from headrace.runtime.inline import InlineRunner
 from headrace.runtime.store import MemoryStore
+from headrace.runtime.streams import BoundedStream, Intake
 from headrace.runtime.views import ResultReader
 from headrace.time import TimeDomain
 from support import TableSource

@@ -25,7 +25,8 @@ CREATE STREAM auction FROM nexmark OPTIONS (events=30000, seed=7, disorder='2 se
 QUERIES = """
 CREATE QUERY currency AS SELECT auction, price * 0.908 AS euro, channel FROM bid WHERE price > 5000;
 CREATE QUERY sliding AS
-  SELECT auction, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS top FROM bid [RANGE 1 SECOND] GROUP BY auction;
+  SELECT auction, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS top FROM bid [RANGE 1 SECOND]
+  GROUP BY auction;
 CREATE QUERY busiest AS
   SELECT n, COUNT(*) AS auctions FROM
     (SELECT auction, COUNT(*) AS n FROM bid [RANGE 1 SECOND SLIDE 1 SECOND] GROUP BY auction) t GROUP BY n;

@@ -57,7 +57,7 @@ def run_endless(db: Database, view: str, format_: Format) -> Summary:
 
 @contextmanager
 def _interruption() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets, in place of what it does else: Spark would cancel the epoch that is running."""
+    """An event that Ctrl-C sets; left to Spark, it would cancel the epoch that is running."""
     event = threading.Event()
     before = signal.signal(signal.SIGINT, lambda *_: event.set())
     try:

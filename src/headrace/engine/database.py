@@ -30,8 +30,9 @@ from headrace.language.statements import (
     Statement,
 )
 from headrace.optimizer import optimize
-from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, Progress, Runner
+from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, Progress
 from headrace.runtime.inline import InlineRunner
+from headrace.runtime.runner import Runner
 from headrace.runtime.views import Change, ResultReader, dead_letters
 from headrace.schema import Schema
 

@@ -11,14 +11,16 @@ from typing import Any
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
+from headrace.elements import Batch
 from headrace.engine.inputs import Input, TemporaryFolders
 from headrace.engine.summary import Summary, summarise
-from headrace.errors import UserError
+from headrace.errors import StoreError, UserError
 from headrace.operators.lowering import identity
-from headrace.runtime.commits import Description, Journal
-from headrace.runtime.epochs import Progress, Run, Runner
+from headrace.runtime.commits import Description, EpochResults, Journal
+from headrace.runtime.epochs import Progress, Run
 from headrace.runtime.feeds import Feed, PushFeed
 from headrace.runtime.live import LiveRun
+from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore
 from headrace.runtime.views import Change, Release, ResultReader
 
@@ -156,20 +158,29 @@ class Execution:
         return summarise(self.run)
 
     def follow(self, reader: ResultReader, from_epoch: int) -> Iterator[Change]:
-        """The changes from an epoch on, as they are committed; ends when the run does."""
+        """The changes from an epoch on, as they are committed; ends when the run does.
+
+        Raises:
+            UserError: an epoch that is due is no longer kept; or what ended the run.
+        """
         release, last = Release(reader), 0
         while True:
             with self._changed:
                 while self.running and not self._news(last):
                     self._changed.wait(timeout=1.0)
+            # Asked first: a run that ends in between has committed all its news by then.
+            running = self.running
             news = self._news(last)
-            if not news and not self.running:
+            if not news and not running:
                 if self._live is not None and self._live.error is not None:
                     raise self._live.error
                 return
             for part in news:
+                due = last + 1 if last else from_epoch
+                if part.epoch > due > 1:
+                    raise _gone(reader.name, due, part.epoch)
                 last = part.epoch
-                batch = release.next(part)
+                batch = self._released(reader.name, release, part)
                 if last >= from_epoch:
                     table = reader.change_table(last, batch)
                     yield Change(last, reader.heartbeat_of(part), batch, table)
@@ -185,10 +196,26 @@ class Execution:
         self._release()
         self.store.close()
 
-    def _news(self, last: int) -> list[Any]:
+    def _released(self, name: str, release: Release, part: EpochResults) -> Batch:
+        try:
+            return release.next(part)
+        except StoreError:
+            oldest = self.run.results[0].epoch
+            if part.epoch < oldest:
+                raise _gone(name, part.epoch, oldest) from None
+            raise
+
+    def _news(self, last: int) -> list[EpochResults]:
         return [part for part in self.run.results if part.epoch > last]
 
     def _release(self) -> None:
         if self._journal is not None:
             self._journal.close()
         self._folders.close()
+
+
+def _gone(query: str, due: int, oldest: int) -> UserError:
+    return UserError(
+        f"the results of {query} in epoch {due} are no longer kept; the oldest are those of epoch {oldest}",
+        hint="read faster, keep more with retain_epochs, or begin again with a snapshot",
+    )

@@ -12,10 +12,10 @@ from typing import Any, Final
 from headrace.errors import LanguageError, UserError
 from headrace.language.catalog import StreamInfo, check_duration, describe_stream
 from headrace.language.statements import FORMATS, CreateStream
-from headrace.runtime.epochs import BoundedStream, LiveStream
 from headrace.runtime.feeds import Feed, PushFeed, SparkFeed
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
+from headrace.runtime.streams import BoundedStream, LiveStream
 from headrace.schema import TIMESTAMP, Schema
 from headrace.time import Duration, TimeDomain, parse_duration
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
 
 from headrace.algebra.nodes import Plan, Source
 from headrace.algebra.properties import domain_of
@@ -29,8 +28,9 @@ from headrace.runtime.commits import (
     state_after,
 )
 from headrace.runtime.faults import reach
-from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore, Store
+from headrace.runtime.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.work import (
     EpochWork,
     Manifest,
@@ -46,99 +46,6 @@ from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 DEFAULT_EPOCH_ROWS = 500_000
 """About how many rows an epoch takes, from all streams together."""
-
-
-class Runner(Protocol):
-    """Moves the chunks of an epoch between its stages; it has no semantics of its own."""
-
-    @property
-    def parallelism(self) -> int:
-        """How many tasks can run at once."""
-        ...
-
-    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> Any:
-        """A streaming data frame of one of Spark's own formats.
-
-        Raises:
-            UserError: the runner is not Spark's, or Spark does not know the format.
-        """
-        ...
-
-    def new_store(self) -> Store:
-        """A store that the runner's tasks can reach."""
-        ...
-
-    def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
-        """Run one epoch; the reports of its tasks.
-
-        Args:
-            work: the epoch.
-            frames: Spark data frames with the rows of streams that no source is read for.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of whatever was started."""
-        ...
-
-
-@dataclass(frozen=True)
-class BoundedStream:
-    """A stream that is read to its end.
-
-    Attributes:
-        source: where its rows come from.
-        timestamp: the column it is timed by.
-        disorder: how much older than the newest row a row may be (instants).
-        max_rows: how many rows an epoch takes at the most, if not its share.
-    """
-
-    source: SplitSource
-    timestamp: str
-    disorder: int = 0
-    max_rows: int | None = None
-
-    @property
-    def schema(self) -> Schema:
-        """All its columns."""
-        return self.source.schema
-
-
-@dataclass(frozen=True)
-class LiveStream:
-    """A stream that never ends: rows are pushed, or come from a Spark streaming source.
-
-    Attributes:
-        schema: all its columns.
-        timestamp: the column it is timed by.
-        disorder: how much older than the newest row a row may be (instants).
-    """
-
-    schema: Schema
-    timestamp: str
-    disorder: int = 0
-
-
-@dataclass(frozen=True)
-class Intake:
-    """What an epoch takes of a stream.
-
-    Attributes:
-        position: up to where the stream has been read after it, for the commit: in the source's unit, or how
-            many hand-overs there have been.
-        source, start, end: the stretch to read; no source where the rows come in a frame.
-        frame: a Spark data frame with the rows, or None.
-        ended: whether the stream has no more rows after it.
-        producers: for pushed rows, per producer the last sequence number.
-    """
-
-    position: int
-    source: SplitSource | None = None
-    start: int = 0
-    end: int = 0
-    frame: object = None
-    ended: bool = False
-    producers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from headrace.errors import ExecutionError, UserError
 from headrace.runtime.commits import StreamPoint
-from headrace.runtime.epochs import Intake, LiveStream
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import check_columns
+from headrace.runtime.store import cannot_write
+from headrace.runtime.streams import Intake, LiveStream
 
 RESTARTS = 3
 """So often a Spark stream that fails is started again before it is given up."""
@@ -62,7 +63,8 @@ class _Push:
     Attributes:
         table: with the stream's columns.
         producer, sequence: who pushed them and as which of its pushes, or None.
-        done: resolved when they are committed: True, or False for a repeat.
+        done: resolved when they are committed: True, or False for a repeat. It cannot be cancelled: an epoch
+            may have the rows already.
     """
 
     table: pa.Table
@@ -93,7 +95,9 @@ class PushFeed:
         self._room = threading.Condition()
         self._waiting: list[_Push] = []
         self._taken: list[_Push] = []
+        self._repeats: list[_Push] = []
         self._file: Path | None = None
+        self._ended: BaseException | None = None
         self._stopped = False
 
     def put(self, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
@@ -103,12 +107,14 @@ class PushFeed:
             UserError: the rows do not fit the stream's columns, or the stream has stopped.
         """
         push = _Push(self._table(rows), producer, sequence, Future())
+        push.done.set_running_or_notify_cancel()
         with self._room:
             self._room.wait_for(lambda: self._stopped or self._rows_waiting() < 4 * self._max_rows)
             if self._stopped:
-                raise UserError(
-                    f"{self._name} takes no rows: the database is not started", hint="call start()"
+                reason = (
+                    f"the run ended with: {self._ended}" if self._ended else "the database is not started"
                 )
+                raise UserError(f"{self._name} takes no rows: {reason}", hint="call start()")
             self._waiting.append(push)
         self._wake()
         return push.done
@@ -121,7 +127,10 @@ class PushFeed:
         return bool(self._waiting)
 
     def take(self, point: StreamPoint) -> Intake | None:
-        """The pushes that have come, up to the limit; repeats are acknowledged and left out."""
+        """The pushes that have come, up to the limit; repeats are left out.
+
+        A repeat of a committed push is acknowledged at once; one of a push in this epoch with that push.
+        """
         seen = dict(point.producers)
         rows = 0
         with self._room:
@@ -129,17 +138,25 @@ class PushFeed:
                 not self._taken or rows + self._waiting[0].table.num_rows <= self._max_rows
             ):
                 push = self._waiting.pop(0)
-                if _repeated(push, seen):
+                if _repeated(push, point.producers):
                     push.done.set_result(False)
                     continue
+                if _repeated(push, seen):
+                    self._repeats.append(push)
+                    continue
+                if push.producer is not None and push.sequence is not None:
+                    seen[push.producer] = push.sequence
                 self._taken.append(push)
                 rows += push.table.num_rows
             self._room.notify_all()
         if not self._taken:
             return None
         self._file = self._folder / f"{self._name}-{point.position}.arrow"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        write_arrow(pa.concat_tables([push.table for push in self._taken]), self._file)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_arrow(pa.concat_tables([push.table for push in self._taken]), self._file)
+        except OSError as error:
+            raise cannot_write(self._file, error) from error
         options = {"path": str(self._file)}
         source = open_source(
             "arrow", options, self._stream.schema, self._stream.timestamp, self._name, self._folder
@@ -149,14 +166,17 @@ class PushFeed:
     def settle(self, error: BaseException | None) -> None:
         """Acknowledge what was taken, or tell its producers what went wrong."""
         taken, self._taken = self._taken, []
+        repeats, self._repeats = self._repeats, []
         if self._file is not None:
             self._file.unlink(missing_ok=True)
             self._file = None
-        for push in taken:
-            if error is None:
-                push.done.set_result(True)
-            else:
-                push.done.set_exception(error)
+        self._ended = error
+        for pushes, answer in ((taken, True), (repeats, False)):
+            for push in pushes:
+                if error is None:
+                    push.done.set_result(answer)
+                else:
+                    push.done.set_exception(error)
 
     def check(self) -> str | None:
         """Nothing here fails by itself."""
@@ -192,14 +212,11 @@ class PushFeed:
         return pa.Table.from_batches([read.rows for read in reads], schema.arrow())
 
 
-def _repeated(push: _Push, seen: dict[str, int]) -> bool:
-    """Whether a producer's push has been taken already; notes it if not."""
+def _repeated(push: _Push, seen: Mapping[str, int]) -> bool:
+    """Whether a producer's push is among those that have been taken."""
     if push.producer is None or push.sequence is None:
         return False
-    if push.sequence <= seen.get(push.producer, -1):
-        return True
-    seen[push.producer] = push.sequence
-    return False
+    return push.producer in seen and push.sequence <= seen[push.producer]
 
 
 class SparkFeed:

@@ -6,8 +6,9 @@ import threading
 import time
 from collections.abc import Mapping
 
-from headrace.runtime.epochs import Intake, Run
+from headrace.runtime.epochs import Run
 from headrace.runtime.feeds import Feed
+from headrace.runtime.streams import Intake
 
 LINGER = 0.02
 """Seconds that an epoch waits, after something has come, for other streams to bring something too."""
@@ -38,10 +39,15 @@ class LiveRun:
         self.problems: dict[str, str] = {}
 
     def start(self, feeds: Mapping[str, Feed]) -> None:
-        """Start the feeds and the thread."""
+        """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
         self._feeds = feeds
-        for name, feed in feeds.items():
-            feed.start(self._run.point(name))
+        try:
+            for name, feed in feeds.items():
+                feed.start(self._run.point(name))
+        except BaseException:
+            for feed in feeds.values():
+                feed.stop()
+            raise
         self._thread.start()
 
     def wake(self) -> None:

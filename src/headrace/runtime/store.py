@@ -237,10 +237,11 @@ def _writing(target: Path) -> Iterator[Path]:
         yield draft
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise _cannot_write(target, error) from error
+        raise cannot_write(target, error) from error
 
 
-def _cannot_write(target: Path, error: OSError) -> StoreError:
+def cannot_write(target: Path, error: OSError) -> StoreError:
+    """What to tell of a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "free some space and start again: the run goes on where it was"
     else:

@@ -2,7 +2,22 @@
 
 from headrace.engine import Database, Query, Summary, connect
 from headrace.errors import HeadraceError, UserError
+from headrace.runtime.delivery.contract import Retry, Sink
+from headrace.runtime.delivery.files import FileSink
+from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.epochs import Progress
 
-__all__ = ["Database", "HeadraceError", "Progress", "Query", "Summary", "UserError", "connect"]
+__all__ = [
+    "Database",
+    "FileSink",
+    "FunctionSink",
+    "HeadraceError",
+    "Progress",
+    "Query",
+    "Retry",
+    "Sink",
+    "Summary",
+    "UserError",
+    "connect",
+]
 __version__ = "0.1.0"

@@ -30,6 +30,8 @@ from headrace.language.statements import (
     Statement,
 )
 from headrace.optimizer import optimize
+from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
+from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, Progress
 from headrace.runtime.inline import InlineRunner
 from headrace.runtime.runner import Runner
@@ -59,6 +61,7 @@ class Database:
         self._catalog = Catalog()
         self._inputs: dict[str, Input] = {}
         self._queries: dict[str, Query] = {}
+        self._attachments: list[Attachment] = []
         self._folders = TemporaryFolders()
         self._execution: Execution | None = None
         self._answered: frozenset[str] = frozenset()
@@ -101,7 +104,7 @@ class Database:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Streams that failed and were given up, with the reason; the others go on."""
+        """Streams that were given up and sinks that fail, with the reason; everything else goes on."""
         return self._execution.problems if self._execution is not None else {}
 
     def execute(self, text: str, base: Path | None = None) -> list[Query | str]:
@@ -249,6 +252,22 @@ class Database:
         assert self._execution is not None
         return self._execution.follow(reader, from_epoch)
 
+    def deliver(
+        self,
+        query: Query,
+        to: SinkLike,
+        name: str | None = None,
+        from_epoch: int = 1,
+        retry: Retry | None = None,
+    ) -> None:
+        """Deliver a query's committed changes to a sink; see `Query.deliver`."""
+        if not self._settings.keep_results:
+            raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
+        attachment = attachment_of(query.name, to, name, from_epoch, retry, self._attachments)
+        if self._execution is not None and self.running and query.name in self._answered:
+            self._execution.attach(attachment, query.plan)
+        self._attachments.append(attachment)
+
     def _execute(self, statement: Statement, base: Path) -> Query | str | None:
         match statement:
             case CreateStream():
@@ -301,6 +320,12 @@ class Database:
         plans = {name: optimize(query.plan) for name, query in self._queries.items()}
         self._execution = Execution(self._runner(), self._settings, plans, self._inputs)
         self._answered = frozenset(plans) if self._settings.keep_results else frozenset()
+        try:
+            for attachment in self._attachments:
+                self._execution.attach(attachment, self._queries[attachment.query].plan)
+        except BaseException:
+            self._forget()
+            raise
         return self._execution
 
     def _forget(self) -> None:

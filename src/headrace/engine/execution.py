@@ -17,6 +17,8 @@ from headrace.engine.summary import Summary, summarise
 from headrace.errors import StoreError, UserError
 from headrace.operators.lowering import identity
 from headrace.runtime.commits import Description, EpochResults, Journal
+from headrace.runtime.delivery.contract import Attachment
+from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.epochs import Progress, Run
 from headrace.runtime.feeds import Feed, PushFeed
 from headrace.runtime.live import LiveRun
@@ -95,6 +97,8 @@ class Execution:
             except UserError:
                 self._journal.close()
                 raise
+        self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
+        self.run.keep_for(self._deliveries.needed)
 
     @property
     def running(self) -> bool:
@@ -103,20 +107,34 @@ class Execution:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Streams that were given up, with the reason."""
-        return dict(self._live.problems) if self._live is not None else {}
+        """Streams that were given up, and sinks that fail, with the reason."""
+        streams = self._live.problems if self._live is not None else {}
+        return {**streams, **self._deliveries.problems}
+
+    def attach(self, attachment: Attachment, plan: Plan) -> None:
+        """Deliver the changes of a query, from now on or from when the run starts.
+
+        Args:
+            attachment: the query's name and the sink.
+            plan: the query's plan.
+
+        Raises:
+            UserError: the sink cannot be used, or would miss epochs.
+        """
+        self._deliveries.add(attachment, plan)
 
     def complete(self, progress: Callable[[Progress], None] | None) -> Summary:
         """Read bounded streams to their end.
 
         Raises:
-            UserError: a stream never ends, or an input is damaged.
+            UserError: a stream never ends, an input is damaged, or a sink does not take everything.
         """
         try:
             endless = [name for name, stream in self._inputs.items() if stream.is_live]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
             self.run.run(progress)
+            self._deliveries.finish()
         finally:
             self._release()
         return summarise(self.run)
@@ -129,6 +147,7 @@ class Execution:
             if stream.is_live:
                 self._feeds[name] = stream.feed(folder, self._settings.epoch_rows, self._live.wake)
         self._live.start(self._feeds)
+        self._deliveries.start()
 
     def push(self, name: str, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
         """Add rows to a pushed stream; resolved when they are committed.
@@ -145,16 +164,18 @@ class Execution:
         return feed.put(rows, producer, sequence)
 
     def stop(self) -> Summary:
-        """End between two epochs.
+        """End between two epochs, when the sinks have taken what was committed.
 
         Raises:
             BaseException: what ended the run before.
         """
         assert self._live is not None
         self._live.stop()
+        self._deliveries.stop()
         self._release()
         if self._live.error is not None:
             raise self._live.error
+        self._deliveries.check()
         return summarise(self.run)
 
     def follow(self, reader: ResultReader, from_epoch: int) -> Iterator[Change]:
@@ -193,6 +214,7 @@ class Execution:
         """Stop what runs, and remove what is temporary."""
         if self._live is not None:
             self._live.stop()
+        self._deliveries.stop()
         self._release()
         self.store.close()
 
@@ -217,5 +239,5 @@ class Execution:
 def _gone(query: str, due: int, oldest: int) -> UserError:
     return UserError(
         f"the results of {query} in epoch {due} are no longer kept; the oldest are those of epoch {oldest}",
-        hint="read faster, keep more with retain_epochs, or begin again with a snapshot",
+        hint="read faster, or keep more with retain_epochs",
     )

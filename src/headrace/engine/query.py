@@ -15,6 +15,7 @@ from headrace.language.statements import Stage
 from headrace.operators.explain import explain_graph
 from headrace.operators.lowering import lower
 from headrace.optimizer import optimize, rewrites
+from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.views import Change, Finals, ResultReader
 from headrace.schema import TIMESTAMP
 from headrace.time import TimeDomain
@@ -29,6 +30,12 @@ class Answers(Protocol):
 
     def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
         """The changes from an epoch on, as they are committed."""
+        ...
+
+    def deliver(
+        self, query: Query, to: SinkLike, name: str | None, from_epoch: int, retry: Retry | None
+    ) -> None:
+        """Deliver committed changes to a sink."""
         ...
 
 
@@ -86,7 +93,7 @@ class Query:
             from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1.
 
         Raises:
-            UserError: what ended the run.
+            UserError: an epoch that is due is no longer kept (`retain_epochs`), or what ended the run.
         """
         return self._answers.follow(self, from_epoch)
 
@@ -104,6 +111,26 @@ class Query:
                 yield change.rows
             else:
                 yield reader.history_table(finals.next(change.elements, change.heartbeat))
+
+    def deliver(
+        self, to: SinkLike, name: str | None = None, from_epoch: int = 1, retry: Retry | None = None
+    ) -> None:
+        """Deliver the changes of every epoch to a sink, after its commit and in order.
+
+        In an endless run this goes on in the background, at once if it is running already; with `run` it
+        happens at its end. On a durable store the sink continues where it was, whatever happened to the run.
+
+        Args:
+            to: a sink such as `FileSink`, or a function `(epoch, heartbeat, table)`; the promise of each
+                stands with it. A sink is for one query.
+            name: what the sink is called, and known by after a restart; its own name if None.
+            from_epoch: the first epoch it gets, if it is new in this store.
+            retry: what happens when it fails; if None, it is tried again until the run is over.
+
+        Raises:
+            UserError: the name is taken or no name, or the sink cannot be used.
+        """
+        self._answers.deliver(self, to, name, from_epoch, retry)
 
     def _reader(self) -> ResultReader:
         return self._answers.reader(self)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
+
+import pyarrow as pa
 
 from headrace.errors import UserError
 from headrace.runtime.views import Change
@@ -57,6 +60,10 @@ class Sink(Protocol):
         the same rows in the same order.
         """
         ...
+
+
+SinkLike = Sink | Callable[[int, int, pa.Table], object]
+"""A sink, or a function that is called with an epoch, the heartbeat after it, and its changes."""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,55 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from collections.abc import Iterable
+from typing import Final
 
 from headrace.algebra.nodes import Plan
-from headrace.runtime.delivery.contract import Attachment
+from headrace.errors import UserError
+from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.delivery import Delivery, Results
+from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.delivery.ledger import Ledger
 from headrace.runtime.store import Store
 from headrace.runtime.views import ResultReader
 from headrace.time import INFINITY
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_]+")
+"""A sink's name is part of a file's."""
+
+
+def attachment_of(
+    query: str,
+    to: SinkLike,
+    name: str | None,
+    from_epoch: int,
+    retry: Retry | None,
+    others: Iterable[Attachment],
+) -> Attachment:
+    """A sink, or a function, as it is attached to a query.
+
+    Args:
+        query: the query's name.
+        to: the sink or the function.
+        name: the sink's name; its own if None.
+        from_epoch: the first epoch it gets.
+        retry: what happens when it fails; tried again until the run is over if None.
+        others: what is attached already.
+
+    Raises:
+        UserError: the name is taken or no name, or there is no such epoch.
+    """
+    sink = FunctionSink(to) if callable(to) else to
+    name = sink.name if name is None else name
+    if not _NAME.fullmatch(name):
+        raise UserError(f"'{name}' is no name for a sink", hint="use letters, digits and underscores")
+    if any(other.query == query and other.name.lower() == name.lower() for other in others):
+        raise UserError(f"{query} has a sink {name} already", hint="give this one another name")
+    if from_epoch < 1:
+        raise UserError(f"there is no epoch {from_epoch}", hint="the first one is 1")
+    return Attachment(query, name, sink, from_epoch, retry or Retry())
 
 
 class Deliveries:

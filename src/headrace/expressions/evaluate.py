@@ -124,9 +124,8 @@ def _coalesce(call: Call, rows: pa.RecordBatch) -> Computed:
     missing = np.ones(rows.num_rows, dtype=np.bool_)
     found: list[Failures] = []
     for part, failures in parts:
-        needed = _restricted(failures, missing)
-        found.append(needed)
-        missing &= truth(pc.is_null(part), rows.num_rows) & ~_any(needed, rows.num_rows)
+        found.append(_restricted(failures, missing))
+        missing &= truth(pc.is_null(part), rows.num_rows)
     failures = _merged(found)
     return _without_failed(values, failures, rows.num_rows), failures
 
@@ -150,10 +149,9 @@ def _case_failures(
     left = np.ones(count, dtype=np.bool_)
     found: list[Failures] = []
     for (condition, condition_failures), (_, value_failures) in branches:
-        needed = _restricted(condition_failures, left)
         taken = left & truth(condition, count)
-        found += [needed, _restricted(value_failures, taken)]
-        left &= ~taken & ~_any(needed, count)
+        found += [_restricted(condition_failures, left), _restricted(value_failures, taken)]
+        left &= ~taken
     return _merged([*found, _restricted(otherwise[1], left)])
 
 

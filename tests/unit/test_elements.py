@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from headrace.elements import (
+    Batch,
+    concat,
+    concat_rows,
+    decode,
+    empty,
+    empty_columns,
+    encode,
+    from_rows,
+    integers,
+    record_batch,
+    take_rows,
+    to_rows,
+)
+from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
+from headrace.time import INFINITY
+
+SCHEMA = Schema((Field("k", STRING), Field("n", BIGINT)))
+ROWS: list[tuple[tuple[object, ...], int, int, int]] = [
+    (("a", 1), 1, 5, 1),
+    (("b", None), 2, INFINITY, -1),
+    ((None, 3), 2, 3, 2),
+]
+
+
+def batch() -> Batch:
+    return from_rows(SCHEMA, ROWS)
+
+
+def test_rows_there_and_back() -> None:
+    assert to_rows(batch()) == ROWS
+    assert len(batch()) == 3
+    assert batch().nbytes > 72
+
+
+def test_parts_of_a_batch() -> None:
+    assert to_rows(batch().take(np.array([2, 0, 0]))) == [ROWS[2], ROWS[0], ROWS[0]]
+    assert to_rows(batch().filter(np.array([False, True, True]))) == ROWS[1:]
+    assert to_rows(batch().slice(1, 1)) == ROWS[1:2]
+    whole = batch()
+    assert whole.filter(np.ones(3, dtype=np.bool_)) is whole
+    doubled = whole.with_payload(take_rows(whole.payload, np.array([0, 0, 0])))
+    assert to_rows(doubled) == [(("a", 1), *row[1:]) for row in ROWS]
+
+
+def test_batches_are_joined() -> None:
+    assert to_rows(concat(SCHEMA, [])) == []
+    assert to_rows(concat(SCHEMA, [empty(SCHEMA), batch()])) == ROWS
+    assert to_rows(concat(SCHEMA, [batch(), batch().slice(0, 1)])) == [*ROWS, ROWS[0]]
+
+
+def test_rows_without_columns_are_counted() -> None:
+    rows: list[tuple[tuple[object, ...], int, int, int]] = [((), 1, 2, 1), ((), 1, 4, 1)]
+    nothing = from_rows(Schema(()), rows)
+    assert nothing.payload.num_rows == 2
+    assert to_rows(nothing) == rows
+    assert concat_rows([empty_columns(2), empty_columns(3)]).num_rows == 5
+    assert to_rows(nothing.take(np.array([1]))) == rows[1:]
+    assert record_batch([], Schema(()), 4).num_rows == 4
+    assert to_rows(decode(encode(nothing))) == rows
+
+
+CHRONONS = from_rows(SCHEMA, [(("a", at), at, at + 1, 1) for at in (4, 7, 5)])
+TIMED = Schema((Field("t", TIMESTAMP),))
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        batch(),
+        empty(SCHEMA),
+        CHRONONS,
+        from_rows(SCHEMA, [(("a", 1), 3, INFINITY, 1), (("b", 1), 4, INFINITY, 1)]),
+        from_rows(SCHEMA, [(("a", 1), 3, 13, -2), (("b", None), 4, 14, -2)]),
+        from_rows(TIMED, [((7,), 7, 8, 1), ((9,), 9, 10, 1)]),
+        batch().slice(1, 2),
+    ],
+)
+def test_the_wire_keeps_everything(original: Batch) -> None:
+    read = decode(encode(original))
+    assert read.payload.equals(original.payload)
+    assert [read.ts.tolist(), read.te.tolist(), read.w.tolist()] == [
+        original.ts.tolist(),
+        original.te.tolist(),
+        original.w.tolist(),
+    ]
+    assert decode(bytes(encode(original))).payload.equals(original.payload)
+
+
+def test_regular_times_cost_nothing_on_the_wire() -> None:
+    count = 10_000
+    values = np.arange(count)
+    payload = record_batch([pa.array(["x"] * count), pa.array(values)], SCHEMA, count)
+    regular = Batch(payload, values, values + 1, np.ones(count, dtype=np.int64))
+    irregular = Batch(payload, values[::-1].copy(), values[::-1] + 1 + values % 3, 1 + values % 2)
+    bare = Batch(payload, values, np.full(count, INFINITY), np.ones(count, dtype=np.int64))
+    assert encode(regular).size < payload.nbytes + 2_000
+    assert encode(bare).size < payload.nbytes + 2_000
+    assert encode(irregular).size > payload.nbytes + 3 * 8 * count
+
+
+def test_integers_of_a_timestamp() -> None:
+    column = pa.array([5, 7], TIMESTAMP)
+    assert integers(column).tolist() == [5, 7]

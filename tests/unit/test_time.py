@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+
+from headrace.errors import UserError
+from headrace.time import (
+    INFINITY,
+    MAX_INSTANT,
+    Duration,
+    ManualClock,
+    SystemClock,
+    TimeDomain,
+    format_instant,
+    make_duration,
+    parse_duration,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "written"),
+    [
+        ("10", 10, "10"),
+        ("0", 0, "0"),
+        ("5 seconds", 5_000_000, "5 SECONDS"),
+        ("1 Minute", 60_000_000, "1 MINUTE"),
+        (" 2days ", 172_800_000_000, "2 DAYS"),
+        ("250 MILLISECONDS", 250_000, "250 MILLISECONDS"),
+        ("3 WEEK", 3 * 7 * 86_400_000_000, "3 WEEKS"),
+    ],
+)
+def test_durations_are_read_and_written(text: str, length: int, written: str) -> None:
+    duration = parse_duration(text)
+    assert (duration.length, str(duration)) == (length, written)
+    assert parse_duration(str(duration)) == duration
+
+
+@pytest.mark.parametrize("text", ["", "five seconds", "-5 seconds", "5 fortnights", "1.5 hours", "1 MONTH"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UserError):
+        parse_duration(text)
+
+
+def test_a_duration_that_cannot_be_added_is_refused() -> None:
+    assert make_duration(MAX_INSTANT, None).length == MAX_INSTANT
+    with pytest.raises(UserError, match="too long"):
+        make_duration(MAX_INSTANT, "SECONDS")
+
+
+def test_an_unknown_unit_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UserError) as caught:
+        make_duration(1, "month")
+    assert "DAYS" in str(caught.value.hint)
+
+
+def test_unbounded() -> None:
+    assert str(Duration(INFINITY)) == "UNBOUNDED"
+
+
+@pytest.mark.parametrize(
+    ("instant", "domain", "text"),
+    [
+        (0, TimeDomain.TIMESTAMP, "1970-01-01T00:00:00Z"),
+        (-1, TimeDomain.TIMESTAMP, "1969-12-31T23:59:59.999999Z"),
+        (1_709_210_096_500_000, TimeDomain.TIMESTAMP, "2024-02-29T12:34:56.500000Z"),
+        (2**62, TimeDomain.TIMESTAMP, str(2**62)),
+        (-7, TimeDomain.INTEGER, "-7"),
+        (INFINITY, TimeDomain.INTEGER, ""),
+        (INFINITY, TimeDomain.TIMESTAMP, ""),
+    ],
+)
+def test_instants_are_written(instant: int, domain: TimeDomain, text: str) -> None:
+    assert format_instant(instant, domain) == text
+
+
+def test_clocks() -> None:
+    clock = ManualClock(5)
+    clock.advance(7)
+    assert clock.now() == 12
+    first = SystemClock().now()
+    assert first <= SystemClock().now()
+    assert first > 1_700_000_000_000_000

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -236,7 +236,8 @@ def _writing(target: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield draft
     except OSError as error:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
         raise cannot_write(target, error) from error
 
 

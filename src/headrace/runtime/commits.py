@@ -8,6 +8,7 @@ A durable store is a folder:
                           checkpoints, which hold all state
     segments/             runs of operator state, written by tasks
     results/              result elements and dead letters, written by tasks
+    sinks/<query>-<sink>.json   how far each sink has come, replaced after every epoch it takes
 
 An epoch has happened when its record exists, which one `link` brings about; everything it names was forced to
 disk before. A record is JSON with a checksum, so that a person can read it and damage is noticed.

@@ -52,13 +52,10 @@ def resolve(name: str, arguments: Arguments) -> Expression:
 
 
 def _count_text(entry: _Entry) -> str:
-    if entry.most == entry.least:
-        return f"{entry.least} argument" + ("" if entry.least == 1 else "s")
-    return (
-        f"at least {entry.least} arguments"
-        if entry.most is None
-        else f"{entry.least} to {entry.most} arguments"
-    )
+    count = f"{entry.least}" if entry.most == entry.least else f"{entry.least} to {entry.most}"
+    if entry.most is None:
+        count = f"at least {entry.least}"
+    return f"{count} argument" + ("" if count.endswith("1") else "s")
 
 
 def _close_names(name: str) -> str | None:

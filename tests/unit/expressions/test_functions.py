@@ -173,7 +173,7 @@ def test_negation_goes_into_literals_and_null_tests() -> None:
         ("SQRRT", (INT,), "there is no function SQRRT"),
         ("ABS", (), "ABS takes 1 argument, not 0"),
         ("SUBSTRING", (TEXT,), "SUBSTRING takes 2 to 3 arguments, not 1"),
-        ("COALESCE", (), "COALESCE takes at least 1 arguments, not 0"),
+        ("COALESCE", (), "COALESCE takes at least 1 argument, not 0"),
         ("ABS", (TEXT,), "ABS takes numbers, not STRING"),
         ("NEGATE", (TEXT,), "unary - takes numbers, not STRING"),
         ("+", (MOMENT, INT), "\\+ takes numbers, not TIMESTAMP"),

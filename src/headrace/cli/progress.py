@@ -9,32 +9,41 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from headrace.engine import Summary
 from headrace.runtime.epochs import Progress
-from headrace.time import BEGINNING, INFINITY, format_instant
+from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
 
 
 @contextmanager
 def progress_bar(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar with rows, rate, heartbeat and state; None where it is not wanted or there is no terminal."""
+    """A bar with rows, rate and heartbeat; None where it is not wanted or there is no terminal."""
     if not (wanted and sys.stderr.isatty()):
         yield None
         return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}"))
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=None)
-        yield lambda progress: _show(bar, task, progress)
+        yield lambda progress: bar.update(
+            task,
+            description=describe_progress(progress),
+            total=progress.total_rows or None,
+            completed=progress.rows,
+        )
 
 
-def _show(bar: Bar, task: TaskID, progress: Progress) -> None:
+def describe_progress(progress: Progress) -> str:
+    """Rows, rate and heartbeat on one line; a TIMESTAMP's heartbeat to the second, enough to watch."""
     rate = progress.rows / progress.seconds if progress.seconds else 0.0
-    parts = [f"{progress.rows:,} rows", f"{rate:,.0f} rows/s", f"{progress.buffered:,} rows of state"]
-    if progress.heartbeat not in (BEGINNING, INFINITY):
-        parts.append(f"heartbeat {format_instant(progress.heartbeat, progress.domain)}")
-    bar.update(task, description="  ".join(parts), total=progress.total_rows or None, completed=progress.rows)
+    text = f"{progress.rows:,} rows  {rate:,.0f} rows/s"
+    heartbeat = progress.heartbeat
+    if heartbeat in (BEGINNING, INFINITY):
+        return text
+    if progress.domain is TimeDomain.TIMESTAMP:
+        heartbeat -= heartbeat % MICROSECONDS["SECOND"]
+    return f"{text}  heartbeat {format_instant(heartbeat, progress.domain)}"
 
 
 def show_summary(summary: Summary, dead_letters: Path | None) -> None:

@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 import headrace as hr
 from headrace.cli import app
 from headrace.cli.faults import describe, reported
-from headrace.cli.progress import count, readable_bytes
+from headrace.cli.progress import count, describe_progress, readable_bytes
 from headrace.errors import LanguageError, Position, UserError
+from headrace.time import BEGINNING, INFINITY, TimeDomain
 from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
 
 QUERY = """CREATE STREAM bid FROM nexmark OPTIONS (events=500, seed=3) TIMESTAMP BY ts;
@@ -164,6 +165,20 @@ def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize(
+    ("heartbeat", "domain", "end"),
+    [
+        (1_704_067_201_234_567, TimeDomain.TIMESTAMP, "  heartbeat 2024-01-01T00:00:01Z"),
+        (1_234, TimeDomain.INTEGER, "  heartbeat 1234"),
+        (BEGINNING, TimeDomain.INTEGER, ""),
+        (INFINITY, TimeDomain.TIMESTAMP, ""),
+    ],
+)
+def test_progress_tells_rows_rate_and_heartbeat(heartbeat: int, domain: TimeDomain, end: str) -> None:
+    progress = hr.Progress(3, 1_500_000, 2_000_000, 2.0, heartbeat, domain, 99)
+    assert describe_progress(progress) == "1,500,000 rows  750,000 rows/s" + end
 
 
 def test_numbers_for_people() -> None:

@@ -1,0 +1,43 @@
+"""Whole plans on the inline runner answer as the reference does, however the input is cut and spread."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.algebra.nodes import Plan
+from headrace.elements import from_rows, to_rows
+from headrace.history import canonical, equivalent
+from headrace.optimizer import optimize
+from headrace.reference.operators import evaluate
+from headrace.runtime.epochs import BoundedStream
+from property.plan_strategies import Case, cases, plans
+from property.strategies import BUCKETS
+from support import TableSource, run_plans
+
+
+@st.composite
+def query_sets(draw: st.DrawFn) -> tuple[Case, dict[str, Plan]]:
+    """Up to three plans over the same streams, each as it is or optimized."""
+    case = draw(cases())
+    sources = [stream.source for stream in case.streams]
+    made = [case.plan, *draw(st.lists(plans(sources, depth=2), max_size=2))]
+    ready = [optimize(plan) if draw(st.booleans()) else plan for plan in made]
+    return case, {f"q{number}": plan for number, plan in enumerate(ready)}
+
+
+@given(query_sets(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
+def test_plans_answer_as_the_reference(
+    drawn: tuple[Case, dict[str, Plan]], buckets: int, epoch_rows: int
+) -> None:
+    case, queries = drawn
+    streams = {
+        stream.name: BoundedStream(TableSource(stream.table()), "ts", stream.disorder)
+        for stream in case.streams
+    }
+    readers = run_plans(queries, streams, buckets=buckets, epoch_rows=epoch_rows)
+    for name, plan in queries.items():
+        history = evaluate(plan, case.reference_streams())
+        expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in history])
+        found = readers[name].elements()
+        assert equivalent(found, expected, float_tolerance=1e-9), (history, to_rows(canonical(found)))

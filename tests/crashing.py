@@ -1,7 +1,7 @@
 """What the crash tests kill: a run over split, pushed and (on Spark) streamed input, to be started again.
 
 As a program it forks an attempt per kill from one warm process, since starting Python takes longer than the
-work; `attempt` alone is one start, for processes of their own.
+work; with `--attempt` it is a single attempt, for Spark, whose processes cannot be forked.
 """
 
 from __future__ import annotations
@@ -313,7 +313,7 @@ def jobs(folder: Path, pushes: int, epoch_rows: int, retain: int | None = None) 
 
 
 def main() -> None:
-    """`crashing.py loop`: an undisturbed job, then killed ones; prints what became of them as JSON."""
+    """An undisturbed job, then killed ones until all killers are used; prints what became of them as JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--counts", default="1", help="n of every point, separated by commas; empty for none")
     parser.add_argument("--random", type=int, default=0)
@@ -322,7 +322,13 @@ def main() -> None:
     parser.add_argument("--pushes", type=int, default=20)
     parser.add_argument("--epoch-rows", type=int, default=150)
     parser.add_argument("--retain", type=int, help="of how many epochs results are kept")
+    parser.add_argument("--attempt", type=Path, metavar="FOLDER", help="one attempt of the job in a folder")
+    parser.add_argument("--files", type=Path, help="Parquet files that Spark streams, for an attempt")
     wanted = parser.parse_args()
+    if wanted.attempt:
+        place, files = wanted.attempt, wanted.files
+        attempt(Job(place / "store", place, wanted.pushes, wanted.epoch_rows, wanted.retain, files))
+        return
     counts = [int(part) for part in wanted.counts.split(",") if part]
     killers = every_point(counts) + random_killers(wanted.random, wanted.seed, wanted.longest)
     folder = Path(tempfile.mkdtemp(prefix="headrace-crash-"))

@@ -36,23 +36,35 @@ def reported(file: Path | None = None) -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except UserError as error:
-        typer.echo(describe(error, file), err=True)
-        raise typer.Exit(USER_ERROR) from None
-    except KeyboardInterrupt:
-        typer.echo("headrace: interrupted", err=True)
-        raise typer.Exit(INTERRUPTED) from None
+    except typer.Exit:
+        raise
     except BrokenPipeError:
         # What is still buffered would fail again when the interpreter flushes it on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(READER_GONE) from None
-    except typer.Exit:
-        raise
-    except Exception as error:
-        typer.echo(traceback.format_exc(), err=True)
-        typer.echo(f"headrace: a fault of Headrace, not of yours: {error}", err=True)
-        typer.echo("please report it with the lines above and, if you may, the query", err=True)
-        raise typer.Exit(FAULT) from None
+    except (Exception, KeyboardInterrupt) as error:
+        raise typer.Exit(_report(error, file)) from None
+
+
+def _report(error: BaseException, file: Path | None) -> int:
+    """Say what happened; the exit code."""
+    if _interrupted(error):
+        typer.echo("headrace: interrupted", err=True)
+        return INTERRUPTED
+    if isinstance(error, UserError):
+        typer.echo(describe(error, file), err=True)
+        return USER_ERROR
+    typer.echo("".join(traceback.format_exception(error)), err=True)
+    typer.echo(f"headrace: a fault of Headrace, not of yours: {error}", err=True)
+    typer.echo("please report it with the lines above and, if you may, the query", err=True)
+    return FAULT
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether it was Ctrl-C; Spark, whose job it cancels, raises another error while it handles the first."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def describe(error: UserError, file: Path | None) -> str:

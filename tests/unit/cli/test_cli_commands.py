@@ -127,10 +127,22 @@ def code_of(error: BaseException) -> int:
     return exit_.value.exit_code
 
 
+def cancelled_job() -> BaseException:
+    """What Spark raises on Ctrl-C: an error of the job, raised while the interrupt was handled."""
+    with pytest.raises(RuntimeError) as raised:  # noqa: PT012
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise RuntimeError("job cancelled")
+    return raised.value
+
+
 def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert code_of(UserError("no")) == 2
     assert "Traceback" not in capsys.readouterr().err
     assert code_of(KeyboardInterrupt()) == 130
+    assert code_of(cancelled_job()) == 130
+    assert "Traceback" not in capsys.readouterr().err
     assert code_of(ZeroDivisionError("ours")) == 1
     said = capsys.readouterr().err
     assert "Traceback" in said

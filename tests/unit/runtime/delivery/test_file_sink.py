@@ -1,0 +1,139 @@
+"""Files by epoch: complete, written once, and only into a folder that is the delivery's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+from headrace import Database, FileSink, Query, UserError, connect
+from headrace.errors import DeliveryError
+
+ROWS = pa.table({"ts": [1, 2, 30, 40, 50, 60], "v": [10, 20, 30, 40, 50, 60]})
+
+
+def totals(db: Database, where: str = "TRUE") -> Query:
+    db.stream("reading", ROWS, timestamp="ts")
+    return db.query(f"SELECT SUM(v) AS total FROM reading [RANGE 5] WHERE {where}", name="totals")
+
+
+def delivered(folder: Path) -> list[dict[str, Any]]:
+    return [
+        json.loads(line) for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()
+    ]
+
+
+def test_json_lines_hold_the_changes_epoch_by_epoch(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with connect(runner="inline", epoch_rows=2) as db:
+        query = totals(db)
+        query.deliver(FileSink(out))
+        db.run()
+        expected = query.changes().to_pylist()
+    assert delivered(out) == expected
+    epochs = sorted({row["epoch"] for row in expected})
+    assert epochs == [1, 2, 3]
+    assert [path.name for path in sorted(out.glob("*.jsonl"))] == [
+        f"epoch-{epoch:012d}.jsonl" for epoch in epochs
+    ]
+    for path in out.glob("*.jsonl"):
+        assert {json.loads(line)["epoch"] for line in path.read_text().splitlines()} == {int(path.stem[6:])}
+    label = json.loads((out / "_headrace.json").read_text())
+    assert (label["query"], label["epoch"], label["heartbeat"]) == ("totals", 3, "infinity")
+
+
+def test_a_folder_of_parquet_is_a_data_set(tmp_path: Path) -> None:
+    with connect(runner="inline", epoch_rows=2) as db:
+        query = totals(db)
+        query.deliver(FileSink(tmp_path / "out", "parquet"))
+        db.run()
+        expected = query.changes()
+    assert pyarrow.dataset.dataset(tmp_path / "out").to_table().sort_by("valid_from").equals(expected)
+    assert pq.read_schema(next((tmp_path / "out").glob("*.parquet"))).equals(expected.schema)
+
+
+def test_an_epoch_without_changes_has_no_file_and_still_moves_the_label(tmp_path: Path) -> None:
+    with connect(runner="inline", epoch_rows=1) as db:
+        totals(db, "v = 10").deliver(FileSink(tmp_path / "out"))
+        epochs = db.run().epochs
+    assert epochs == 6
+    assert len(list((tmp_path / "out").glob("*.jsonl"))) == 1
+    assert json.loads((tmp_path / "out/_headrace.json").read_text())["epoch"] == epochs
+
+
+@pytest.mark.parametrize(
+    "lost", ["position", "position and label", "position, label and a half written file"]
+)
+def test_after_a_crash_an_epoch_finds_its_file(tmp_path: Path, lost: str) -> None:
+    """The process may die between the file, the label and the position: each state is one it leaves."""
+    out, position = tmp_path / "out", tmp_path / "store/sinks/totals-files.json"
+    before: dict[Path, bytes] = {}
+    for _ in range(2):
+        with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+            query = totals(db)
+            query.deliver(FileSink(out))
+            db.run()
+            expected = query.changes().to_pylist()
+        files = {path: path.stat().st_mtime_ns for path in out.glob("*.jsonl")}
+        if not before:
+            before = {path: path.read_bytes() for path in out.iterdir()}
+            times = files
+            back = json.loads(position.read_text()) | {"epoch": 1, "since": 2}
+            position.write_text(json.dumps(back))
+            if "label" in lost:
+                label = json.loads((out / "_headrace.json").read_text())
+                (out / "_headrace.json").write_text(json.dumps(label | {"epoch": 1, "heartbeat": "2"}))
+            if "half" in lost:
+                (out / "epoch-000000000003.jsonl").rename(out / ".epoch-000000000003.jsonl.part")
+    assert {path: path.read_bytes() for path in out.iterdir()} == before
+    assert delivered(out) == expected
+    if "half" not in lost:
+        assert files == times, "no file was written again"
+
+
+def test_a_run_without_a_store_refuses_the_folder_of_another_one(tmp_path: Path) -> None:
+    for turn in range(2):
+        with connect(runner="inline") as db:
+            query = totals(db)
+            query.deliver(FileSink(tmp_path / "out"))
+            if turn == 0:
+                db.run()
+                continue
+            with pytest.raises(DeliveryError, match="holds jsonl files of another run, of totals"):
+                db.run()
+
+
+def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("precious")
+    with connect(runner="inline") as db:
+        totals(db).deliver(FileSink(tmp_path))
+        with pytest.raises(DeliveryError, match="is not empty"):
+            db.run()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_folder_that_is_gone_is_missed(tmp_path: Path) -> None:
+    for turn in range(2):
+        with connect(runner="inline", storage=tmp_path / "store") as db:
+            totals(db).deliver(FileSink(tmp_path / "out"))
+            if turn == 0:
+                db.run()
+                (tmp_path / "out").rename(tmp_path / "elsewhere")
+                continue
+            with pytest.raises(DeliveryError, match="lacks what was delivered up to epoch 1"):
+                db.run()
+
+
+def test_a_place_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with connect(runner="inline") as db:
+        totals(db).deliver(FileSink(tmp_path / "file" / "out"))
+        with pytest.raises(DeliveryError, match="cannot be used"):
+            db.run()
+    with pytest.raises(UserError, match="no format xml"):
+        FileSink(tmp_path, "xml")

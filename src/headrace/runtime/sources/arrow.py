@@ -11,75 +11,57 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from headrace.elements import empty_columns
-from headrace.runtime.sources.contract import BATCH_ROWS, Read
-from headrace.runtime.sources.files import list_files, overlaps
-from headrace.runtime.sources.options import check_known, required
-from headrace.runtime.sources.rows import changed, gather, reading, typed_rows
-from headrace.runtime.sources.widening import check_columns, find_column, readable_schema
+from headrace.runtime.sources.contract import BATCH_ROWS
+from headrace.runtime.sources.files import overlaps
+from headrace.runtime.sources.rows import changed
+from headrace.runtime.sources.typed import TypedPart, TypedSource, open_parts
+from headrace.runtime.sources.widening import check_columns, find_column
 from headrace.schema import Schema
 
-_KIND = "Arrow IPC file"
 _MAGIC = b"ARROW1"
 
 
 @dataclass(frozen=True)
-class ArrowPart:
-    """One file of the source.
+class ArrowPart(TypedPart):
+    """One file of the source; its blocks are record batches.
 
     Attributes:
-        path: where it is.
-        label: its name to show.
-        batches: the rows of each record batch.
         in_place: whether the columns are used where they lie in the mapped file; compressed ones are not, and
             then only the wanted columns are decoded.
     """
 
-    path: Path
-    label: str
-    batches: tuple[int, ...]
     in_place: bool
 
 
-@dataclass(frozen=True)
-class ArrowSource:
-    """Arrow IPC files laid end to end.
+class ArrowSource(TypedSource[ArrowPart]):
+    """Arrow IPC files laid end to end, read as views of the mapped files where the types allow it."""
 
-    Attributes:
-        schema: the columns that can be read.
-        parts: the files in order.
-    """
+    kind = "Arrow IPC file"
 
-    schema: Schema
-    parts: tuple[ArrowPart, ...]
-
-    @property
-    def size(self) -> int:
-        """Rows in total."""
-        return sum(sum(part.batches) for part in self.parts)
-
-    @property
-    def rows(self) -> int:
-        """Rows in total."""
-        return self.size
-
-    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
-        """The rows numbered `[start, end)`, as views of the mapped file where the types allow it.
-
-        Raises:
-            SourceError: a file is missing, damaged, or has changed since the source was opened.
-        """
-        return gather(self._pieces(start, end, columns))
-
-    def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
-        wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
-        sizes = [sum(part.batches) for part in self.parts]
-        for index, first, last in overlaps(sizes, start, end):
-            part = self.parts[index]
-            with reading(part.label, _KIND):
-                row = first
-                for batch in _part_batches(part, first, last, wanted):
-                    yield typed_rows(batch, wanted, part.label, row)
-                    row += batch.num_rows
+    def batches(self, part: ArrowPart, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
+        """The rows `[first, last)` of a file, with the file's own types."""
+        if not len(wanted):
+            yield empty_columns(last - first)
+            return
+        with _mapped(part.path, None) as reader:
+            available = reader.schema
+        check_columns(available, wanted, part.label)
+        places = [find_column(available.names, field.name, part.label) for field in wanted]
+        fields = None if part.in_place else sorted(places)
+        if fields is not None:
+            places = [fields.index(place) for place in places]
+        with _mapped(part.path, fields) as reader:
+            chosen = list(overlaps(part.blocks, first, last))
+            found = _batches(reader, [index for index, _, _ in chosen])
+            for index, low, high in chosen:
+                batch: pa.RecordBatch | None = next(found, None)
+                if batch is None or batch.num_rows != part.blocks[index]:
+                    raise changed(part.label)
+                for start in range(low, high, BATCH_ROWS):
+                    piece = batch.slice(start, min(BATCH_ROWS, high - start))
+                    yield pa.RecordBatch.from_arrays(
+                        [piece.column(place) for place in places], list(wanted.names)
+                    )
 
 
 def open_arrow(options: Mapping[str, str], declared: Schema | None, base: Path) -> ArrowSource:
@@ -88,18 +70,14 @@ def open_arrow(options: Mapping[str, str], declared: Schema | None, base: Path) 
     Raises:
         SourceError: a file is missing or damaged, or lacks a declared column.
     """
-    check_known("arrow", options, ("path",))
-    schema, parts = declared, []
-    for path, label in list_files(required(options, "path"), base):
-        with reading(label, _KIND):
-            available, in_place = _probe(path)
-            with _mapped(path, None if in_place else _cheapest(available)) as reader:
-                batches = tuple(batch.num_rows for batch in _batches(reader, None))
-        schema = schema or readable_schema(available, label)
-        check_columns(available, schema, label)
-        parts.append(ArrowPart(path, label, batches, in_place))
-    assert schema is not None  # list_files gives at least one file
-    return ArrowSource(schema, tuple(parts))
+    return ArrowSource(*open_parts("arrow", ArrowSource.kind, options, declared, base, _probe))
+
+
+def _probe(path: Path, label: str) -> tuple[pa.Schema, ArrowPart]:
+    available, in_place = _layout(path)
+    with _mapped(path, None if in_place else _cheapest(available)) as reader:
+        rows = tuple(batch.num_rows for batch in _batches(reader, None))
+    return available, ArrowPart(path, label, rows, in_place)
 
 
 _Reader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
@@ -120,7 +98,7 @@ def _reader(source: pa.MemoryMappedFile, fields: list[int] | None) -> _Reader:
     return opener(source, options=options)
 
 
-def _probe(path: Path) -> tuple[pa.Schema, bool]:
+def _layout(path: Path) -> tuple[pa.Schema, bool]:
     """The file's schema, and whether the columns of its first batch lie in the mapped file as they are."""
     with pa.memory_map(str(path)) as source:
         mapped = source.read_buffer()
@@ -154,29 +132,3 @@ def _batches(reader: _Reader, chosen: Iterable[int] | None) -> Iterator[pa.Recor
         for index, batch in enumerate(reader):
             if numbers is None or index in numbers:
                 yield batch
-
-
-def _part_batches(part: ArrowPart, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
-    """The rows `[first, last)` of a file, with the file's own types."""
-    if not len(wanted):
-        yield empty_columns(last - first)
-        return
-    with _mapped(part.path, None) as reader:
-        available = reader.schema
-    check_columns(available, wanted, part.label)
-    places = [find_column(available.names, field.name, part.label) for field in wanted]
-    fields = None if part.in_place else sorted(places)
-    if fields is not None:
-        places = [fields.index(place) for place in places]
-    with _mapped(part.path, fields) as reader:
-        chosen = list(overlaps(part.batches, first, last))
-        batches = _batches(reader, [index for index, _, _ in chosen])
-        for index, low, high in chosen:
-            batch: pa.RecordBatch | None = next(batches, None)
-            if batch is None or batch.num_rows != part.batches[index]:
-                raise changed(part.label)
-            for start in range(low, high, BATCH_ROWS):
-                piece = batch.slice(start, min(BATCH_ROWS, high - start))
-                yield pa.RecordBatch.from_arrays(
-                    [piece.column(place) for place in places], list(wanted.names)
-                )

@@ -111,24 +111,38 @@ def _some(schema: Schema) -> Callable[[Sequence[int]], Schema]:
 
 
 @st.composite
-def cases(draw: st.DrawFn, *, depth: int = 3, max_streams: int = 3, **options: Any) -> Case:
-    """Plans over one to three streams; the options are those of `streams`."""
+def cases(
+    draw: st.DrawFn, *, depth: int = 3, root: str | None = None, max_streams: int = 3, **options: Any
+) -> Case:
+    """Plans over one to three streams; the other options are those of `streams`."""
     count = draw(st.integers(1, max_streams))
     made = tuple(draw(streams(f"s{number}", **options)) for number in range(count))
-    return Case(draw(plans([stream.source for stream in made], depth=depth)), made)
+    return Case(draw(plans([stream.source for stream in made], depth=depth, root=root)), made)
+
+
+ROOTS = ("window", "aggregate", "join", "union", "relation_to_stream", "distinct", "project", "filter")
+"""The operators that a plan may be asked to have at its root."""
 
 
 @st.composite
-def plans(draw: st.DrawFn, sources: Sequence[Source], *, depth: int = 3, windows: bool = True) -> Plan:
+def plans(
+    draw: st.DrawFn,
+    sources: Sequence[Source],
+    *,
+    depth: int = 3,
+    root: str | None = None,
+    windows: bool = True,
+) -> Plan:
     """Plans over the sources.
 
     Args:
         draw: Hypothesis' source of choices.
         sources: the leaves; if their elements are no chronons, `windows` must be off.
         depth: how many operators stand above each other at most, not counting projections before a union.
+        root: the operator at the root, one of ROOTS, or None for any.
         windows: whether the plan has time windows.
     """
-    return _Builder(draw, tuple(sources), windows).build(depth, root=True).plan
+    return _Builder(draw, tuple(sources), windows).build(depth, root=root, at_root=True).plan
 
 
 @dataclass(frozen=True)
@@ -163,22 +177,26 @@ class _Builder:
     sources: tuple[Source, ...]
     windows: bool
 
-    def build(self, depth: int, *, root: bool = False) -> _Built:
+    def build(self, depth: int, *, root: str | None = None, at_root: bool = False) -> _Built:
         if depth == 0:
             source = self.draw(st.sampled_from(self.sources))
             return _Built(source, (True,) * len(source.schema))
-        # Hypothesis prefers what comes first, and filters leave little to look at.
-        makers: list[Callable[[int], _Built]] = [
-            *[self._window] * (4 if self.windows else 0),
-            *[partial(self._aggregate, root)] * 3,
-            *[self._join] * 2,
-            *[self._union] * 2,
-            *[self._relation_to_stream] * 2,
-            self._distinct,
-            self._project,
-            self._filter,
-        ]
-        return self.draw(st.sampled_from(makers))(depth - 1)
+        makers: dict[str, Callable[[int], _Built]] = {
+            "window": self._window,
+            "aggregate": partial(self._aggregate, at_root),
+            "join": self._join,
+            "union": self._union,
+            "relation_to_stream": self._relation_to_stream,
+            "distinct": self._distinct,
+            "project": self._project,
+            "filter": self._filter,
+        }
+        return makers[root or self.draw(st.sampled_from(self._weighted()))](depth - 1)
+
+    def _weighted(self) -> list[str]:
+        """Hypothesis prefers what comes first, and filters leave little to look at."""
+        often = ["window"] * 4 if self.windows else []
+        return [*often, *["aggregate"] * 3, *["join", "union", "relation_to_stream"] * 2, *ROOTS[5:]]
 
     def _below(self, depth: int) -> _Built:
         """An input; not always as deep as it might be."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,26 +12,25 @@ from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
 from headrace.runtime.epochs import BoundedStream
-from property.plan_strategies import Case, cases, plans
+from property.plan_strategies import ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
 from support import TableSource, run_plans
 
 
 @st.composite
-def query_sets(draw: st.DrawFn) -> tuple[Case, dict[str, Plan]]:
+def query_sets(draw: st.DrawFn, root: str) -> tuple[Case, dict[str, Plan]]:
     """Up to three plans over the same streams, each as it is or optimized."""
-    case = draw(cases())
+    case = draw(cases(root=root))
     sources = [stream.source for stream in case.streams]
     made = [case.plan, *draw(st.lists(plans(sources, depth=2), max_size=2))]
     ready = [optimize(plan) if draw(st.booleans()) else plan for plan in made]
     return case, {f"q{number}": plan for number, plan in enumerate(ready)}
 
 
-@given(query_sets(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
-def test_plans_answer_as_the_reference(
-    drawn: tuple[Case, dict[str, Plan]], buckets: int, epoch_rows: int
-) -> None:
-    case, queries = drawn
+@pytest.mark.parametrize("root", ROOTS)
+@given(st.data(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
+def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: int, epoch_rows: int) -> None:
+    case, queries = data.draw(query_sets(root))
     streams = {
         stream.name: BoundedStream(TableSource(stream.table()), "ts", stream.disorder)
         for stream in case.streams

@@ -15,11 +15,13 @@ setup:  ## make .venv, install Headrace and its tools, look for Java and install
 demo: setup  ## run four NEXMark queries over a million events on Spark in local mode
 	@$(WITH_JAVA) headrace run examples/demo.sql --as stream --head 5
 
-test: setup  ## all tests: first those without a JVM on two processes, then those on Spark
+test: setup  ## all tests: kernels with bounds checks, all without a JVM on two processes, those on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels \
+		pytest tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
 	pytest -n 2 -m "not spark"; plain=$$?; \
 	pytest -m spark; spark=$$?; \
-	exit $$((plain || spark))
+	exit $$((bounds || plain || spark))
 
 check: setup  ## style, types, import layers, and every example of the documentation
 	$(BIN)/ruff check .
@@ -27,6 +29,9 @@ check: setup  ## style, types, import layers, and every example of the documenta
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(WITH_JAVA) python scripts/check_docs.py
+
+bench: setup  ## the benchmarks, beside Structured Streaming; writes benchmarks/RESULTS.md
+	@$(WITH_JAVA) python benchmarks/bench.py --write
 
 golden: setup  ## rewrite the expected results of the golden files from the reference; read the diff
 	HEADRACE_GOLDEN=write $(BIN)/pytest tests/golden -m "not spark"

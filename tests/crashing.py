@@ -256,7 +256,7 @@ def crash_loop(job: Job, killers: Sequence[str]) -> Outcome:
         elif status:
             raise AssertionError(f"attempt {outcome.attempts} with '{killer}' ended with status {status}")
     outcome.answers = json.loads(job.answers.read_text())
-    outcome.damage = [str(problem) for problem in verify(job.storage)]
+    outcome.damage = [str(problem) for problem in verify(job.storage).problems]
     outcome.strays = strays(job.storage)
     return outcome
 

@@ -10,6 +10,7 @@ import typer
 from headrace.cli.explain import explain
 from headrace.cli.nexmark import nexmark
 from headrace.cli.run import run
+from headrace.cli.store import store
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,6 +21,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(explain)
 app.command()(nexmark)
+app.command()(store)
 
 
 def _show_version(wanted: bool) -> None:

@@ -61,6 +61,10 @@ def run(
         typer.Option(metavar="PATH", help="A file for the answer, or a folder when there are several."),
     ] = None,
     runner: Annotated[Runner, typer.Option(help="On Spark, or in this process.")] = Runner.SPARK,
+    storage: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A folder that makes the run durable: started again, it goes on."),
+    ] = None,
     epoch_rows: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="About how many rows an epoch takes.")
     ] = None,
@@ -93,6 +97,7 @@ def run(
         hr.connect(
             runner=runner.value,
             master=master,
+            storage=storage,
             epoch_rows=epoch_rows,
             keep_results=format_ is not Format.NULL,
         ) as db,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import sources_of
+from headrace.algebra.properties import domain_of, sources_of
 from headrace.elements import Batch
 from headrace.engine.inputs import Input, TemporaryFolders
 from headrace.engine.summary import Summary, summarise
@@ -83,6 +83,8 @@ class Execution:
                 queries={name: identity(plan) for name, plan in plans.items()},
                 streams={name: stream.describe() for name, stream in self._inputs.items()},
                 buckets=buckets,
+                query_domains={name: domain_of(plan) for name, plan in plans.items()},
+                stream_domains={name: stream.info.domain for name, stream in self._inputs.items()},
             )
             self._journal = Journal(self.store, description)
             buckets = self._journal.buckets

@@ -30,6 +30,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.runs import Part, RunRef
 from headrace.runtime.store import FolderStore
 from headrace.runtime.work import Manifest, ResultRef, StateKey
+from headrace.time import TimeDomain
 
 LAYOUT: Final = 1
 """The version of everything below; a store of another one is refused."""
@@ -126,11 +127,14 @@ class Description:
         queries: per query the identity of its plan.
         streams: per stream what it is read from, and how it is timed.
         buckets: how many buckets its state is spread over.
+        query_domains, stream_domains: what the instants of each count, for whoever looks into the store.
     """
 
     queries: Mapping[str, str]
     streams: Mapping[str, str]
     buckets: int
+    query_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    stream_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
 
 
 class Journal:
@@ -261,8 +265,12 @@ def load_description(store: FolderStore) -> Description:
             hint="use the version that wrote it, or choose an empty folder",
         )
     try:
-        return Description(content["queries"], content["streams"], content["buckets"])
-    except KeyError as error:
+        domains = [
+            {name: TimeDomain(domain) for name, domain in content[kind].items()}
+            for kind in ("query_domains", "stream_domains")
+        ]
+        return Description(content["queries"], content["streams"], content["buckets"], *domains)
+    except (KeyError, ValueError) as error:
         raise StoreError(
             f"{store.path}/store.json is damaged: it lacks {error}", hint="restore it from a copy"
         ) from error
@@ -341,7 +349,8 @@ def _claim(store: FolderStore, ours: Description) -> Description:
                 hint="choose an empty folder",
             )
         content = {"product": "headrace", "layout": LAYOUT, **asdict(ours)}
-        store.put_if_absent("store.json", json.dumps(content, indent=1).encode())
+        text = json.dumps(content, indent=1, default=lambda domain: domain.value)
+        store.put_if_absent("store.json", text.encode())
         return ours
     theirs = load_description(store)
     for what, mine, its in (

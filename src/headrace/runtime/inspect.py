@@ -100,6 +100,20 @@ class Problem:
         return f"{self.file}: {self.reason}"
 
 
+@dataclass(frozen=True)
+class Check:
+    """What reading everything found.
+
+    Attributes:
+        problems: what is damaged or missing.
+        files, bytes: how much was read.
+    """
+
+    problems: tuple[Problem, ...]
+    files: int
+    bytes: int
+
+
 def contents(path: Path) -> Contents:
     """What a store holds, as its commits say.
 
@@ -121,7 +135,7 @@ def contents(path: Path) -> Contents:
     )
 
 
-def verify(path: Path) -> list[Problem]:
+def verify(path: Path) -> Check:
     """Read everything that a store's commits name, and compare it with its checksum.
 
     Raises:
@@ -130,11 +144,10 @@ def verify(path: Path) -> list[Problem]:
     store = _store(path)
     load_description(store)
     commits, problems = _readable_commits(store)
-    try:
-        parts = list(dict.fromkeys(parts_of(commits)))
-    except StoreError as error:
-        return [*problems, Problem("commits", error.message)]
-    return [*problems, *_damaged(store, parts)]
+    parts = list(dict.fromkeys(parts_of(commits)))
+    names = {part.segment for part in parts} | {record_name(commit.epoch) for commit in commits}
+    problems += _damaged(store, parts)
+    return Check(tuple(problems), len(names), sum(store.size(name) or 0 for name in names))
 
 
 def named_files(path: Path) -> set[str]:

@@ -84,7 +84,7 @@ def test_a_run_that_is_interrupted_goes_on_and_answers_the_same(
         assert contents(storage).epochs == after
     assert complete(storage) == expected
     assert contents(storage).epochs == 30
-    assert verify(storage) == []
+    assert verify(storage).problems == ()
 
 
 def test_a_run_that_is_done_stays_done(storage: Path, expected: dict[str, pa.Table]) -> None:
@@ -107,7 +107,7 @@ def test_a_damaged_file_is_named_and_refused(storage: Path, folder: str) -> None
     flip(damaged, 100)
     with pytest.raises(StoreError, match=f"{folder}/{damaged.name} is damaged"):
         complete(storage)
-    assert [problem.file for problem in verify(storage)] == [f"{folder}/{damaged.name}"]
+    assert [problem.file for problem in verify(storage).problems] == [f"{folder}/{damaged.name}"]
 
 
 @pytest.mark.parametrize("folder", ["segments", "results"])
@@ -123,7 +123,7 @@ def test_a_short_or_missing_file_is_refused_before_anything_is_swept(
     with pytest.raises(StoreError, match=f"{bad} of .* is {what}"):
         complete(storage)
     assert files(storage) == before
-    (problem,) = verify(storage)
+    (problem,) = verify(storage).problems
     assert str(problem).startswith(f"{bad}: is {what}")
 
 
@@ -134,7 +134,7 @@ def test_a_damaged_commit_is_named_and_refused(storage: Path, epoch: int) -> Non
     flip(storage / name, 60)
     with pytest.raises(StoreError, match=f"the commit record .*{name} is damaged"):
         complete(storage)
-    assert str(verify(storage)[0]) == f"{name}: is damaged"
+    assert str(verify(storage).problems[0]) == f"{name}: is damaged"
 
 
 def test_a_missing_commit_is_refused(storage: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_missing_commit_is_refused(storage: Path) -> None:
     (storage / "commits/000000000003.json").unlink()
     with pytest.raises(StoreError, match="lacks the commit of epoch 3"):
         complete(storage)
-    assert "commits/000000000003.json: is missing" in map(str, verify(storage))
+    assert "commits/000000000003.json: is missing" in map(str, verify(storage).problems)
 
 
 def test_a_lost_last_commit_is_run_again_or_refused(tmp_path: Path, expected: dict[str, pa.Table]) -> None:
@@ -176,7 +176,7 @@ def test_another_driver_is_refused(storage: Path, expected: dict[str, pa.Table])
         with pytest.raises(StoreError, match=f"is in use by process {other.pid}"):
             complete(storage)
         assert contents(storage).epochs == 2, "it can be looked at all the same"
-        assert verify(storage) == []
+        assert verify(storage).problems == ()
         other.stdin.close()
         other.wait()
     assert complete(storage) == expected
@@ -202,7 +202,7 @@ def test_a_foreign_folder_is_refused_and_left_alone(storage: Path) -> None:
         ('{"product": "headrace", "layout": 99}', "has layout 99, and this Headrace reads layout 1"),
         ('{"product": "another"}', "is no Headrace store"),
         ("[1, 2]", "is no Headrace store"),
-        ('{"product": "headrace", "layout": 1}', "is damaged: it lacks 'queries'"),
+        ('{"product": "headrace", "layout": 1}', "is damaged: it lacks 'query_domains'"),
         ('{"product": "headr', "cannot be read"),
     ],
 )
@@ -272,7 +272,7 @@ def test_with_retention_the_number_of_files_stays_flat(storage: Path) -> None:
     assert max(seen[150:]) <= max(seen[:150])
     assert files(storage) == named_files(storage)
     assert contents(storage).retained == 298
-    assert verify(storage) == []
+    assert verify(storage).problems == ()
 
 
 def test_a_sweep_of_old_commits_that_was_cut_short_is_finished(storage: Path, tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_a_sweep_of_old_commits_that_was_cut_short_is_finished(storage: Path, tm
     for name in sorted(copies)[3:60:7]:
         (storage / "commits" / name).write_bytes(copies[name])
     assert contents(storage).epochs == 135
-    assert verify(storage) == []
+    assert verify(storage).problems == ()
     with database(storage, epoch_rows=1, retain_epochs=5) as db:
         db.run()
     assert files(storage) == named_files(storage)

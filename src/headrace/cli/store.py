@@ -1,0 +1,113 @@
+"""`headrace store`: what lies in a durable store, and whether it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from headrace.cli.faults import USER_ERROR, reported
+from headrace.cli.progress import count, readable_bytes
+from headrace.runtime.commits import LAYOUT, StreamPoint
+from headrace.runtime.inspect import Contents, KeptResults, contents, verify
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
+
+
+def store(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of --storage.")],
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Read every file that counts and compare it with its checksum; exits 2 on damage.",
+        ),
+    ] = False,
+) -> None:
+    """Show what a durable store holds: streams, state, results. Changes nothing and needs no lock."""
+    with reported():
+        if check:
+            _verify(folder)
+        else:
+            typer.echo("\n".join(_lines(contents(folder))))
+
+
+def _verify(folder: Path) -> None:
+    checked = verify(folder)
+    for problem in checked.problems:
+        typer.echo(str(problem))
+    what = f"{count(checked.files, 'file')}, {readable_bytes(checked.bytes)}"
+    if checked.problems:
+        bad = count(len(checked.problems), "problem")
+        typer.echo(f"{bad} in {what}; restore the store from a copy", err=True)
+        raise typer.Exit(USER_ERROR)
+    typer.echo(f"whole: {what}")
+
+
+def _lines(found: Contents) -> list[str]:
+    kept = f", results kept from epoch {found.retained:,} on" if (found.retained or 1) > 1 else ""
+    buckets = found.description.buckets
+    return [
+        f"layout {LAYOUT}, {count(buckets, 'bucket')}, {count(found.epochs, 'epoch')} committed{kept}",
+        *_streams(found.streams, found.description.stream_domains),
+        *_state(found),
+        *_results(found.results, found.description.query_domains),
+        count(found.dead_letters, "dead letter"),
+    ]
+
+
+def _streams(streams: Mapping[str, StreamPoint], domains: Mapping[str, TimeDomain]) -> list[str]:
+    rows = [
+        (
+            name,
+            f"{point.position:,}",
+            _heartbeat(point.heartbeat, domains.get(name, TimeDomain.INTEGER)),
+            ", ".join(f"{producer} {number}" for producer, number in point.producers.items()),
+        )
+        for name, point in sorted(streams.items())
+    ]
+    return _table(("stream", "position", "heartbeat", "producers"), rows, right=(1,))
+
+
+def _state(found: Contents) -> list[str]:
+    rows = [
+        (part.identity, f"{part.buckets:,}", f"{part.rows:,}", readable_bytes(part.bytes))
+        for part in found.state
+    ]
+    return _table(("state of operator", "buckets", "rows", "size"), rows, right=(1, 2, 3))
+
+
+def _results(results: Sequence[KeptResults], domains: Mapping[str, TimeDomain]) -> list[str]:
+    rows = [
+        (
+            part.query,
+            f"{part.rows:,}",
+            f"{part.files:,}",
+            readable_bytes(part.bytes),
+            _heartbeat(part.heartbeat, domains.get(part.query, TimeDomain.INTEGER))
+            + (f"; failed: {part.failed}" if part.failed else ""),
+        )
+        for part in results
+    ]
+    return _table(("results of query", "elements", "files", "size", "final below"), rows, right=(1, 2, 3))
+
+
+def _heartbeat(instant: int | None, domain: TimeDomain) -> str:
+    if instant is None or instant == BEGINNING:
+        return "nothing yet"
+    return "ended" if instant == INFINITY else format_instant(instant, domain)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:
+    """Lines of columns, each as wide as its widest text; none where there are no rows."""
+    if not rows:
+        return []
+    widths = [max(len(line[column]) for line in (head, *rows)) for column in range(len(head))]
+    return [
+        "  ".join(
+            text.rjust(width) if column in right else text.ljust(width)
+            for column, (text, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in (head, *rows)
+    ]

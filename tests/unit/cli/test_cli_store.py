@@ -1,0 +1,86 @@
+"""`headrace store`, and `headrace run --storage`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from headrace.cli import app
+
+QUERIES = """CREATE STREAM bid FROM nexmark OPTIONS (events=2000, seed=3, rate=10) TIMESTAMP BY ts;
+CREATE QUERY sums AS SELECT auction, COUNT(*) AS n FROM bid [RANGE UNBOUNDED] GROUP BY auction;
+CREATE QUERY part AS SELECT 1 / (price % 7) AS x FROM bid;
+"""
+
+
+def headrace(*arguments: object) -> tuple[int, str, str]:
+    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return done.exit_code, done.stdout, done.stderr
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    (tmp_path / "q.sql").write_text(QUERIES)
+    code, _, said = run(tmp_path)
+    assert code == 0, said
+    return tmp_path / "store"
+
+
+def run(folder: Path) -> tuple[int, str, str]:
+    return headrace(
+        "run", folder / "q.sql", "--runner", "inline", "--storage", folder / "store", "--epoch-rows", "500"
+    )
+
+
+def test_run_with_storage_goes_on(storage: Path) -> None:
+    before = sorted(storage.rglob("*"))
+    code, shown, said = run(storage.parent)
+    assert code == 0
+    assert "4 epochs" in said
+    assert "-- sums" in shown
+    assert sorted(storage.rglob("*")) == before
+
+
+def test_store_shows_what_there_is(storage: Path) -> None:
+    code, shown, said = headrace("store", storage)
+    assert (code, said) == (0, "")
+    lines = [re.sub(r"  +", " | ", line) for line in shown.splitlines()]
+    assert re.fullmatch(r"layout 1, \d+ buckets?, 4 epochs committed", lines[0])
+    assert lines[1:3] == ["stream | position | heartbeat | producers", "bid | 2,000 | ended"]
+    assert lines[3] == "state of operator | buckets | rows | size"
+    assert re.fullmatch(r"[0-9a-f]{16} \| 1 \| [\d,]+ \| [\d.]+ k?B", lines[4])
+    assert lines[5] == "results of query | elements | files | size | final below"
+    assert re.fullmatch(r"part \| 1,\d\d\d \| 4 \| [\d.]+ kB \| ended", lines[6])
+    assert re.fullmatch(r"sums \| [\d,]+ \| 4 \| [\d.]+ kB \| ended", lines[7])
+    assert re.fullmatch(r"\d+ dead letters", lines[8])
+
+
+def test_verify_tells_that_a_store_is_whole(storage: Path) -> None:
+    code, shown, said = headrace("store", storage, "--verify")
+    assert (code, said) == (0, "")
+    assert re.fullmatch(r"whole: \d+ files, [\d.]+ kB\n", shown)
+
+
+def test_verify_names_what_is_damaged_or_missing(storage: Path) -> None:
+    first, second, third = sorted((storage / "results").iterdir())[:3]
+    first.unlink()
+    content = bytearray(second.read_bytes())
+    content[100] ^= 1
+    second.write_bytes(content)
+    third.write_bytes(third.read_bytes()[:10])
+    code, shown, said = headrace("store", storage, "--verify")
+    assert code == 2
+    assert f"results/{first.name}: is missing\n" in shown
+    assert f"results/{second.name}: is damaged" in shown
+    assert f"results/{third.name}: is truncated: it has 10 bytes" in shown
+    assert said.startswith("3 problems in ")
+
+
+@pytest.mark.parametrize("option", [[], ["--verify"]])
+def test_what_is_no_store_is_refused(tmp_path: Path, option: list[str]) -> None:
+    code, _, said = headrace("store", tmp_path, *option)
+    assert code == 2
+    assert f"{tmp_path} is no Headrace store" in said

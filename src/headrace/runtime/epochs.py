@@ -252,16 +252,13 @@ class Run:
         failed = self.failed | _failures(work.graph, reports)
         changed = {key: value for report in reports for key, value in report.state.items()}
         state = self._state | changed
-        checkpoint = is_checkpoint(work.epoch)
+        checkpoint = is_checkpoint(work.epoch) or failed != self.failed
+        if failed != self.failed:
+            # A delta cannot say that state is gone; this record holds what the other queries need.
+            state = _state_of(lower(_without(self._queries, failed)), state)
         commit = Commit(
             epoch=work.epoch,
-            streams=self._points
-            | {
-                name: StreamPoint(
-                    take.position, heartbeats[name], {**self._points[name].producers, **take.producers}
-                )
-                for name, take in intakes.items()
-            },
+            streams=self._points_after(intakes, heartbeats),
             state=state if checkpoint else changed,
             checkpoint=checkpoint,
             retained=self._retained_after(work.epoch),
@@ -276,6 +273,18 @@ class Run:
         self.results.append(commit.results)
         self._end_queries(dict(commit.failed))
         self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
+
+    def _points_after(
+        self, intakes: Mapping[str, Intake], heartbeats: Mapping[str, int]
+    ) -> dict[str, StreamPoint]:
+        """How far each stream has been read once an epoch is committed."""
+        taken = {
+            name: StreamPoint(
+                take.position, heartbeats[name], {**self._points[name].producers, **take.producers}
+            )
+            for name, take in intakes.items()
+        }
+        return self._points | taken
 
     def _sweep(self, segments: set[str]) -> None:
         reach("sweep.begun")
@@ -341,10 +350,9 @@ class Run:
         if failed == self.failed:
             return
         self.failed = failed
-        self._queries = {name: plan for name, plan in self._queries.items() if name not in failed}
+        self._queries = _without(self._queries, failed)
         self._graph = lower(self._queries)
-        kept = {node.identity for node in self._graph.nodes}
-        self._state = {key: value for key, value in self._state.items() if key[0] in kept}
+        self._state = _state_of(self._graph, self._state)
         self._streams = {name: self._streams[name] for name in _columns_read(self._graph)}
 
     def progress(self) -> Progress:
@@ -361,6 +369,17 @@ class Run:
             domain=domain_of(plans[0]) if plans else TimeDomain.INTEGER,
             buffered=sum(run.rows for run in runs),
         )
+
+
+def _without(queries: Mapping[str, Plan], failed: Mapping[str, object]) -> dict[str, Plan]:
+    """The queries that have not failed."""
+    return {name: plan for name, plan in queries.items() if name not in failed}
+
+
+def _state_of(graph: Graph, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:
+    """The state of a graph's operators."""
+    kept = {node.identity for node in graph.nodes}
+    return {key: value for key, value in state.items() if key[0] in kept}
 
 
 def _columns_read(graph: Graph) -> dict[str, tuple[str, ...]]:

@@ -1,0 +1,181 @@
+"""What users do with a database, inline: arguments, names, answers, what is refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headrace as hr
+from headrace.errors import LanguageError, SourceError, UserError
+
+ROWS = pa.table({"k": ["a", "b", "a"], "ts": [1, 2, 30]})
+
+
+@pytest.fixture
+def db() -> Any:
+    with hr.connect(runner="inline") as made:
+        made.stream("s", ROWS, timestamp="ts")
+        yield made
+
+
+@pytest.mark.parametrize("name", ["buckets", "epoch_rows", "retain_epochs"])
+def test_numbers_must_be_positive(name: str) -> None:
+    options: dict[str, Any] = {name: 0}
+    with pytest.raises(UserError, match=f"{name} must be at least 1, not 0"):
+        hr.connect(runner="inline", **options)
+
+
+def test_an_unknown_runner_is_refused() -> None:
+    runner: Any = "flink"
+    with pytest.raises(UserError, match="there is no runner flink"):
+        hr.connect(runner=runner)
+
+
+def test_queries_get_names_and_keep_their_order(db: hr.Database) -> None:
+    db.query("SELECT k FROM s", name="Query_1")
+    db.query("SELECT k FROM s")
+    db.query("CREATE QUERY own AS SELECT k FROM s")
+    db.query("CREATE QUERY own AS SELECT k FROM s", name="other")
+    assert [query.name for query in db.queries] == ["Query_1", "query_2", "own", "other"]
+    with pytest.raises(LanguageError, match="there is a query OWN already"):
+        db.query("SELECT k FROM s", name="OWN")
+
+
+@pytest.mark.parametrize("text", ["", "SELECT k FROM s; SELECT k FROM s", "EXPLAIN SELECT k FROM s"])
+def test_query_takes_one_query(db: hr.Database, text: str) -> None:
+    with pytest.raises(LanguageError):
+        db.query(text)
+
+
+def test_execute_returns_queries_and_explanations(db: hr.Database) -> None:
+    made = db.execute("SELECT k FROM s; EXPLAIN SELECT k FROM s; CREATE STREAM t AS SELECT k FROM s")
+    assert [type(item) for item in made] == [hr.Query, str]
+    assert set(db.streams) == {"s", "t"}
+
+
+def test_there_is_no_answer_before_a_run(db: hr.Database) -> None:
+    query = db.query("SELECT k FROM s")
+    with pytest.raises(UserError, match="query_1 has no answer yet"):
+        query.history()
+    with pytest.raises(UserError, match="nothing has been run yet"):
+        db.dead_letters()
+    db.run()
+    later = db.query("SELECT ts FROM s")
+    with pytest.raises(UserError, match="query_2 has no answer yet"):
+        later.history()
+    assert query.history().num_rows == 3
+
+
+def test_a_run_needs_a_query(db: hr.Database) -> None:
+    with pytest.raises(UserError, match="there is no query to run"):
+        db.run()
+
+
+def test_views_of_one_answer(db: hr.Database) -> None:
+    query = db.query("SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k")
+    db.run()
+    assert query.snapshot(3).to_pydict() == {"k": ["a", "b"], "n": [1, 1]}
+    assert query.history()["valid_to"].to_pylist() == [6, 7, 35]
+    assert set(query.changes()["change"].to_pylist()) <= {1, -1}
+    with pytest.raises(UserError, match="query_1 is no stream"):
+        query.stream()
+    with pytest.raises(UserError, match="is no instant of an integer timeline"):
+        query.snapshot("2024-01-01")
+
+
+def test_snapshots_at_times() -> None:
+    with hr.connect(runner="inline") as db:
+        times = pa.array(
+            [datetime(2024, 1, 1, hour, tzinfo=UTC) for hour in (1, 2)], pa.timestamp("us", "UTC")
+        )
+        db.stream("s", pa.table({"v": [1, 2], "ts": times}), timestamp="ts")
+        query = db.query("SELECT v FROM s [RANGE 30 MINUTES]")
+        db.run()
+        for at in (
+            "2024-01-01T01:10:00Z",
+            datetime(2024, 1, 1, 1, 10),
+            datetime(2024, 1, 1, 1, 10, tzinfo=UTC),
+        ):
+            assert query.snapshot(at)["v"].to_pylist() == [1]
+        with pytest.raises(UserError, match="is no timestamp"):
+            query.snapshot("yesterday")
+
+
+def test_a_query_that_fails_does_not_end_the_others(db: hr.Database) -> None:
+    largest = 2**63 - 1
+    db.stream("big", pa.table({"v": [largest, largest], "ts": [1, 2]}), timestamp="ts")
+    bad = db.query("SELECT SUM(v) AS total FROM big [RANGE 10]")
+    good = db.query("SELECT COUNT(*) AS n FROM big [RANGE 10]")
+    summary = db.run()
+    assert [name for name, _, _ in summary.failed] == ["query_1"]
+    with pytest.raises(UserError, match="query_1 failed"):
+        bad.history()
+    assert good.history()["n"].to_pylist() == [1, 2, 1]
+
+
+def test_a_failure_is_remembered_by_the_store(tmp_path: Path) -> None:
+    largest = 2**63 - 1
+    for _ in range(2):
+        with hr.connect(runner="inline", storage=tmp_path / "store", epoch_rows=1) as db:
+            db.stream("big", pa.table({"v": [largest, largest, 1], "ts": [1, 2, 3]}), timestamp="ts")
+            db.query("SELECT SUM(v) AS total FROM big [RANGE 10]")
+            good = db.query("SELECT COUNT(*) AS n FROM big [RANGE 10]")
+            assert [name for name, _, _ in db.run().failed] == ["query_1"]
+            assert good.history()["n"].to_pylist() == [1, 2, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "timestamp", "message"),
+    [
+        (ROWS, "time", "there is no column time"),
+        (pa.table({"ts": ["a"]}), "ts", "ts"),
+        ([1, 2], "ts", "a list is no table"),
+    ],
+)
+def test_streams_that_make_no_sense_are_refused(
+    db: hr.Database, data: Any, timestamp: str, message: str
+) -> None:
+    with pytest.raises((UserError, SourceError), match=message):
+        db.stream("s2", data, timestamp=timestamp)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "CREATE STREAM p (ts BIGINT) FROM push OPTIONS (colour='red') TIMESTAMP BY ts",
+            "push has no option colour",
+        ),
+        (
+            "CREATE STREAM p (ts BIGINT) FROM push OPTIONS (max_rows_per_epoch=0) TIMESTAMP BY ts",
+            "max_rows_per_epoch must be a positive number",
+        ),
+        ("CREATE STREAM p (ts BIGINT) FROM kafka TIMESTAMP BY ts", "the format kafka needs Spark"),
+    ],
+)
+def test_declared_streams_that_make_no_sense_are_refused(db: hr.Database, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message) as caught:
+        db.execute(text)
+    assert caught.value.position is not None
+
+
+def test_a_row_limit_makes_epochs_smaller() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(
+            "CREATE STREAM bid FROM nexmark OPTIONS (events=1000, max_rows_per_epoch=100) TIMESTAMP BY ts;"
+            "SELECT price FROM bid"
+        )
+        assert db.run().epochs == 10
+
+
+def test_closing_twice_is_allowed_and_a_database_can_run_again(db: hr.Database) -> None:
+    query = db.query("SELECT k FROM s")
+    for _ in range(2):
+        db.run()
+        assert query.history().num_rows == 3
+    db.close()
+    db.close()

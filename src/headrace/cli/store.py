@@ -10,8 +10,9 @@ import typer
 
 from headrace.cli.faults import USER_ERROR, reported
 from headrace.cli.progress import count, readable_bytes
-from headrace.runtime.commits import LAYOUT, StreamPoint
+from headrace.runtime.commits import StreamPoint
 from headrace.runtime.inspect import Contents, KeptResults, contents, verify
+from headrace.runtime.journal import LAYOUT
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 

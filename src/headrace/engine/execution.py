@@ -16,11 +16,12 @@ from headrace.engine.inputs import Input, TemporaryFolders
 from headrace.engine.summary import Summary, summarise
 from headrace.errors import StoreError, UserError
 from headrace.operators.lowering import identity
-from headrace.runtime.commits import Description, EpochResults, Journal
+from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.epochs import Progress, Run
 from headrace.runtime.feeds import Feed, PushFeed
+from headrace.runtime.journal import Description, Journal
 from headrace.runtime.live import LiveRun
 from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore

@@ -8,6 +8,7 @@ A durable store is a folder:
                           checkpoints, which hold all state
     segments/             runs of operator state, written by tasks
     results/              result elements and dead letters, written by tasks
+    streams/<name>/       pushed rows on their way to the tasks; the log of Spark's streaming query
     sinks/<query>-<sink>.json   how far each sink has come, replaced after every epoch it takes
 
 An epoch has happened when its record exists, which one `link` brings about; everything it names was forced to
@@ -16,24 +17,18 @@ disk before. A record is JSON with a checksum, so that a person can read it and 
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.runs import Part, RunRef
 from headrace.runtime.store import FolderStore
 from headrace.runtime.work import Manifest, ResultRef, StateKey
-from headrace.time import TimeDomain
-
-LAYOUT: Final = 1
-"""The version of everything below; a store of another one is refused."""
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs lie between two records that hold all state."""
@@ -119,89 +114,6 @@ class Commit:
     totals: Totals
 
 
-@dataclass(frozen=True)
-class Description:
-    """What a store is for; a run that does not fit it is refused.
-
-    Attributes:
-        queries: per query the identity of its plan.
-        streams: per stream what it is read from, and how it is timed.
-        buckets: how many buckets its state is spread over.
-        query_domains, stream_domains: what the instants of each count, for whoever looks into the store.
-    """
-
-    queries: Mapping[str, str]
-    streams: Mapping[str, str]
-    buckets: int
-    query_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
-    stream_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
-
-
-class Journal:
-    """The commits of a durable store, held by one driver at a time.
-
-    Args:
-        store: the store; its folder is made if it is missing.
-        description: what the run is.
-
-    Attributes:
-        buckets: how many buckets the store's state is spread over, which does not change.
-
-    Raises:
-        StoreError: another driver holds the store, it is of another layout or for other queries, or it is
-            no store of ours.
-    """
-
-    def __init__(self, store: FolderStore, description: Description) -> None:
-        self._store = store
-        self._oldest = 1
-        self._lock = _locked(Path(store.path))
-        try:
-            self.buckets = _claim(store, description).buckets
-        except StoreError:
-            self.close()
-            raise
-
-    def append(self, commit: Commit) -> None:
-        """Make an epoch count.
-
-        Raises:
-            StoreError: the record cannot be written, or another driver has committed the epoch.
-        """
-        if not self._store.put_if_absent(record_name(commit.epoch), _sealed(_packed(commit))):
-            raise StoreError(
-                f"epoch {commit.epoch} of {self._store.path} has been committed by someone else",
-                hint="stop the other driver, then start again",
-            )
-
-    def load(self) -> list[Commit]:
-        """The records that are still needed, in order; what a sweep left half done is finished.
-
-        Raises:
-            StoreError: a record is damaged or missing, or lacks a file that it names.
-        """
-        commits = load_commits(self._store)
-        self._oldest = commits[0].epoch if commits else 1
-        _check_present(self._store, commits)
-        for name in self._store.names("commits"):
-            if name < record_name(self._oldest):
-                self._store.delete(name)
-        for folder in ("", "commits"):
-            self._store.drop_drafts(folder)
-        return commits
-
-    def outlived(self, epoch: int) -> set[str]:
-        """The records that neither recovery nor results from an epoch on need."""
-        needed = last_checkpoint(epoch)
-        known = range(self._oldest, needed)
-        self._oldest = max(self._oldest, needed)
-        return {record_name(old) for old in known}
-
-    def close(self) -> None:
-        """Let another driver have the store."""
-        self._lock.close()
-
-
 def load_commits(store: FolderStore) -> list[Commit]:
     """The commit records of a store that are still needed, in order.
 
@@ -243,39 +155,6 @@ def last_checkpoint(epoch: int) -> int:
     return epoch - (epoch - 1) % CHECKPOINT_EVERY
 
 
-def load_description(store: FolderStore) -> Description:
-    """What a store says it is for.
-
-    Raises:
-        StoreError: it is no store, or one of another layout.
-    """
-    try:
-        content = json.loads(Path(store.path, "store.json").read_text())
-    except FileNotFoundError as error:
-        raise StoreError(f"{store.path} is no Headrace store", hint="name the folder of --storage") from error
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            f"{store.path}/store.json cannot be read: {error}", hint="restore it from a copy"
-        ) from error
-    if not isinstance(content, dict) or content.get("product") != "headrace":
-        raise StoreError(f"{store.path} is no Headrace store", hint="choose an empty folder")
-    if content.get("layout") != LAYOUT:
-        raise StoreError(
-            f"{store.path} has layout {content.get('layout')}, and this Headrace reads layout {LAYOUT}",
-            hint="use the version that wrote it, or choose an empty folder",
-        )
-    try:
-        domains = [
-            {name: TimeDomain(domain) for name, domain in content[kind].items()}
-            for kind in ("query_domains", "stream_domains")
-        ]
-        return Description(content["queries"], content["streams"], content["buckets"], *domains)
-    except (KeyError, ValueError) as error:
-        raise StoreError(
-            f"{store.path}/store.json is damaged: it lacks {error}", hint="restore it from a copy"
-        ) from error
-
-
 def state_after(commits: Sequence[Commit]) -> dict[StateKey, Manifest]:
     """The manifests that hold after the last of some commits."""
     state: dict[StateKey, Manifest] = {}
@@ -305,74 +184,14 @@ def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
             yield from (ref.part for ref in (*refs, *commit.results.dead_letters))
 
 
-def _check_present(store: FolderStore, commits: Sequence[Commit]) -> None:
-    """Look, before anything is swept, that every file is there and long enough."""
-    for part in parts_of(commits):
-        size = store.size(part.segment)
-        if size is None or size < part.offset + part.length:
-            what = "is missing" if size is None else "is truncated"
-            raise StoreError(
-                f"the segment {part.segment} of {store.path} {what}", hint="restore the store from a copy"
-            )
-
-
-def _locked(folder: Path) -> IO[str]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("a+")
-    except OSError as error:
-        raise StoreError(f"cannot use {folder} as a store: {error.strerror}") from error
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        holder = file.read().strip() or "another one"
-        file.close()
-        raise StoreError(
-            f"the store {folder} is in use by process {holder}",
-            hint="stop it first, or choose another folder",
-        ) from error
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
-
-
-def _claim(store: FolderStore, ours: Description) -> Description:
-    """Make the folder ours, or see that it is for the same run; what it says it is for."""
-    folder = Path(store.path)
-    if not (folder / "store.json").exists():
-        foreign = [entry.name for entry in folder.iterdir() if entry.name != "lock" and entry.name[0] != "."]
-        if foreign:
-            raise StoreError(
-                f"{folder} is not empty and no Headrace store: it holds {foreign[0]}",
-                hint="choose an empty folder",
-            )
-        content = {"product": "headrace", "layout": LAYOUT, **asdict(ours)}
-        text = json.dumps(content, indent=1, default=lambda domain: domain.value)
-        store.put_if_absent("store.json", text.encode())
-        return ours
-    theirs = load_description(store)
-    for what, mine, its in (
-        ("query", ours.queries, theirs.queries),
-        ("stream", ours.streams, theirs.streams),
-    ):
-        for name in sorted(mine.keys() | its.keys()):
-            if mine.get(name) != its.get(name):
-                raise StoreError(
-                    f"the store {folder} is for another {what} {name} than the one given now",
-                    hint="start with the text that made the store, or choose an empty folder",
-                )
-    return theirs
-
-
 def record_name(epoch: int) -> str:
     """The file of an epoch's record; the order of names is that of epochs."""
     return f"commits/{epoch:012d}.json"
 
 
-def _sealed(body: dict[str, Any]) -> bytes:
-    text = json.dumps(body, separators=(",", ":"))
+def sealed(commit: Commit) -> bytes:
+    """A record as the bytes of its file."""
+    text = json.dumps(_packed(commit), separators=(",", ":"))
     return f'{{"crc":{zlib.crc32(text.encode())},"body":{text}}}\n'.encode()
 
 

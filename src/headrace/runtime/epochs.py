@@ -19,7 +19,6 @@ from headrace.operators.lowering import lower
 from headrace.runtime.commits import (
     Commit,
     EpochResults,
-    Journal,
     StreamPoint,
     Totals,
     is_checkpoint,
@@ -28,6 +27,7 @@ from headrace.runtime.commits import (
     state_after,
 )
 from headrace.runtime.faults import reach
+from headrace.runtime.journal import Journal
 from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore, Store
 from headrace.runtime.streams import BoundedStream, Intake, LiveStream

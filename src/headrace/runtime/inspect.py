@@ -15,16 +15,15 @@ from headrace.errors import StoreError
 from headrace.operators.runs import Part
 from headrace.runtime.commits import (
     Commit,
-    Description,
     StreamPoint,
     last_checkpoint,
     load_commit,
     load_commits,
-    load_description,
     parts_of,
     record_name,
     state_after,
 )
+from headrace.runtime.journal import Description, load_description
 from headrace.runtime.store import FolderStore
 
 

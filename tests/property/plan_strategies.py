@@ -92,7 +92,7 @@ def streams(
     name: str,
     *,
     types: Sequence[pa.DataType] = PLAIN_TYPES,
-    max_size: int = 7,
+    max_size: int = 12,
     max_disorder: int = 3,
     odd_doubles: bool = True,
 ) -> GeneratedStream:
@@ -200,7 +200,13 @@ class _Builder:
 
     def _below(self, depth: int) -> _Built:
         """An input; not always as deep as it might be."""
-        return self.build(self.draw(st.integers(max(0, depth - 1), depth)))
+        return self.build(self.draw(st.sampled_from((depth, max(0, depth - 1)))))
+
+    def _relation(self, depth: int) -> _Built:
+        """An input whose contents overlap, more often than not."""
+        if depth and self.windows and self.draw(st.integers(0, 2)) < 2:
+            return self._window(depth - 1)
+        return self._below(depth)
 
     def _expression(self, schema: Schema, kind: pa.DataType, depth: int = 1) -> Expression:
         return self.draw(expressions(schema, kind, depth=depth, kinds=KINDS))
@@ -225,8 +231,8 @@ class _Builder:
         below = self._below(depth)
         if not is_chronon(below.plan):
             below = below.over(Istream(below.plan))
-        size = self.draw(st.integers(1, 6) | st.integers(1, 6) | st.just(INFINITY))
-        slide = self.draw(st.sampled_from((1, 1, 2, 3, 4)))
+        size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
+        slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
         return below.over(TimeWindow(below.plan, Duration(size), Duration(slide)))
 
     def _union(self, depth: int) -> _Built:
@@ -247,7 +253,7 @@ class _Builder:
         return _Built(plan, tuple(below.is_summable(item) for item in items))
 
     def _join(self, depth: int) -> _Built:
-        left, right = self._below(depth), self._below(depth)
+        left, right = self._relation(depth), self._relation(depth)
         pairs = [
             (one, other) for one in left.columns() for other in right.columns() if one.type == other.type
         ]
@@ -260,15 +266,15 @@ class _Builder:
         return _Built(join, (*left.summable, *right.summable))
 
     def _distinct(self, depth: int) -> _Built:
-        below = self._below(depth)
+        below = self._relation(depth)
         return below.over(Distinct(below.plan))
 
     def _relation_to_stream(self, depth: int) -> _Built:
-        below = self._below(depth)
+        below = self._relation(depth)
         return below.over(self.draw(st.sampled_from((Istream, Dstream, Rstream)))(below.plan))
 
     def _aggregate(self, root: bool, depth: int) -> _Built:
-        below = self._below(depth)
+        below = self._relation(depth)
         keys = [self._item(below) for _ in range(self.draw(st.sampled_from((0, 0, 1, 1, 1, 2))))]
         calls = [self._call(below, root) for _ in range(self.draw(st.integers(1, 3)))]
         plan = Aggregate(
@@ -281,15 +287,16 @@ class _Builder:
 
     def _call(self, below: _Built, root: bool) -> AggregateCall:
         name = self.draw(
-            st.sampled_from(("*", "COUNT", "SUM", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE"))
+            st.sampled_from(("SUM", "*", "VARIANCE", "AVG", "MIN", "STDDEV", "COUNT", "MAX", "SUM"))
         )
         if name == "*" or (name in ("STDDEV", "VARIANCE") and not root):
             return resolve_aggregate("COUNT", None)
         if name in ("COUNT", "MIN", "MAX"):
             return resolve_aggregate(name, self._item(below))
         numbers = [one for one in below.columns(BIGINT, MONEY, DOUBLE) if root or below.is_summable(one)]
-        made = self._expression(_without_doubles(below.schema), BIGINT)
-        return resolve_aggregate(name, self.draw(st.sampled_from([*numbers, made])))
+        if numbers and self.draw(st.integers(0, 3)) < 3:
+            return resolve_aggregate(name, self.draw(st.sampled_from(numbers)))
+        return resolve_aggregate(name, self._expression(_without_doubles(below.schema), BIGINT))
 
 
 def _argument_summable(below: _Built, call: AggregateCall) -> bool:

@@ -1,6 +1,6 @@
 """A process that pushes rows, one epoch per push, and tells every tenth of the way what it holds.
 
-Prints lines of JSON: epochs, files of the store, peak resident memory (MB), seconds.
+Prints lines of JSON: epochs, files of the store, peak resident memory (MB), seconds, CPU seconds.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def report(folder: Path, epochs: int, started: float) -> None:
         "files": sum(path.is_file() for path in folder.rglob("*")),
         "resident_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
         "seconds": round(time.monotonic() - started, 1),
+        "cpu_seconds": round(time.process_time(), 1),
     }
     print(json.dumps(sample), flush=True)
 

@@ -29,7 +29,7 @@ def attempt(folder: Path, files: Path, fault: str = "") -> tuple[int, str]:
         env=os.environ | {"HEADRACE_FAULT": fault},
         capture_output=True,
         text=True,
-        timeout=crashing.PATIENCE,
+        timeout=3 * crashing.PATIENCE,
         check=False,
     )
     return done.returncode, done.stderr

@@ -97,7 +97,7 @@ class Execution:
         if self._journal is not None:
             try:
                 self.run.resume(self._journal)
-            except UserError:
+            except BaseException:
                 self._journal.close()
                 raise
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)

@@ -65,7 +65,7 @@ class Journal:
         self._lock = _locked(Path(store.path))
         try:
             self.buckets = _claim(store, description).buckets
-        except StoreError:
+        except BaseException:
             self.close()
             raise
 

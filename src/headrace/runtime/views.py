@@ -16,7 +16,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Filter, Plan, Project, Rstream, TimeWindow, is_chronon
 from headrace.algebra.properties import domain_of
 from headrace.elements import Batch, Int64Array, concat, decode
-from headrace.errors import UserError
+from headrace.errors import HistoryError, UserError
 from headrace.history import canonical, clip, snapshot
 from headrace.runtime.commits import EpochResults
 from headrace.runtime.store import Store, read_part
@@ -68,7 +68,20 @@ class ResultReader:
         Returns:
             The payload, `valid_from` and `valid_to`, which is NULL where a row holds for ever.
         """
-        return self.history_table(canonical(clip(self.elements(), self.heartbeat)))
+        return self.history_table(self._final())
+
+    def _final(self) -> Batch:
+        """The final content of everything that is kept."""
+        try:
+            return canonical(clip(self.elements(), self.heartbeat))
+        except HistoryError as error:
+            first = self.epochs[0].epoch if self.epochs else 1
+            if first == 1:
+                raise
+            raise UserError(
+                f"the answer of {self.name} cannot be told: results before epoch {first} are no longer kept",
+                hint="read the changes from that epoch on, or keep more with retain_epochs",
+            ) from error
 
     def history_table(self, final: Batch) -> pa.Table:
         """Final rows in the form of `history`."""
@@ -96,7 +109,7 @@ class ResultReader:
             UserError: the result is no stream of instants.
         """
         step = stream_step(self.name, self.plan)
-        final = canonical(clip(self.elements(), self.heartbeat))
+        final = self._final()
         rows, times = _expanded(final, step)
         order = np.argsort(times, kind="stable")
         chosen = final.take(rows[order])

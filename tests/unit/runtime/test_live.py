@@ -285,3 +285,13 @@ def test_feeds_that_were_started_are_stopped_when_another_cannot_start() -> None
     assert events == ["start good", "start bad", "stop good", "stop bad"]
     assert not live.running
     live.stop()
+
+
+def test_a_history_whose_beginning_is_no_longer_kept_is_refused_clearly() -> None:
+    with hr.connect(runner="inline", retain_epochs=1, epoch_rows=1) as db:
+        rows = {"ts": list(range(8)), "v": [1] * 8}
+        db.stream("s", pa.table(rows), timestamp="ts")
+        query = db.query("SELECT COUNT(*) AS n FROM s [RANGE UNBOUNDED]")
+        db.run()
+        with pytest.raises(hr.UserError, match="no longer kept"):
+            query.history()

@@ -1,10 +1,12 @@
 """Canonical histories: the content of a stream, written in the one way that does not depend on its making.
 
-The content at an instant is a multiset of payloads (DESIGN, section 1). Payloads are compared by SQL's
+The content at an instant is a multiset of payloads (`docs/concepts.md`). Payloads are compared by SQL's
 grouping equality: NULL equals NULL, NaN equals NaN, -0 equals 0. Everything here works on whole columns.
 """
 
 from __future__ import annotations
+
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import Batch, BoolArray, Int64Array, take_rows
 from headrace.errors import HistoryError
+from headrace.schema import BIGINT, TIMESTAMP
 from headrace.time import INFINITY
 
 
@@ -108,7 +111,7 @@ def payload_codes(rows: pa.RecordBatch) -> Int64Array:
         if size * own_size >= 2**62:
             codes, size = _dense(codes)
         codes, size = codes * own_size + own, size * own_size
-    return codes if rows.num_columns == 1 else _dense(codes)[0]
+    return _dense(codes)[0]
 
 
 def _normal_floats(column: pa.Array) -> pa.Array:
@@ -119,20 +122,39 @@ def _normal_floats(column: pa.Array) -> pa.Array:
 
 
 def _column_codes(column: pa.Array) -> tuple[Int64Array, int]:
-    """Dense codes of one column in the order of its values, 0 for NULL if there is one, and their number."""
+    """Codes of one column in the order of its values, 0 for NULL if there is one, and a bound on them."""
     if pa.types.is_null(column.type):
         return np.zeros(len(column), dtype=np.int64), 1
+    if pa.types.is_floating(column.type):
+        codes, size = _dense(_filled(column))
+    elif column.type in _WHOLE:
+        codes, size = _dense_if_wide(np.asarray(column.cast(pa.int64()).fill_null(0)))
+    else:
+        codes, size = _dictionary_codes(column)
+    if column.null_count == 0:
+        return codes, size
+    return np.where(column.is_valid().to_numpy(zero_copy_only=False), codes + 1, 0), size + 1
+
+
+_WHOLE: Final = (BIGINT, TIMESTAMP)
+"""The types whose values are numbers that may serve as codes."""
+
+
+def _dense_if_wide(values: Int64Array) -> tuple[Int64Array, int]:
+    """The numbers counted from the smallest one; from one to the next if they lie too far apart."""
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    return (values - low, high - low + 1) if high - low < 2**40 else _dense(values)
+
+
+def _dictionary_codes(column: pa.Array) -> tuple[Int64Array, int]:
     encoded = column.dictionary_encode()
     order = pc.array_sort_indices(encoded.dictionary).to_numpy()
-    nulls = int(column.null_count > 0)
-    ranks = np.zeros(len(order) + 1, dtype=np.int64)
-    ranks[order] = np.arange(nulls, len(order) + nulls)
-    # The place after the last value keeps rank 0; NULLs are sent there.
-    places = encoded.indices.fill_null(len(order)).to_numpy()
-    return ranks[places], len(order) + nulls
+    ranks = np.zeros(max(len(order), 1), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return ranks[encoded.indices.fill_null(0).to_numpy()], max(len(order), 1)
 
 
-def _dense(codes: Int64Array) -> tuple[Int64Array, int]:
+def _dense(codes: npt.NDArray[Any]) -> tuple[Int64Array, int]:
     values, dense = np.unique(codes, return_inverse=True)
     return dense.astype(np.int64, copy=False), max(len(values), 1)
 

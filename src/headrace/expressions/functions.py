@@ -1,7 +1,16 @@
 """The function table: what each function and operator takes, and the type of what it gives.
 
 The meaning is Spark SQL's in ANSI mode; `headrace.reference.scalars` defines it row by row. Nothing depends
-on anything but the row: there is no current time and no random number.
+on anything but the row: there is no current time and no random number. On purpose it differs from Spark:
+
+- A call fails where an argument fails, even beside a NULL: `NULL + 1 / 0` fails. BETWEEN and IN as well look
+  at all their arguments; only CASE, IF, COALESCE, AND and OR go from left to right.
+- -0 and 0 are one value in every respect, as in grouping: as a STRING both are 0.0.
+- NaN has no counterpart among DECIMALs (Spark: NULL) nor a FLOOR (Spark: 0): the row fails.
+- A DECIMAL result of more than 38 digits is refused; Spark drops digits.
+- STRINGs do not become numbers in arithmetic, nor numbers TIMESTAMPs, without a CAST or TIMESTAMP_MICROS.
+- The pattern of LIKE, the digits of ROUND and the unit of DATE_TRUNC are constants, and wrong ones refused.
+- Calendar texts begin with the year 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Batches of signed, interval-stamped tuples, and their wire format.
 
-An element is `(payload, [ts, te), w)`: see DESIGN, section 1. A batch keeps its payload as Arrow columns and
+An element is `(payload, [ts, te), w)`: see `docs/concepts.md`. A batch keeps its payload as Arrow columns and
 its three time columns as NumPy arrays. On the wire a time column that follows a simple rule (all `w = 1`,
 all chronons, all open for ever, `ts` equal to a payload column) is written as the rule, not as data.
 """

@@ -105,22 +105,44 @@ def run(
         _register(db, file)
         if not db.queries:
             return
-        with reported():
-            check_output(format_, output, [query.name for query in db.queries])
-            if view is View.STREAM:
-                for query in db.queries:
-                    stream_step(query.name, query.plan)
         if db.endless:
-            show_summary(run_endless(db, view.value, format_), dead_letters)
-            return
-        with progress_bar(progress) as show:
-            summary = db.run(progress=show)
-        with reported():
-            _deliver(db, summary, view, format_, output, head)
-            if dead_letters:
+            with reported():
+                _check_endless(output, head)
+            summary = run_endless(db, view.value, format_)
+        else:
+            summary = _run_to_the_end(db, view, format_, output, head, progress)
+        if dead_letters:
+            with reported():
                 write_table(db.dead_letters(), format_of(dead_letters).value, dead_letters)
         show_summary(summary, dead_letters)
         _show_failed(file, summary)
+
+
+def _run_to_the_end(
+    db: Database, view: View, format_: Format, output: Path | None, head: int | None, progress: bool
+) -> Summary:
+    """Read bounded inputs to their end, and print or write the answers."""
+    with reported():
+        check_output(format_, output, [query.name for query in db.queries])
+        if view is View.STREAM:
+            for query in db.queries:
+                stream_step(query.name, query.plan)
+    with progress_bar(progress) as show:
+        summary = db.run(progress=show)
+    with reported():
+        _deliver(db, summary, view, format_, output, head)
+    return summary
+
+
+def _check_endless(output: Path | None, head: int | None) -> None:
+    """Refuse options that make no sense where rows are printed as they become final."""
+    if output is not None:
+        raise UserError(
+            "--output is for inputs that end",
+            hint="redirect the standard output, or deliver to a sink from Python",
+        )
+    if head is not None:
+        raise UserError("--head is for inputs that end", hint="leave it out, or pipe into head")
 
 
 def _register(db: Database, file: Path) -> None:

@@ -1,6 +1,6 @@
 """From points to elements: the recompute rule of timeline operators.
 
-`emit(new) - emit(old)` from the first changed instant on, and nothing else (DESIGN, section 5): what an
+`emit(new) - emit(old)` from the first changed instant on, and nothing else: what an
 operator emitted for a key is its base value up to `covered`; what it emits now are the values of the points,
 the last of them open up to the next known endpoint.
 """

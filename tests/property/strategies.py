@@ -34,7 +34,7 @@ BUCKETS = st.sampled_from((1, 2, 3, 8))
 _INTEGERS = st.sampled_from((1, 2, 5, -3, 0, 4, -1))
 _STRINGS = st.sampled_from(("", "a", "b", "ab", "é", "B", " a", "12"))
 _EXACT_DOUBLES = st.sampled_from((1.5, -0.25, 2.0, 0.0, -2.0, 0.75))
-_ODD_DOUBLES = st.sampled_from((math.nan, math.inf, -math.inf, -0.0))
+_ODD_DOUBLES = st.sampled_from((math.nan, math.inf, -math.inf, -0.0, -math.nan))
 _MOMENTS = st.datetimes(datetime(1901, 1, 1), datetime(2099, 12, 31), timezones=st.just(UTC))
 _FEW_MOMENTS = st.sampled_from(
     (datetime(2024, 2, 29, 23, 59, 59, 999_999, UTC), datetime(1969, 12, 31, tzinfo=UTC))

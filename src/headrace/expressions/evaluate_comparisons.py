@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Final
@@ -83,12 +84,17 @@ def _in_list(value: pa.Array, candidates: Sequence[pa.Scalar]) -> pa.Array:
     """One look-up however many candidates there are."""
     listed = pa.array([candidate.as_py() for candidate in candidates if candidate.is_valid], value.type)
     if value.type == DOUBLE:
-        # The look-up goes by bits, and -0 has others than 0.
-        value, listed = pc.add(value, 0.0), pc.add(listed, 0.0)
+        value, listed = _one_form(value), _one_form(listed)
     found = pc.is_in(value, value_set=listed)
     if len(listed) < len(candidates):
         found = pc.if_else(found, found, pa.scalar(None, BOOLEAN))
     return found if value.null_count == 0 else pc.if_else(value.is_null(), pa.scalar(None, BOOLEAN), found)
+
+
+def _one_form(values: pa.Array) -> pa.Array:
+    """The same DOUBLEs; Arrow looks them up by their bits, of which 0 and NaN have several kinds."""
+    values = pc.add(values, 0.0)
+    return pc.if_else(pc.is_nan(values), math.nan, values) if _has_nan(values) else values
 
 
 def _greatest(call: Call, arguments: Sequence[Datum]) -> Computed:

@@ -31,6 +31,7 @@ EDGES: dict[pa.DataType, tuple[Any, ...]] = {
     DOUBLE: (
         None,
         math.nan,
+        -math.nan,
         -math.inf,
         -1e22,
         -2.5,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -90,16 +91,21 @@ def recovery(spark: SparkSession, live_rows: int) -> tuple[float, float, int]:
     Returns:
         The seconds, the median seconds of an ordinary small epoch after it, and the rows of state.
     """
+    events = (live_rows + 40_000) * 50 // 46
+
+    def stop_when_full(progress: Progress) -> None:
+        if progress.rows >= live_rows:
+            raise KeyboardInterrupt
+
+    ends: list[float] = []
     with TemporaryDirectory() as folder:
-        first = live_rows * 50 // 46
-        with _database(spark, folder, 500_000, durable=True) as db:
-            _unbounded(db, first)
-            rows = db.run().state_rows_peak
-        ends: list[float] = []
+        with _database(spark, folder, live_rows // 2, durable=True) as db, suppress(KeyboardInterrupt):
+            _unbounded(db, events)
+            db.run(stop_when_full)
         started = time.perf_counter()
         with _database(spark, folder, 2_000, durable=True) as db:
-            _unbounded(db, first + 20_000)
-            db.run(lambda progress: ends.append(time.perf_counter()))
+            _unbounded(db, events)
+            rows = db.run(lambda progress: ends.append(time.perf_counter())).state_rows_peak
     steps = [later - earlier for earlier, later in itertools.pairwise(ends)]
     return ends[0] - started, statistics.median(steps), rows
 

@@ -91,7 +91,7 @@ def recovery(spark: SparkSession, live_rows: int) -> tuple[float, float, int]:
     Returns:
         The seconds, the median seconds of an ordinary small epoch after it, and the rows of state.
     """
-    events = (live_rows + 40_000) * 50 // 46
+    events = live_rows * 11 // 10 * 50 // 46
 
     def stop_when_full(progress: Progress) -> None:
         if progress.rows >= live_rows:
@@ -99,7 +99,7 @@ def recovery(spark: SparkSession, live_rows: int) -> tuple[float, float, int]:
 
     ends: list[float] = []
     with TemporaryDirectory() as folder:
-        with _database(spark, folder, live_rows // 2, durable=True) as db, suppress(KeyboardInterrupt):
+        with _database(spark, folder, live_rows // 20, durable=True) as db, suppress(KeyboardInterrupt):
             _unbounded(db, events)
             db.run(stop_when_full)
         started = time.perf_counter()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import resource
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -118,7 +117,6 @@ def _recovery(spark: SparkSession, live: list[int]) -> Section:
 
 
 def _preamble(options: argparse.Namespace) -> str:
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return "\n".join(
         [
             "# Benchmark results",
@@ -126,7 +124,7 @@ def _preamble(options: argparse.Namespace) -> str:
             f"`python benchmarks/bench.py --events {options.events} --peer-events {options.peer_events} "
             f"--runs {options.runs} --write`, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores "
             f"({platform.machine()}), Python {platform.python_version()}, Spark {version('pyspark')}, "
-            f"`{options.master}`; largest process below this one: {peak:,.0f} MB.",
+            f"`{options.master}`.",
             "",
             "NEXMark bids, half of them on hot auctions, event time 10,000 events/s, in 10 Parquet files.",
             "",

@@ -30,7 +30,7 @@ from headrace.language.statements import (
     Statement,
 )
 from headrace.optimizer import optimize
-from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
+from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, Progress
 from headrace.runtime.inline import InlineRunner
@@ -213,15 +213,21 @@ class Database:
             raise UserError("the database is running already", hint="call stop() first")
         self._new_execution().start()
 
-    def stop(self) -> Summary:
+    def stop(self, timeout: float | None = STOP_TIMEOUT) -> Summary:
         """End an endless run between two epochs; what was committed stays readable.
 
+        Args:
+            timeout: seconds to wait, after the last epoch, until all sinks have taken what was committed;
+                None waits as long as it takes. A sink that takes longer is left behind: on a durable store
+                it gets the rest when the database is started again.
+
         Raises:
-            UserError: the database was not started, or what ended the run before.
+            UserError: the database was not started, what ended the run before, or a sink that has not
+                taken everything.
         """
         if self._execution is None:
             raise UserError("the database is not started", hint="call start() first")
-        return self._execution.stop()
+        return self._execution.stop(timeout)
 
     def dead_letters(self) -> pa.Table:
         """The rows that no query could use.

@@ -17,7 +17,7 @@ from headrace.engine.summary import Summary, summarise
 from headrace.errors import StoreError, UserError
 from headrace.operators.lowering import identity
 from headrace.runtime.commits import EpochResults
-from headrace.runtime.delivery.contract import Attachment
+from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.epochs import Progress, Run
 from headrace.runtime.feeds import Feed, PushFeed
@@ -166,15 +166,18 @@ class Execution:
             )
         return feed.put(rows, producer, sequence)
 
-    def stop(self) -> Summary:
+    def stop(self, timeout: float | None) -> Summary:
         """End between two epochs, when the sinks have taken what was committed.
+
+        Args:
+            timeout: seconds to wait for the sinks; None waits as long as it takes.
 
         Raises:
             BaseException: what ended the run before.
         """
         assert self._live is not None
         self._live.stop()
-        self._deliveries.stop()
+        self._deliveries.stop(timeout)
         self._release()
         if self._live.error is not None:
             raise self._live.error
@@ -217,7 +220,7 @@ class Execution:
         """Stop what runs, and remove what is temporary."""
         if self._live is not None:
             self._live.stop()
-        self._deliveries.stop()
+        self._deliveries.stop(STOP_TIMEOUT)
         self._release()
         self.store.close()
 

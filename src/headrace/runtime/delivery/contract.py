@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -11,6 +12,9 @@ import pyarrow as pa
 from headrace.errors import UserError
 from headrace.runtime.views import Change
 from headrace.time import TimeDomain
+
+STOP_TIMEOUT: Final = 60.0
+"""Seconds that the end of an endless run waits for its sinks, unless it is told otherwise."""
 
 FINAL_ATTEMPTS: Final = 3
 """How often an epoch is tried, at the most, when the run is over and its end waits for the sink."""
@@ -111,6 +115,7 @@ class Attachment:
         sink: what takes the changes.
         from_epoch: the first epoch it gets, if it has not been attached in this store before.
         retry: what happens when it fails.
+        busy: held while the sink works; a run that did not wait for it leaves it held.
     """
 
     query: str
@@ -118,6 +123,7 @@ class Attachment:
     sink: Sink
     from_epoch: int = 1
     retry: Retry = field(default_factory=Retry)
+    busy: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
     def title(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 from collections.abc import Iterable
 from typing import Final
 
@@ -94,10 +95,17 @@ class Deliveries:
         for delivery in self._all:
             delivery.start()
 
-    def stop(self) -> None:
-        """Deliver what has been committed, then end."""
+    def stop(self, timeout: float | None) -> None:
+        """Deliver what has been committed, then end; a sink that takes too long is left behind.
+
+        Args:
+            timeout: seconds to wait for all sinks together; None waits as long as it takes.
+        """
         for delivery in self._all:
             delivery.stop()
+        until = None if timeout is None else time.monotonic() + timeout
+        for delivery in self._all:
+            delivery.wait(until)
         self._started = False
 
     def finish(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -58,6 +59,8 @@ class Delivery:
         self._read = self._position.since - 1
         self._stopping = threading.Event()
         self._is_final = False
+        self._moving = threading.Lock()
+        self._abandoned = False
         self._thread = threading.Thread(
             target=self._loop, name=f"headrace {attachment.query} to {attachment.name}", daemon=True
         )
@@ -81,24 +84,44 @@ class Delivery:
         origin = Origin(
             self.attachment.query, self._reader.domain, position.delivery, position.first, position.epoch
         )
+        if not self.attachment.busy.acquire(blocking=False):
+            raise DeliveryError(
+                f"{self.attachment.title} is still busy with an epoch of the run before",
+                hint="wait until it returns, or start again in a new process",
+            )
         try:
             self.attachment.sink.open(origin)
         except UserError:
             raise
         except Exception as error:
             raise DeliveryError(f"{self.attachment.title} cannot be used: {_told(error)}") from error
+        finally:
+            self.attachment.busy.release()
 
     def start(self) -> None:
         """Deliver in a thread, as epochs are committed."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Deliver what has been committed, then end; returns when that is done."""
+        """Deliver what has been committed, then end; see `wait`."""
         self._stopping.set()
         with self._changed:
             self._changed.notify_all()
-        if self._thread.ident is not None:
-            self._thread.join()
+
+    def wait(self, until: float | None) -> None:
+        """Wait for the end of a delivery that was stopped, and abandon it where that takes too long.
+
+        An abandoned delivery moves its position no further, whatever its sink still does, so that another
+        run may have the store.
+
+        Args:
+            until: the moment to stop waiting (`time.monotonic()`); None waits as long as it takes.
+        """
+        if self._thread.ident is None or self._abandoned:
+            return
+        self._thread.join(None if until is None else max(0.0, until - time.monotonic()))
+        if self._thread.is_alive():
+            self._abandon()
 
     def finish(self) -> None:
         """Deliver what a run has committed that is over."""
@@ -112,7 +135,24 @@ class Delivery:
         try:
             self._follow()
         except BaseException as error:  # whatever it is, whoever asks has to hear of it
-            self._give_up(error)
+            if not self._abandoned:
+                self._give_up(error)
+
+    def _abandon(self) -> None:
+        with self._moving:
+            due, results = self._position.epoch + 1, self._results()
+            if not results or due > results[-1].epoch:
+                return
+            self._abandoned = True
+        last = results[-1].epoch
+        what = f"epoch {last}" if last == due else f"the epochs {due} to {last}"
+        self._give_up(
+            DeliveryError(
+                f"{self.attachment.title} has not taken {what} in time: the run has ended without it",
+                hint="with a durable store it gets them when the run is started again; stop(timeout=None) "
+                "waits for as long as it takes",
+            )
+        )
 
     def _give_up(self, error: BaseException) -> None:
         self.error = error
@@ -134,6 +174,8 @@ class Delivery:
 
     def _catch_up(self) -> None:
         for part in self._news():
+            if self._abandoned:
+                return
             self._expect(part)
             # A query that has failed has no heartbeat: its answer ends before that epoch.
             if self.attachment.query in part.heartbeats:
@@ -143,7 +185,12 @@ class Delivery:
             self._read = part.epoch
             if part.epoch > self._position.epoch:
                 since = self._release.oldest or part.epoch + 1
-                position = replace(self._position, epoch=part.epoch, since=since)
+                self._move(replace(self._position, epoch=part.epoch, since=since))
+
+    def _move(self, position: Position) -> None:
+        """Remember that the sink has taken an epoch, unless another run may have the store by now."""
+        with self._moving:
+            if not self._abandoned:
                 self._ledger.record(position)
                 self._position = position
 
@@ -165,10 +212,14 @@ class Delivery:
         retry = self.attachment.retry
         while True:
             try:
-                self.attachment.sink.write(change)
-                self.problem = None
+                with self.attachment.busy:
+                    self.attachment.sink.write(change)
+                if not self._abandoned:
+                    self.problem = None
                 return
             except Exception as error:
+                if self._abandoned:
+                    raise
                 failures += 1
                 reason = f"{self.attachment.title} fails at epoch {change.epoch}: {_told(error)}"
                 if retry.is_over(failures, final=self._is_final or self._stopping.is_set()):

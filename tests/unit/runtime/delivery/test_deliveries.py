@@ -205,6 +205,76 @@ def test_stop_does_not_wait_for_a_sink_that_keeps_failing() -> None:
     assert tried == [1, 1, 1]
 
 
+class Hanging(Recorder):
+    """A function that hangs at an epoch until the test lets it go on."""
+
+    def __init__(self, epoch: int) -> None:
+        super().__init__()
+        self.at = epoch
+        self.entered, self.left = threading.Event(), threading.Event()
+
+    def __call__(self, epoch: int, heartbeat: int, table: pa.Table) -> None:
+        if epoch == self.at:
+            self.entered.set()
+            assert self.left.wait(PATIENCE)
+        super().__call__(epoch, heartbeat, table)
+
+
+def test_stop_leaves_a_hanging_sink_behind_and_the_next_start_delivers_the_rest(tmp_path: Path) -> None:
+    hanging, other, again = Hanging(epoch=2), Recorder(), Recorder()
+    with connect(runner="inline", storage=tmp_path) as db:
+        query = pushed(db)
+        query.deliver(hanging, name="slow")
+        query.deliver(other, name="other")
+        db.start()
+        push(db, 1, 2, 3)
+        assert hanging.entered.wait(PATIENCE)
+        other.wait_for_epoch(3)
+        with pytest.raises(DeliveryError, match=r"slow of counts has not taken the epochs 2 to 3 in time"):
+            db.stop(timeout=0)
+        assert "has not taken the epochs 2 to 3 in time" in db.problems["counts to slow"]
+        assert query.changes().num_rows, "what was committed stays readable"
+        with pytest.raises(
+            DeliveryError, match="slow of counts is still busy with an epoch of the run before"
+        ):
+            db.start()
+        (worker,) = [one for one in threading.enumerate() if one.name == "headrace counts to slow"]
+        # The store is free, also for a driver that knows nothing of the thread that hangs.
+        with connect(runner="inline", storage=tmp_path) as next_driver:
+            query = pushed(next_driver)
+            query.deliver(again, name="slow")
+            query.deliver(other, name="other")
+            next_driver.start()
+            again.wait_for_epoch(3)
+            push(next_driver, 4)
+            again.wait_for_epoch(4)
+            next_driver.stop()
+        position = (tmp_path / "sinks/counts-slow.json").read_bytes()
+        hanging.left.set()
+        worker.join(PATIENCE)
+        assert (tmp_path / "sinks/counts-slow.json").read_bytes() == position, "it is not ours any more"
+    assert again.epochs == [2, 3, 4]
+    assert other.epochs == [1, 2, 3, 4]
+    assert hanging.epochs == [1, 2], "it is called no more once it was left behind"
+
+
+def test_a_hanging_sink_of_a_stopped_run_is_used_again_once_it_returns(tmp_path: Path) -> None:
+    hanging = Hanging(epoch=1)
+    with connect(runner="inline", storage=tmp_path) as db:
+        pushed(db).deliver(hanging, name="slow")
+        db.start()
+        push(db, 1)
+        assert hanging.entered.wait(PATIENCE)
+        with pytest.raises(DeliveryError, match="has not taken epoch 1 in time"):
+            db.stop(timeout=0)
+        (worker,) = [one for one in threading.enumerate() if one.name == "headrace counts to slow"]
+        hanging.left.set()
+        worker.join(PATIENCE)
+        db.start()
+        db.stop()
+    assert hanging.epochs == [1, 1], "the epoch comes again, since nobody knows what became of it"
+
+
 def test_a_bounded_run_raises_after_all_other_sinks_got_theirs() -> None:
     seen = Recorder()
 

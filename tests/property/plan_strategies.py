@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Plan,
@@ -231,9 +232,17 @@ class _Builder:
         below = self._below(depth)
         if not is_chronon(below.plan):
             below = below.over(Istream(below.plan))
+        if self.draw(st.integers(0, 3)) == 0:
+            return self._hop(below)
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
         return below.over(TimeWindow(below.plan, Duration(size), Duration(slide)))
+
+    def _hop(self, below: _Built) -> _Built:
+        size, slide = (self.draw(st.sampled_from((3, 2, 5, 1, 4))) for _ in range(2))
+        offset = self.draw(st.sampled_from((0, 0, 1, 7)))
+        plan = HopWindow(below.plan, Duration(size), Duration(slide), Duration(offset))
+        return _Built(plan, (*below.summable, True, True))
 
     def _union(self, depth: int) -> _Built:
         first = self._below(depth)

@@ -10,6 +10,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Plan,
@@ -71,6 +72,8 @@ def describe(plan: Plan) -> str:
             return f"Project {', '.join(listed)}".rstrip()
         case TimeWindow(size=size, slide=slide):
             return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
+        case HopWindow(size=size, slide=slide, offset=offset):
+            return f"HopWindow SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
         case Join():

@@ -10,13 +10,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, assert_never
 
+import pyarrow as pa
+
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
-from headrace.schema import BOOLEAN, Field, Schema, sql_type
+from headrace.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema, sql_type, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
 """The slide of a window that moves at every instant."""
+
+NO_OFFSET: Final = Duration(0)
+"""The offset of windows that start at multiples of their slide."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +93,39 @@ class TimeWindow:
             raise PlanError("a window's RANGE and SLIDE must be at least 1")
         if self.slide.length == INFINITY:
             raise PlanError("a window cannot slide by UNBOUNDED")
-        if not is_chronon(self.input):
-            raise PlanError(
-                "a time window stands over elements that are valid for longer than one instant",
-                hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
-            )
+        _require_chronon(self.input)
 
     @cached_property
     def schema(self) -> Schema:
         """The input's schema."""
         return self.input.schema
+
+
+@dataclass(frozen=True)
+class HopWindow:
+    """Every row once per window it falls into, with the window's start and end as two columns more.
+
+    The windows are the intervals `[s, s + size)` for all s that are the offset plus a multiple of the slide;
+    with `size = slide` they tumble. At t the content is that of the latest window whose last instant is not
+    after t: a row is valid from its window's last instant on for one slide.
+    """
+
+    input: Plan
+    size: Duration
+    slide: Duration
+    offset: Duration = NO_OFFSET
+
+    def __post_init__(self) -> None:
+        if self.size.length < 1 or self.slide.length < 1:
+            raise PlanError("a window's size and slide must be at least 1")
+        if INFINITY in (self.size.length, self.slide.length, self.offset.length):
+            raise PlanError("a window with a start and an end cannot be UNBOUNDED")
+        _require_chronon(self.input)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then `window_start` and `window_end`, of the timestamp's type."""
+        return _with_window(self.input)
 
 
 @dataclass(frozen=True)
@@ -235,7 +263,18 @@ class Rstream:
 
 
 Plan = (
-    Source | Filter | Project | TimeWindow | Union | Join | Aggregate | Distinct | Istream | Dstream | Rstream
+    Source
+    | Filter
+    | Project
+    | TimeWindow
+    | HopWindow
+    | Union
+    | Join
+    | Aggregate
+    | Distinct
+    | Istream
+    | Dstream
+    | Rstream
 )
 
 
@@ -252,6 +291,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             Filter(input=below)
             | Project(input=below)
             | TimeWindow(input=below)
+            | HopWindow(input=below)
             | Aggregate(input=below)
             | Distinct(input=below)
             | Istream(input=below)
@@ -285,6 +325,8 @@ def is_chronon(plan: Plan) -> bool:
             return True
         case TimeWindow(size=size, slide=slide):
             return size.length == 1 and slide.length == 1
+        case HopWindow(slide=slide):
+            return slide.length == 1
         case Join(left=left, right=right):
             return is_chronon(left) or is_chronon(right)
         case _:
@@ -294,6 +336,27 @@ def is_chronon(plan: Plan) -> bool:
 def column(plan: Plan, index: int) -> Column:
     """A reference to a column of the plan's result."""
     return Column(index, plan.schema[index].name, plan.schema[index].type)
+
+
+def instant_type(plan: Plan) -> pa.DataType:
+    """The type of a column that holds instants of the plan: TIMESTAMP, or BIGINT for integer timestamps."""
+    while not isinstance(plan, Source):
+        plan = inputs_of(plan)[0]
+    return TIMESTAMP if plan.domain is TimeDomain.TIMESTAMP else BIGINT
+
+
+def _with_window(plan: Plan) -> Schema:
+    names = unique_names([*plan.schema.names, "window_start", "window_end"])
+    types = [*(field.type for field in plan.schema), *[instant_type(plan)] * 2]
+    return Schema(tuple(map(Field, names, types)))
+
+
+def _require_chronon(plan: Plan) -> None:
+    if not is_chronon(plan):
+        raise PlanError(
+            "a time window stands over elements that are valid for longer than one instant",
+            hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
+        )
 
 
 def _require_boolean(expression: Expression, what: str) -> None:

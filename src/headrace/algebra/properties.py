@@ -9,6 +9,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Plan,
@@ -20,6 +21,7 @@ from headrace.algebra.nodes import (
     inputs_of,
     is_chronon,
 )
+from headrace.expressions.tree import Column, Expression
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 
@@ -53,18 +55,18 @@ def is_insert_only(plan: Plan) -> bool:
             return is_chronon(plan)
         case Istream() | Dstream():
             return True
-        case Filter() | Project() | TimeWindow() | Union() | Join() | Rstream():
+        case Filter() | Project() | TimeWindow() | HopWindow() | Union() | Join() | Rstream():
             return all(is_insert_only(below) for below in inputs_of(plan))
 
 
 def is_linear(plan: Plan) -> bool:
     """Whether the node treats a retraction as an insertion with the other sign, and so never waits."""
-    return isinstance(plan, Source | Filter | Project | TimeWindow | Union | Join | Rstream)
+    return isinstance(plan, Join) or is_stateless(plan)
 
 
 def is_stateless(plan: Plan) -> bool:
     """Whether the node's operator handles each element alone and keeps nothing."""
-    return isinstance(plan, Source | Filter | Project | TimeWindow | Union | Rstream)
+    return isinstance(plan, Source | Filter | Project | TimeWindow | HopWindow | Union | Rstream)
 
 
 def has_unbounded_state(plan: Plan) -> bool:
@@ -82,16 +84,54 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
     may change.
     """
     heartbeat = min(inputs)
-    if isinstance(plan, TimeWindow):
-        return slide_start(heartbeat, plan.slide.length)
-    return heartbeat
+    match plan:
+        case TimeWindow(slide=slide):
+            return slide_start(heartbeat, slide.length)
+        case HopWindow(size=size, slide=slide, offset=offset):
+            return slide_start(heartbeat, slide.length, size.length + offset.length)
+        case _:
+            return heartbeat
 
 
-def slide_start(instant: int, slide: int) -> int:
-    """The first instant at or after `instant` at which a window with that slide takes in new elements."""
+def slide_start(instant: int, slide: int, phase: int = 0) -> int:
+    """The first instant at or after `instant` at which a window with that slide takes in new elements.
+
+    Args:
+        instant: an instant.
+        slide: how often the window moves.
+        phase: an instant before which a window ends; the others end multiples of the slide from there.
+    """
     if slide == 1 or instant in (BEGINNING, INFINITY):
         return instant
-    return -(-(instant + 1) // slide) * slide - 1
+    return -(-(instant + 1 - phase) // slide) * slide + phase - 1
+
+
+def timestamp_columns(plan: Plan) -> frozenset[int]:
+    """The columns that hold, in every row, the one instant at which the row is valid."""
+    if not is_chronon(plan):
+        return frozenset()
+    match plan:
+        case Source(schema=schema, timestamp=timestamp):
+            place = schema.find(timestamp)
+            return frozenset() if place is None else frozenset([place])
+        case Project(items=items):
+            return _mapped_timestamps(plan.input, [item for _, item in items])
+        case Aggregate(keys=keys):
+            return _mapped_timestamps(plan.input, [key for _, key in keys])
+        case Join(left=left, right=right):
+            width = len(left.schema)
+            return timestamp_columns(left) | {width + place for place in timestamp_columns(right)}
+        case Dstream() | HopWindow():
+            return frozenset()
+        case _:
+            return frozenset.intersection(*map(timestamp_columns, inputs_of(plan)))
+
+
+def _mapped_timestamps(below: Plan, items: list[Expression]) -> frozenset[int]:
+    known = timestamp_columns(below)
+    return frozenset(
+        place for place, item in enumerate(items) if isinstance(item, Column) and item.index in known
+    )
 
 
 def _lives_for_ever(plan: Plan) -> bool:

@@ -33,8 +33,10 @@ from headrace.language.syntax import (
     TableQuery,
     UnionQuery,
     WindowClause,
+    WindowedTable,
     WithQuery,
 )
+from headrace.language.window_functions import window_function
 from headrace.schema import unique_names
 from headrace.time import Duration
 
@@ -147,6 +149,11 @@ def _from_item(item: FromItem, catalog: Catalog) -> _Bound:
             return _Bound(plan, _scope(plan, alias.text if alias else None, None))
         case JoinedTable():
             return _joined(item, catalog)
+        case WindowedTable(function=function, alias=alias, window=window):
+            data = _from_item(function.data, catalog)
+            plan = _windowed(window_function(function, data.plan, data.scope), window)
+            stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
+            return _Bound(plan, _scope(plan, alias.text if alias else None, stream))
         case _:
             assert_never(item)
 
@@ -247,6 +254,8 @@ def _start(part: Query | FromItem) -> Position:
             return name.position
         case JoinedTable(left=left):
             return _start(left)
+        case WindowedTable(function=function):
+            return function.position
         case TableQuery(table=table):
             return table.name.position
         case WithQuery(query=query):

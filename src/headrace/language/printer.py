@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Plan,
@@ -26,7 +27,7 @@ from headrace.algebra.nodes import (
     Union,
 )
 from headrace.algebra.predicates import conjunction, conjuncts
-from headrace.algebra.properties import domain_of
+from headrace.algebra.properties import domain_of, timestamp_columns
 from headrace.expressions.render import render
 from headrace.expressions.tree import AggregateCall, Call, Expression, shift_columns
 from headrace.language.cursor import RESERVED
@@ -131,10 +132,32 @@ def _leaf(plan: Plan) -> str:
             every = f" SLIDE {_duration(slide, domain)}" if slide.length > 1 else ""
             inner = f"({_query(below)})" if isinstance(below, TimeWindow) else _leaf(below)
             return f"{inner} WINDOW(RANGE {_duration(size, domain)}{every})"
+        case HopWindow():
+            return _hop(plan)
         case Istream() | Dstream() | Rstream():
             return _query(plan)
         case _:
             return f"({_query(plan)})"
+
+
+def _hop(plan: HopWindow) -> str:
+    lengths = [plan.size] if plan.size == plan.slide else [plan.slide, plan.size]
+    if plan.offset.length:
+        lengths.append(plan.offset)
+    function = "TUMBLE" if plan.size == plan.slide else "HOP"
+    return _table_function(function, plan.input, "", lengths)
+
+
+def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duration]) -> str:
+    """A window table function; its descriptor is left out where the timestamp is no column any more."""
+    domain = domain_of(below)
+    known = [f"DESCRIPTOR({_name(below.schema[place].name)})" for place in sorted(timestamp_columns(below))]
+    arguments = [
+        f"TABLE {_leaf(below)}{keys}",
+        *known[:1],
+        *(_duration(length, domain) for length in lengths),
+    ]
+    return f"{name}({', '.join(arguments)})"
 
 
 def _duration(duration: Duration, domain: TimeDomain) -> str:

@@ -24,8 +24,10 @@ from headrace.language.syntax import (
     TableQuery,
     UnionQuery,
     WindowClause,
+    WindowedTable,
     WithQuery,
 )
+from headrace.language.table_functions import at_table_function, parse_table_function
 from headrace.language.unsupported import CLAUSES, STATEMENTS, TABLE_FUNCTIONS
 from headrace.language.windows import parse_window
 
@@ -239,6 +241,8 @@ def _table(cursor: Cursor) -> FromItem:
     if cursor.at("SELECT"):
         # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
         return DerivedTable(_select(cursor), None, None, position)
+    if at_table_function(cursor):
+        return WindowedTable(parse_table_function(cursor, _table), *_decoration(cursor))
     return _named_table(cursor)
 
 

@@ -5,6 +5,7 @@ Scalar expressions inside it are sqlglot's trees; everything around them is the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -84,7 +85,35 @@ class JoinedTable:
     position: Position
 
 
-FromItem = NamedTable | DerivedTable | JoinedTable
+@dataclass(frozen=True)
+class WindowFunction:
+    """`TUMBLE(TABLE data, DESCRIPTOR(time), size)` and its like.
+
+    Attributes:
+        function: its name, in upper case.
+        data: the table whose rows fall into windows.
+        time: the column that the descriptor names, or None where it is left out.
+        durations: the other arguments by name, in upper case, with their places.
+        position: where the function starts.
+    """
+
+    function: str
+    data: FromItem
+    time: Name | None
+    durations: Mapping[str, tuple[Duration, Position]]
+    position: Position
+
+
+@dataclass(frozen=True)
+class WindowedTable:
+    """`TUMBLE(...) [alias] [window]` in FROM."""
+
+    function: WindowFunction
+    alias: Name | None
+    window: WindowClause | None
+
+
+FromItem = NamedTable | DerivedTable | JoinedTable | WindowedTable
 
 
 @dataclass(frozen=True)

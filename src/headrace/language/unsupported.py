@@ -70,9 +70,6 @@ CLAUSES: Final[dict[str, str]] = {
 """Clauses that are refused, by the word that starts them, with a hint."""
 
 TABLE_FUNCTIONS: Final[dict[str, str]] = {
-    "TABLE": "write the window behind the name: bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)",
-    "TUMBLE": "write bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)",
-    "HOP": "write bid WINDOW(RANGE 10 SECONDS SLIDE 5 SECONDS)",
     "SESSION": "there are no session windows yet",
 }
 """Table functions that are refused, with a hint."""

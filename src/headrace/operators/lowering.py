@@ -10,6 +10,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Plan,
@@ -118,7 +119,7 @@ class _Lowering:
         match plan:
             case Source():
                 return frozenset()
-            case Filter() | TimeWindow() | Rstream():
+            case Filter() | TimeWindow() | HopWindow() | Rstream():
                 return below[0]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
@@ -175,7 +176,7 @@ def _shares_intervals(plan: Aggregate) -> bool:
     below: Plan = plan.input
     while isinstance(below, Filter | Project | Rstream):
         below = below.input
-    return isinstance(below, TimeWindow) and below.slide.length > 1
+    return isinstance(below, TimeWindow | HopWindow) and below.slide.length > 1
 
 
 def identity(plan: Plan) -> str:

@@ -1,17 +1,18 @@
-"""Operators that handle each element alone: filter, project, time window, union, RSTREAM."""
+"""Operators that handle each element alone: filter, project, the time windows, union, RSTREAM."""
 
 from __future__ import annotations
 
 from typing import TypeGuard
 
 import numpy as np
+import pyarrow as pa
 
-from headrace.algebra.nodes import Filter, Plan, Project, Rstream, TimeWindow, Union
+from headrace.algebra.nodes import Filter, HopWindow, Plan, Project, Rstream, TimeWindow, Union, instant_type
 from headrace.elements import Batch, Int64Array, record_batch
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.time import INFINITY
 
-Stateless = Filter | Project | TimeWindow | Union | Rstream
+Stateless = Filter | Project | TimeWindow | HopWindow | Union | Rstream
 
 
 def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
@@ -31,6 +32,8 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _project(node, batch, report)
         case TimeWindow():
             return _window(node, batch)
+        case HopWindow():
+            return _hop(node, batch)
         case Union():
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
         case Rstream():
@@ -57,6 +60,22 @@ def _window(node: TimeWindow, batch: Batch) -> Batch:
     if size != INFINITY:
         te = (te + slide) // slide * slide - 1
     return Batch(batch.payload, ts, te, batch.w).filter(ts < te)
+
+
+def _hop(node: HopWindow, batch: Batch) -> Batch:
+    size, slide = node.size.length, node.slide.length
+    latest = batch.ts - (batch.ts - node.offset.length) % slide
+    back = np.arange(-(-size // slide), dtype=np.int64) * slide
+    starts = (latest[:, np.newaxis] - back).ravel()
+    if size == slide:
+        rows = batch
+    else:
+        inside = starts + size > np.repeat(batch.ts, len(back))
+        rows, starts = batch.take(np.flatnonzero(inside) // len(back)), starts[inside]
+    ends = starts + size
+    bounds = [pa.array(instants).cast(instant_type(node)) for instants in (starts, ends)]
+    payload = record_batch([*rows.payload.columns, *bounds], node.schema, len(rows))
+    return Batch(payload, ends - 1, ends - 1 + slide, rows.w)
 
 
 def _ends(ts: Int64Array, size: int) -> Int64Array:

@@ -12,6 +12,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Plan,
@@ -57,6 +58,12 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _project(plan, needed)
         case TimeWindow(input=below):
             return _unless_same(plan, replace(plan, input=_exactly(below, needed))), _places(sorted(needed))
+        case HopWindow(input=below):
+            kept = sorted(index for index in needed if index < len(below.schema))
+            bounds = (len(below.schema), len(below.schema) + 1)
+            return _unless_same(plan, replace(plan, input=_exactly(below, frozenset(kept)))), _places(
+                [*kept, *bounds]
+            )
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
             return _unless_same(plan, Union(narrowed)), _places(sorted(needed))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.algebra.nodes import Filter, Plan, TimeWindow
+from headrace.algebra.nodes import Filter, HopWindow, Plan, TimeWindow
+from headrace.algebra.predicates import conjunction, conjuncts
+from headrace.expressions.tree import Expression, columns_of
 
 
 def push_filter_below_window(plan: Plan) -> Plan:
-    """Move a Filter below a TimeWindow (thesis, rule 10.8).
+    """Move a Filter below a TimeWindow (thesis, rule 10.8), or what it asks of the rows below a HopWindow.
 
     Before: `SELECT * FROM (SELECT * FROM bid) WINDOW(RANGE 10 MINUTES) WHERE price > 1`
     After: `SELECT * FROM (SELECT * FROM bid WHERE price > 1) WINDOW(RANGE 10 MINUTES)`
@@ -18,5 +20,17 @@ def push_filter_below_window(plan: Plan) -> Plan:
     match plan:
         case Filter(input=TimeWindow(input=below) as window, predicate=predicate):
             return replace(window, input=Filter(below, predicate))
+        case Filter(input=HopWindow() as windows, predicate=predicate):
+            return _below_bounds(windows, predicate)
         case _:
             return plan
+
+
+def _below_bounds(windows: HopWindow, predicate: Expression) -> Plan:
+    """Conjuncts that read a window's start or end stay above."""
+    width = len(windows.input.schema)
+    parts = conjuncts(predicate)
+    early = conjunction(part for part in parts if all(place < width for place in columns_of(part)))
+    late = conjunction(part for part in parts if any(place >= width for place in columns_of(part)))
+    below = windows if early is None else replace(windows, input=Filter(windows.input, early))
+    return below if late is None else Filter(below, late)

@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    HopWindow,
     Istream,
     Join,
     Plan,
@@ -30,6 +31,7 @@ from headrace.expressions.tree import Expression
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
 from headrace.reference.scalars import RowError, equal, value
+from headrace.reference.windows import Past, hop_changes, hop_content
 from headrace.time import INFINITY
 
 
@@ -96,6 +98,8 @@ class _Evaluation:
                 return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}
             case TimeWindow():
                 return {change for instant in below for change in _window_changes(plan, instant)}
+            case HopWindow():
+                return {change for instant in below for change in hop_changes(plan, instant)}
             case Istream() | Dstream():
                 return below | {instant + 1 for instant in below}
             case _:
@@ -111,6 +115,8 @@ class _Evaluation:
                 return self._project(plan, self.content(plan.input, instant))
             case TimeWindow():
                 return self._window(plan, instant)
+            case HopWindow():
+                return hop_content(plan, instant, self._past(plan.input, instant))
             case Union():
                 return sum((self.content(node, instant) for node in plan.inputs), Counter())
             case Join():
@@ -119,10 +125,8 @@ class _Evaluation:
                 return self._aggregate(plan, self.content(plan.input, instant))
             case Distinct():
                 return Counter(set(self.content(plan.input, instant)))
-            case Istream():
-                return self.content(plan.input, instant) - self.content(plan.input, instant - 1)
-            case Dstream():
-                return self.content(plan.input, instant - 1) - self.content(plan.input, instant)
+            case Istream() | Dstream():
+                return self._change(plan, instant)
             case Rstream():
                 return self.content(plan.input, instant)
             case _:
@@ -163,6 +167,14 @@ class _Evaluation:
             if past <= last and (first is None or past >= first):
                 content += self.content(plan.input, past)
         return content
+
+    def _change(self, plan: Istream | Dstream, instant: int) -> Content:
+        before, now = self.content(plan.input, instant - 1), self.content(plan.input, instant)
+        return now - before if isinstance(plan, Istream) else before - now
+
+    def _past(self, plan: Plan, instant: int) -> Past:
+        """What a stream of chronons held at every instant so far; between these its content is empty."""
+        return {past: self.content(plan, past) for past in self.instants(plan) if past <= instant}
 
     def _join(self, plan: Join, left: Content, right: Content) -> Content:
         left_keys = {row: self._values(plan, [one for one, _ in plan.equalities], row) for row in left}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Filter, Plan, Project, Rstream, TimeWindow, is_chronon
+from headrace.algebra.nodes import Filter, HopWindow, Plan, Project, Rstream, TimeWindow, is_chronon
 from headrace.algebra.properties import domain_of
 from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import HistoryError, UserError
@@ -260,11 +260,18 @@ def _slide(plan: Plan) -> int | None:
     below = plan
     while isinstance(below, Rstream | Filter | Project):
         below = below.input
-    if hasattr(below, "input") and not isinstance(below, TimeWindow):
+    if hasattr(below, "input") and not isinstance(below, TimeWindow | HopWindow):
         below = below.input
         while isinstance(below, Filter | Project):
             below = below.input
-    return below.slide.length if isinstance(below, TimeWindow) and below.slide.length > 1 else None
+    match below:
+        case TimeWindow(slide=slide) if slide.length > 1:
+            return slide.length
+        case HopWindow(size=size, slide=slide, offset=offset) if slide.length > 1:
+            # The stream is told at multiples of the slide, less one, where windows without an offset change.
+            return slide.length if (size.length + offset.length) % slide.length == 0 else None
+        case _:
+            return None
 
 
 def _expanded(final: Batch, step: int) -> tuple[Int64Array, Int64Array]:

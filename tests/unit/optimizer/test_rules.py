@@ -81,6 +81,11 @@ CASES = [
         "SELECT k AS id FROM (SELECT id AS k FROM tick)",
     ),
     (remove_now_window, "SELECT * FROM tick [RANGE 1]", "SELECT * FROM tick"),
+    (
+        push_filter_below_window,
+        "SELECT * FROM TUMBLE(tick, 5) WHERE id > 1 AND window_start > at",
+        "SELECT * FROM TUMBLE((SELECT * FROM tick WHERE id > 1), 5) WHERE window_start > at",
+    ),
     (remove_now_window, "SELECT * FROM tick [RANGE 1 SLIDE 1]", "SELECT * FROM tick"),
     (
         fold_constants,

@@ -1,0 +1,45 @@
+"""What the window table functions mean: TUMBLE and HOP over a bound table."""
+
+from __future__ import annotations
+
+from headrace.algebra.nodes import NO_OFFSET, HopWindow, Plan
+from headrace.algebra.properties import domain_of, timestamp_columns
+from headrace.errors import LanguageError
+from headrace.language.catalog import check_duration
+from headrace.language.scalars import located
+from headrace.language.scope import Scope
+from headrace.language.syntax import WindowFunction
+
+
+def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
+    """The plan of a table function over the plan of its table.
+
+    Raises:
+        LanguageError: the descriptor names another column than the timestamp, a length does not fit the
+            timestamp, or the table's rows hold for longer than an instant.
+    """
+    for length, position in function.durations.values():
+        check_duration(length, domain_of(plan), "INTERVAL", position)
+    lengths = {label: length for label, (length, _) in function.durations.items()}
+    with located(function.position):
+        windows = HopWindow(
+            plan, lengths["SIZE"], lengths.get("SLIDE", lengths["SIZE"]), lengths.get("OFFSET", NO_OFFSET)
+        )
+    _check_descriptor(function, plan, scope)
+    return windows
+
+
+def _check_descriptor(function: WindowFunction, plan: Plan, scope: Scope) -> None:
+    if function.time is None:
+        return
+    known = timestamp_columns(plan)
+    if scope.column(None, function.time).index in known:
+        return
+    names = [f"DESCRIPTOR({plan.schema[place].name})" for place in sorted(known)]
+    raise LanguageError(
+        f"{function.time.text} is not the column by which these rows are timed",
+        position=function.time.position,
+        hint=f"write {' or '.join(names)}"
+        if names
+        else "leave DESCRIPTOR out; rows keep their stream's time",
+    )

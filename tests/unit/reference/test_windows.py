@@ -1,0 +1,63 @@
+"""Window functions against the worked examples of Flink's documentation, and by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headrace.algebra.nodes import Aggregate, HopWindow, Plan, Source, column
+from headrace.expressions.aggregates import resolve_aggregate
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
+from headrace.schema import BIGINT, STRING, Field, Schema
+from headrace.time import Duration, TimeDomain
+
+SCHEMA = Schema((Field("item", STRING), Field("price", BIGINT), Field("bidtime", BIGINT)))
+BID = Source("bid", SCHEMA, "bidtime", TimeDomain.INTEGER)
+BIDS = [("C", 4, 485), ("A", 2, 487), ("D", 5, 489), ("B", 3, 491), ("E", 1, 493), ("F", 6, 497)]
+"""Flink, "Windowing table-valued functions": bids of 2020-04-15, 8:05 to 8:17, in minutes of the day."""
+
+
+def history(plan: Plan, rows: list[tuple[Any, ...]] = BIDS) -> list[tuple[Any, ...]]:
+    elements = [(row, row[-1], row[-1] + 1, 1) for row in rows]
+    return [(*row, ts, te) for row, ts, te in evaluate(plan, {"bid": Stream(SCHEMA.names, elements)})]
+
+
+def sums(windows: Plan) -> Plan:
+    keys = [(f"k{place}", column(windows, place)) for place in (3, 4)]
+    total = resolve_aggregate("SUM", column(windows, 1))
+    return Aggregate(windows, tuple(keys), (("total", total),))
+
+
+def test_tumble() -> None:
+    tumble = HopWindow(BID, Duration(10), Duration(10))
+    assert tumble.schema.names == ("item", "price", "bidtime", "window_start", "window_end")
+    assert history(sums(tumble)) == [(480, 490, 11, 489, 499), (490, 500, 10, 499, 509)]
+
+
+def test_hop() -> None:
+    hop = HopWindow(BID, Duration(10), Duration(5))
+    assert history(sums(hop)) == [
+        (480, 490, 11, 489, 494),
+        (485, 495, 15, 494, 499),
+        (490, 500, 10, 499, 504),
+        (495, 505, 6, 504, 509),
+    ]
+
+
+def test_an_offset_moves_all_windows() -> None:
+    moved = HopWindow(BID, Duration(10), Duration(10), Duration(7))
+    assert history(sums(moved)) == [
+        (477, 487, 4, 486, 496),
+        (487, 497, 11, 496, 506),
+        (497, 507, 6, 506, 516),
+    ]
+
+
+def test_a_slide_longer_than_the_size_passes_rows_over() -> None:
+    sampled = HopWindow(BID, Duration(2), Duration(10))
+    rows = [("x", 1, 489), ("y", 2, 490), ("z", 3, 491), ("x", 4, -10), ("x", 5, -11)]
+    assert history(sampled, rows) == [
+        ("x", 4, -10, -10, -8, -9, 1),
+        ("y", 2, 490, 490, 492, 491, 501),
+        ("z", 3, 491, 490, 492, 491, 501),
+    ]

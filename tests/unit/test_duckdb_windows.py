@@ -1,0 +1,105 @@
+"""Window functions over bounded streams against the same queries of DuckDB."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import datetime
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.language.binder import bind
+from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.parser import parse_one
+from headrace.language.statements import Select
+from headrace.optimizer import optimize
+from headrace.runtime.streams import BoundedStream
+from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
+from headrace.time import TimeDomain
+from support import TableSource, run_plans
+
+SCHEMA = Schema((Field("k", STRING), Field("v", BIGINT), Field("ts", BIGINT)))
+CATALOG = Catalog().define(StreamInfo("tick", SCHEMA, "ts", TimeDomain.INTEGER))
+
+rows = st.lists(
+    st.tuples(st.sampled_from(("a", "b", None)), st.sampled_from((None, 1, 2, 5, -3)), st.integers(-9, 30)),
+    max_size=25,
+)
+
+
+def ours(query: str, table: pa.Table, epoch_rows: int) -> Counter[Any]:
+    """The rows of a query's history, whenever they hold."""
+    statement = parse_one(query)
+    assert isinstance(statement, Select)
+    plan = optimize(bind(statement.query, CATALOG))
+    streams = {"tick": BoundedStream(TableSource(table), "ts", 0)}
+    reader = run_plans({"q": plan}, streams, epoch_rows=epoch_rows, buckets=2)["q"]
+    names = plan.schema.names
+    return Counter(tuple(row[name] for name in names) for row in reader.history().to_pylist())
+
+
+def theirs(query: str, table: pa.Table) -> Counter[Any]:
+    with duckdb.connect() as database:
+        database.register("tick", table)
+        return Counter(database.execute(query).fetchall())
+
+
+def as_table(given_rows: list[tuple[Any, ...]]) -> pa.Table:
+    ordered = sorted(given_rows, key=lambda row: row[2])
+    columns = zip(*ordered, strict=True) if ordered else [()] * 3
+    arrays = [pa.array(list(column), field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA.arrow())
+
+
+AGGREGATED = "k, COUNT(*) AS n, SUM(v) AS s, MIN(v) AS low"
+TUMBLING = "SELECT *, ts - ((ts % 10) + 10) % 10 AS window_start FROM tick"
+HOPPING = (
+    "SELECT tick.*, s AS window_start FROM tick, (SELECT UNNEST(generate_series(-40, 40, 4)) AS s) "
+    "WHERE s <= ts AND ts < s + 6"
+)
+PAIRS = {
+    "tumble": (
+        f"SELECT window_start, window_end, {AGGREGATED} FROM TUMBLE(TABLE tick, DESCRIPTOR(ts), 10) "
+        "GROUP BY window_start, window_end, k",
+        f"SELECT window_start, window_start + 10, {AGGREGATED} FROM ({TUMBLING}) GROUP BY window_start, k",
+    ),
+    "hop": (
+        f"SELECT window_start, window_end, {AGGREGATED} FROM HOP(TABLE tick, DESCRIPTOR(ts), 4, 6) "
+        "GROUP BY window_start, window_end, k",
+        f"SELECT window_start, window_start + 6, {AGGREGATED} FROM ({HOPPING}) GROUP BY window_start, k",
+    ),
+    "rows of hopping windows": (
+        "SELECT k, v, window_start FROM HOP(TABLE tick, DESCRIPTOR(ts), 4, 6)",
+        f"SELECT k, v, window_start FROM ({HOPPING})",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@settings(max_examples=25)
+@given(rows, st.sampled_from((1, 3, 1000)))
+def test_the_same_rows_as_duckdb(name: str, given_rows: list[tuple[Any, ...]], epoch_rows: int) -> None:
+    query, equivalent = PAIRS[name]
+    table = as_table(given_rows)
+    assert ours(query, table, epoch_rows) == theirs(equivalent, table)
+
+
+def test_windows_of_timestamps_start_where_those_of_duckdb_do() -> None:
+    moments = [datetime.fromisoformat(f"2024-02-29T23:59:{second:02}Z") for second in (0, 7, 29, 30, 59)]
+    schema = Schema((Field("ts", TIMESTAMP),))
+    catalog = Catalog().define(StreamInfo("tick", schema, "ts", TimeDomain.TIMESTAMP))
+    table = pa.table({"ts": pa.array(moments, TIMESTAMP)})
+    statement = parse_one(
+        "SELECT ts, window_start FROM TUMBLE(TABLE tick, DESCRIPTOR(ts), INTERVAL '30' SECOND)"
+    )
+    assert isinstance(statement, Select)
+    streams = {"tick": BoundedStream(TableSource(table), "ts", 0)}
+    reader = run_plans({"q": bind(statement.query, catalog)}, streams)["q"]
+    found = [(row["ts"], row["window_start"]) for row in reader.history().to_pylist()]
+    answer = "SELECT epoch_us(ts), epoch_us(time_bucket(INTERVAL 30 SECOND, ts)) FROM tick ORDER BY 1"
+    micros = [tuple(round(moment.timestamp() * 1_000_000) for moment in row) for row in sorted(found)]
+    assert micros == list(theirs(answer, table).elements())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from headrace.runtime.epochs import Progress, Run
 from headrace.runtime.feeds import Feed, PushFeed
 from headrace.runtime.journal import Description, Journal
 from headrace.runtime.live import LiveRun
+from headrace.runtime.retention import since_of, whole_from
 from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore
 from headrace.runtime.views import Change, Release, ResultReader
@@ -190,7 +191,7 @@ class Execution:
         Raises:
             UserError: an epoch that is due is no longer kept; or what ended the run.
         """
-        release, last = Release(reader), 0
+        release, last, begin = Release(reader), 0, from_epoch
         while True:
             with self._changed:
                 while self.running and not self._news(last):
@@ -202,13 +203,16 @@ class Execution:
                 if self._live is not None and self._live.error is not None:
                     raise self._live.error
                 return
+            if news and not last:
+                begin, last = _beginning(reader.name, news, from_epoch)
             for part in news:
-                due = last + 1 if last else from_epoch
-                if part.epoch > due > 1:
-                    raise _gone(reader.name, due, part.epoch)
+                if part.epoch <= last:
+                    continue
+                if part.epoch > last + 1:
+                    raise _gone(reader.name, last + 1, whole_from(reader.name, news))
                 last = part.epoch
                 batch = self._released(reader.name, release, part)
-                if last >= from_epoch:
+                if last >= begin:
                     table = reader.change_table(last, batch)
                     yield Change(last, reader.heartbeat_of(part), batch, table)
 
@@ -240,6 +244,19 @@ class Execution:
         if self._journal is not None:
             self._journal.close()
         self._folders.close()
+
+
+def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int) -> tuple[int, int]:
+    """The first epoch to tell, and the one after which reading begins.
+
+    Raises:
+        UserError: the epoch that is wanted is no longer kept.
+    """
+    whole = whole_from(query, results)
+    if whole > from_epoch > 1:
+        raise _gone(query, from_epoch, whole)
+    begin = max(from_epoch, whole)
+    return begin, since_of(query, results, begin) - 1
 
 
 def _gone(query: str, due: int, oldest: int) -> UserError:

@@ -59,6 +59,8 @@ class EpochResults:
         results: per query where its new elements lie.
         dead_letters: where the rows lie that failed.
         users: for each node that dead letters name, the queries that use it.
+        since: per query that has a heartbeat, the oldest epoch that yielded an element which no epoch before
+            this one released; this one if there is none.
     """
 
     epoch: int
@@ -66,6 +68,7 @@ class EpochResults:
     results: Mapping[str, tuple[ResultRef, ...]]
     dead_letters: tuple[ResultRef, ...]
     users: Mapping[int, tuple[str, ...]]
+    since: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Commit:
         streams: how far each stream has been read, after the epoch.
         state: the manifests that the epoch changed; all of them in a checkpoint.
         checkpoint: whether `state` is everything.
-        retained: the oldest epoch whose results are kept after this one.
+        retained: the oldest epoch whose results are kept after this one; see `retention`.
         results: what readers of results see.
         failed: the queries that have ended early, with the reason and a hint.
         totals: the run's counters after the epoch.
@@ -225,6 +228,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "heartbeats": dict(results.heartbeats),
         "results": {name: [_packed_ref(ref) for ref in refs] for name, refs in results.results.items()},
         "dead_letters": [_packed_ref(ref) for ref in results.dead_letters],
+        "since": dict(results.since),
         "users": {str(node): list(names) for node, names in results.users.items()},
         "failed": {name: list(reason) for name, reason in commit.failed.items()},
         "totals": asdict(commit.totals),
@@ -239,6 +243,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         {name: tuple(map(_unpacked_ref, refs)) for name, refs in body["results"].items()},
         tuple(map(_unpacked_ref, body["dead_letters"])),
         {int(node): tuple(names) for node, names in body["users"].items()},
+        body["since"],
     )
     state = {
         (identity, bucket): {name: tuple(map(_unpacked_run, runs)) for name, runs in manifest.items()}
@@ -272,9 +277,9 @@ def _unpacked_run(packed: list[Any]) -> RunRef:
 
 
 def _packed_ref(ref: ResultRef) -> list[Any]:
-    return [ref.node, _packed_part(ref.part), ref.rows]
+    return [ref.node, _packed_part(ref.part), ref.rows, ref.latest]
 
 
 def _unpacked_ref(packed: list[Any]) -> ResultRef:
-    node, part, rows = packed
-    return ResultRef(node, Part(*part), rows)
+    node, part, *rest = packed
+    return ResultRef(node, Part(*part), *rest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from headrace.algebra.nodes import Plan, Source
@@ -28,6 +28,7 @@ from headrace.runtime.commits import (
 )
 from headrace.runtime.faults import reach
 from headrace.runtime.journal import Journal
+from headrace.runtime.retention import retained_from, since_of
 from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore, Store
 from headrace.runtime.streams import BoundedStream, Intake, LiveStream
@@ -256,13 +257,14 @@ class Run:
         if failed != self.failed:
             # A delta cannot say that state is gone; this record holds what the other queries need.
             state = _state_of(lower(_without(self._queries, failed)), state)
+        results = _results(work, reports, work.graph.heartbeats(heartbeats), failed, self.results)
         commit = Commit(
             epoch=work.epoch,
             streams=self._points_after(intakes, heartbeats),
             state=state if checkpoint else changed,
             checkpoint=checkpoint,
-            retained=self._retained_after(work.epoch),
-            results=_results(work, reports, work.graph.heartbeats(heartbeats), failed),
+            retained=self._retained_after(results),
+            results=results,
             failed=failed,
             totals=self._counted(work, arrivals, reports, state, started),
         )
@@ -292,12 +294,12 @@ class Run:
             self._store.delete(segment)
         reach("sweep.done")
 
-    def _retained_after(self, epoch: int) -> int:
+    def _retained_after(self, last: EpochResults) -> int:
         """The oldest epoch whose results are kept once an epoch is committed."""
-        oldest = self.results[0].epoch if self.results else epoch
         if self._retain is None:
-            return oldest
-        return max(oldest, min(epoch - self._retain + 1, self._oldest_needed()))
+            return (self.results or [last])[0].epoch
+        results = [*self.results, last]
+        return max(results[0].epoch, min(retained_from(self._retain, results), self._oldest_needed()))
 
     def _outlived(self, oldest: int) -> set[str]:
         """The files of results that are no longer retained, and the commit records that nobody needs."""
@@ -410,19 +412,25 @@ def _part(span: tuple[int, int], part: int, parts: int) -> tuple[int, int]:
 
 
 def _results(
-    work: EpochWork, reports: list[TaskReport], heartbeats: tuple[int, ...], failed: Container[str]
+    work: EpochWork,
+    reports: list[TaskReport],
+    heartbeats: tuple[int, ...],
+    failed: Container[str],
+    before: Sequence[EpochResults],
 ) -> EpochResults:
     """What readers see; a query that failed has no heartbeat, since what it yielded is no answer."""
     refs: dict[int, list[ResultRef]] = {}
     for report in reports:
         for ref in report.results:
             refs.setdefault(ref.node, []).append(ref)
+    going_on = [(name, node) for name, node in work.graph.outputs if name not in failed]
     return EpochResults(
         epoch=work.epoch,
-        heartbeats={name: heartbeats[node] for name, node in work.graph.outputs if name not in failed},
+        heartbeats={name: heartbeats[node] for name, node in going_on},
         results={name: tuple(refs.get(node, ())) for name, node in work.graph.outputs},
         dead_letters=tuple(part.dead_letters for part in reports if part.dead_letters is not None),
         users={node.number: work.graph.queries_of(node.number) for node in work.graph.nodes},
+        since={name: since_of(name, before, work.epoch) for name, _ in going_on},
     )
 
 

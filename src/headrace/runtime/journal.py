@@ -22,7 +22,7 @@ from headrace.runtime.commits import (
 from headrace.runtime.store import FolderStore
 from headrace.time import TimeDomain
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """The version of how a store is laid out; a store of another one is refused."""
 
 

@@ -19,6 +19,7 @@ from headrace.operators.keys import bucket_rows, hash_rows, normalise, order_by
 from headrace.runtime.sources.contract import Rejected
 from headrace.runtime.store import SegmentWriter
 from headrace.runtime.work import Chunk, EpochWork, ResultRef
+from headrace.time import BEGINNING
 
 DEAD_LETTERS = -1
 """Stands for a node's number in the reference to a task's dead letters."""
@@ -67,7 +68,7 @@ class DeadLetters:
         arrays = [epochs, *(pa.array(column) for column in columns)]
         typed = [array.cast(field.type) for array, field in zip(arrays, _DEAD_LETTER_SCHEMA, strict=True)]
         rows = pa.RecordBatch.from_arrays(typed, schema=_DEAD_LETTER_SCHEMA)
-        return ResultRef(DEAD_LETTERS, writer.add(stream_of(rows)), rows.num_rows)
+        return ResultRef(DEAD_LETTERS, writer.add(stream_of(rows)), rows.num_rows, BEGINNING)
 
 
 class Outbox:
@@ -120,7 +121,8 @@ class Outbox:
             emitted[node] = sum(map(len, batches))
             if emitted[node] and self._work.keep_results:
                 batch = concat(self._work.graph.nodes[node].plan.schema, batches)
-                refs.append(ResultRef(node, writer.add(encode(batch)), len(batch)))
+                latest = int(batch.ts.max())
+                refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), latest))
         return tuple(refs), emitted
 
     def _report(self, node: int) -> Report:

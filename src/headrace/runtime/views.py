@@ -19,6 +19,7 @@ from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import HistoryError, UserError
 from headrace.history import canonical, clip, snapshot
 from headrace.runtime.commits import EpochResults
+from headrace.runtime.retention import whole_from
 from headrace.runtime.store import Store, read_part
 from headrace.schema import BIGINT, TIMESTAMP, unique_names
 from headrace.time import BEGINNING, INFINITY, TimeDomain
@@ -50,12 +51,17 @@ class ResultReader:
         """Up to where the result is final."""
         return self.heartbeat_of(self.epochs[-1]) if self.epochs else BEGINNING
 
+    @property
+    def first(self) -> int:
+        """The first epoch whose changes can be told."""
+        return whole_from(self.name, self.epochs)
+
     def released(self) -> Iterator[tuple[int, Batch]]:
         """Per epoch the elements that became part of the strong answer, in order of `ts`."""
-        release = Release(self)
+        release, first = Release(self), self.first
         for part in self.epochs:
             batch = release.next(part)
-            if len(batch):
+            if len(batch) and part.epoch >= first:
                 yield part.epoch, batch
 
     def elements(self) -> Batch:
@@ -75,11 +81,11 @@ class ResultReader:
         try:
             return canonical(clip(self.elements(), self.heartbeat))
         except HistoryError as error:
-            first = self.epochs[0].epoch if self.epochs else 1
-            if first == 1:
+            if self.first == 1:
                 raise
             raise UserError(
-                f"the answer of {self.name} cannot be told: results before epoch {first} are no longer kept",
+                f"the answer of {self.name} cannot be told: results before epoch {self.first} are "
+                "no longer kept",
                 hint="read the changes from that epoch on, or keep more with retain_epochs",
             ) from error
 

@@ -101,11 +101,13 @@ class ResultRef:
         node: the graph node that yielded them.
         part: where they lie.
         rows: how many.
+        latest: the largest `ts` among them (instant); for dead letters `BEGINNING`.
     """
 
     node: int
     part: Part
     rows: int
+    latest: int
 
 
 @dataclass(frozen=True)

@@ -150,10 +150,12 @@ def test_a_subscriber_is_told_of_epochs_that_are_gone(tmp_path: Path) -> None:
     with database(tmp_path / "store", retain_epochs=2) as db:
         db.start()
         subscription = named(db, "plain").subscribe()
-        db.push("s", row(1))
+        db.push("s", row(10))
         assert next(subscription).epoch == 1
-        for ts in range(2, 7):
+        for ts in range(20, 70, 10):
             db.push("s", row(ts))
+        # Epoch 4 is kept, since epoch 5 releases its row, but its own changes lack that of epoch 3.
+        assert len({path.name.partition("-")[0] for path in (tmp_path / "store/results").iterdir()}) == 3
         with pytest.raises(
             UserError, match="plain in epoch 2 are no longer kept; the oldest are those of epoch 5"
         ):
@@ -161,6 +163,11 @@ def test_a_subscriber_is_told_of_epochs_that_are_gone(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="epoch 3 are no longer kept"):
             next(named(db, "plain").subscribe(from_epoch=3))
         assert next(named(db, "plain").subscribe()).epoch == 5
+        assert [change.rows["ts"].to_pylist() for change in islice(named(db, "plain").subscribe(5), 2)] == [
+            [40],
+            [50],
+        ]
+        assert named(db, "plain").changes()["ts"].to_pylist() == [40, 50]
         db.stop()
 
 

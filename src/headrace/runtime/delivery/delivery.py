@@ -12,6 +12,7 @@ from headrace.errors import DeliveryError, UserError
 from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import Attachment, Origin
 from headrace.runtime.delivery.ledger import Ledger, Position
+from headrace.runtime.retention import since_of, whole_from
 from headrace.runtime.views import Change, Release, ResultReader
 from headrace.time import INFINITY
 
@@ -234,15 +235,18 @@ class Delivery:
 def _checked(attachment: Attachment, position: Position | None, results: Sequence[EpochResults]) -> Position:
     """Where to begin, if nothing is missing between the sink and the store."""
     oldest = results[0].epoch if results else 1
+    whole = whole_from(attachment.query, results)
     last = results[-1].epoch if results else 0
     if position is None:
-        if attachment.from_epoch < oldest:
+        if attachment.from_epoch < whole:
             raise DeliveryError(
                 f"{attachment.title} is to begin with epoch {attachment.from_epoch}, and results are kept "
-                f"from epoch {oldest} on",
-                hint=f"give from_epoch={oldest}; rows that were written before it are not delivered then",
+                f"from epoch {whole} on",
+                hint=f"give from_epoch={whole}; rows that were written before it are not delivered then",
             )
-        return Position(secrets.token_hex(8), attachment.from_epoch, attachment.from_epoch - 1, oldest)
+        first = attachment.from_epoch
+        since = since_of(attachment.query, results, first)
+        return Position(secrets.token_hex(8), first, first - 1, min(since, first))
     if position.epoch > last and position.epoch >= position.first:
         raise DeliveryError(
             f"{attachment.title} has taken epoch {position.epoch}, and the store ends with epoch {last}",
@@ -252,7 +256,7 @@ def _checked(attachment: Attachment, position: Position | None, results: Sequenc
         raise DeliveryError(
             f"{attachment.title} has missed the epochs {position.since} to {oldest - 1}, whose results are "
             "no longer kept",
-            hint=f"give the sink another name, and from_epoch={oldest} or later",
+            hint=f"give the sink another name, and from_epoch={whole} or later",
         )
     return position
 

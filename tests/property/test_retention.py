@@ -1,0 +1,90 @@
+"""With retention, the changes of every epoch that is kept are those that a run without it tells."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+import headrace as hr
+
+QUERIES = {
+    "passed": "SELECT k, ts FROM a",
+    "both": "SELECT k FROM a UNION ALL SELECT k FROM b",
+    "counted": "SELECT k, COUNT(*) AS n FROM a [RANGE 4] GROUP BY k",
+    "joined": "SELECT a.k, b.ts FROM a [RANGE 3], b [RANGE 3] WHERE a.k = b.k",
+}
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> tuple[pa.Table, int]:
+    """Rows that are out of order by less than the disorder they come with."""
+    disorder = draw(st.integers(0, 12))
+    times = sorted(draw(st.lists(st.integers(0, 40), min_size=1, max_size=25)))
+    delays = draw(st.lists(st.integers(0, disorder), min_size=len(times), max_size=len(times)))
+    arrived = [ts for _, ts in sorted(zip(map(sum, zip(times, delays, strict=True)), times, strict=True))]
+    keys = draw(st.lists(st.sampled_from("xy"), min_size=len(times), max_size=len(times)))
+    return pa.table({"k": keys, "ts": arrived}), disorder
+
+
+def database(inputs: list[tuple[pa.Table, int]], **options: Any) -> hr.Database:
+    db = hr.connect(runner="inline", **options)
+    for name, (rows, disorder) in zip("ab", inputs, strict=True):
+        db.stream(name, rows, timestamp="ts", disorder=disorder)
+    for name, text in QUERIES.items():
+        db.query(text, name=name)
+    return db
+
+
+@given(st.tuples(streams(), streams()), st.integers(1, 10), st.integers(1, 5))
+def test_what_is_kept_tells_the_tail_of_all_changes(
+    inputs: tuple[tuple[pa.Table, int], tuple[pa.Table, int]], epoch_rows: int, retain: int
+) -> None:
+    with (
+        database(list(inputs), epoch_rows=epoch_rows) as whole,
+        database(list(inputs), epoch_rows=epoch_rows, retain_epochs=retain) as kept,
+    ):
+        epochs = whole.run().epochs
+        assert kept.run().epochs == epochs
+        promised = max(1, epochs - retain + 1)
+        for everything, some in zip(whole.queries, kept.queries, strict=True):
+            rows = everything.changes().to_pylist()
+            first = next(some.subscribe()).epoch
+            assert first <= promised
+            event(f"more is kept than promised: {first < promised}")
+            for begin in range(first, epochs + 1):
+                told = list(some.subscribe(from_epoch=begin))
+                assert [change.epoch for change in told] == list(range(begin, epochs + 1))
+                found = [row for change in told for row in change.rows.to_pylist()]
+                assert found == [row for row in rows if row["epoch"] >= begin]
+            assert some.changes().to_pylist() == [row for row in rows if row["epoch"] >= first]
+            if first > 2:
+                with pytest.raises(hr.UserError, match="no longer kept"):
+                    next(some.subscribe(from_epoch=first - 1))
+
+
+@given(streams(), st.integers(1, 10), st.integers(1, 5))
+def test_nothing_is_kept_that_no_promised_epoch_releases(
+    inputs: tuple[pa.Table, int], epoch_rows: int, retain: int
+) -> None:
+    """The oldest epoch that is kept is promised, or yielded an element that a promised one releases."""
+    with database([inputs, inputs], epoch_rows=epoch_rows) as whole:
+        epochs = whole.run().epochs
+        promised = max(1, epochs - retain + 1)
+        needed = promised
+        assert whole._execution is not None
+        for query in whole.queries:
+            reader = whole.reader(query)
+            before = reader.heartbeat_of(reader.epochs[promised - 2]) if promised > 1 else 0
+            for part in reader.epochs[: promised - 1]:
+                if any((batch.ts >= before).any() for batch in reader.read(part)):
+                    needed = min(needed, part.epoch)
+    with database([inputs, inputs], epoch_rows=epoch_rows, retain_epochs=retain) as kept:
+        kept.run()
+        assert kept._execution is not None
+        results = kept._execution.run.results
+        assert Counter(part.epoch for part in results) == Counter(range(needed, epochs + 1))

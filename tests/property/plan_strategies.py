@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -26,6 +27,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -121,7 +123,17 @@ def cases(
     return Case(draw(plans([stream.source for stream in made], depth=depth, root=root)), made)
 
 
-ROOTS = ("window", "aggregate", "join", "union", "relation_to_stream", "distinct", "project", "filter")
+ROOTS = (
+    "window",
+    "aggregate",
+    "join",
+    "union",
+    "relation_to_stream",
+    "distinct",
+    "set_operation",
+    "project",
+    "filter",
+)
 """The operators that a plan may be asked to have at its root."""
 
 
@@ -189,6 +201,7 @@ class _Builder:
             "union": self._union,
             "relation_to_stream": self._relation_to_stream,
             "distinct": self._distinct,
+            "set_operation": self._set_operation,
             "project": self._project,
             "filter": self._filter,
         }
@@ -245,14 +258,22 @@ class _Builder:
         return _Built(plan, (*below.summable, True, True))
 
     def _union(self, depth: int) -> _Built:
-        first = self._below(depth)
+        left, right, summable = self._alike(depth)
+        return _Built(Union((left, right)), summable)
+
+    def _set_operation(self, depth: int) -> _Built:
+        left, right, summable = self._alike(depth)
+        return _Built(SetOperation(self.draw(st.sampled_from(SetKind)), left, right), summable)
+
+    def _alike(self, depth: int) -> tuple[Plan, Plan, tuple[bool, ...]]:
+        """Two inputs with columns of the same types, and which columns both can sum."""
+        first = self._relation(depth)
         second = first if self.draw(st.integers(0, 4)) == 0 else self._like(first, depth)
-        summable = tuple(map(all, zip(first.summable, second.summable, strict=True)))
-        return _Built(Union((first.plan, second.plan)), summable)
+        return first.plan, second.plan, tuple(map(all, zip(first.summable, second.summable, strict=True)))
 
     def _like(self, model: _Built, depth: int) -> _Built:
         """A plan with columns of the same types."""
-        below = self._below(depth)
+        below = self._relation(depth)
         items = []
         for field in model.schema:
             constant = self.draw(values(field.type, pools=None, odd_doubles=False)) if _known(field) else None

@@ -13,7 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Aggregate, Distinct, Dstream, Istream, Join, Plan, Source
+from headrace.algebra.kinds import SetKind
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Istream,
+    Join,
+    Plan,
+    SetOperation,
+    Source,
+)
 from headrace.elements import Batch, concat, from_rows, to_rows
 from headrace.expressions.tree import AggregateCall, Call, Column
 from headrace.history import canonical, clip, equivalent
@@ -166,6 +176,12 @@ EPOCHS = 4
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
 def test_unary_operators(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], EPOCHS, slack)
+
+
+@pytest.mark.parametrize("kind", SetKind, ids=lambda kind: kind.value)
+@given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
+def test_set_operations(kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int) -> None:
+    check(SetOperation(kind, LEFT, RIGHT), [left, right], EPOCHS, slack)
 
 
 @pytest.mark.parametrize("name", JOINS)

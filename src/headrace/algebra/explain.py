@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -76,6 +77,8 @@ def describe(plan: Plan) -> str:
             return f"HopWindow SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
+        case SetOperation(kind=kind):
+            return f"SetOperation {kind.value}"
         case Join():
             return _join(plan)
         case Aggregate():

@@ -12,9 +12,11 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.algebra.checks import require_boolean, require_columns
+from headrace.algebra.kinds import SetKind
 from headrace.errors import PlanError
-from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
-from headrace.schema import BIGINT, BOOLEAN, TIMESTAMP, Field, Schema, sql_type, unique_names
+from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
@@ -49,8 +51,8 @@ class Filter:
     predicate: Expression
 
     def __post_init__(self) -> None:
-        _require_boolean(self.predicate, "a filter's predicate")
-        _require_columns(self.predicate, len(self.input.schema))
+        require_boolean(self.predicate, "a filter's predicate")
+        require_columns(self.predicate, len(self.input.schema))
 
     @cached_property
     def schema(self) -> Schema:
@@ -67,7 +69,7 @@ class Project:
 
     def __post_init__(self) -> None:
         for _, expression in self.items:
-            _require_columns(expression, len(self.input.schema))
+            require_columns(expression, len(self.input.schema))
         _ = self.schema
 
     @cached_property
@@ -137,15 +139,32 @@ class Union:
     def __post_init__(self) -> None:
         if len(self.inputs) < 2:
             raise PlanError("a union needs two inputs")
-        first = [field.type for field in self.inputs[0].schema]
-        for other in self.inputs[1:]:
-            if [field.type for field in other.schema] != first:
-                raise PlanError(f"a union of {self.inputs[0].schema} and {other.schema}")
+        _require_same_types("a union", self.inputs)
 
     @cached_property
     def schema(self) -> Schema:
         """The first input's schema."""
         return self.inputs[0].schema
+
+
+@dataclass(frozen=True)
+class SetOperation:
+    """Every payload of `L(t)` or `R(t)` as often as the kind makes of its multiplicities in both.
+
+    Payloads are compared by grouping equality: NULL equals NULL. UNION ALL is `Union`.
+    """
+
+    kind: SetKind
+    left: Plan
+    right: Plan
+
+    def __post_init__(self) -> None:
+        _require_same_types(self.kind.value, (self.left, self.right))
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The left input's schema."""
+        return self.left.schema
 
 
 @dataclass(frozen=True)
@@ -168,13 +187,13 @@ class Join:
 
     def __post_init__(self) -> None:
         for left, right in self.equalities:
-            _require_columns(left, len(self.left.schema))
-            _require_columns(right, len(self.right.schema))
+            require_columns(left, len(self.left.schema))
+            require_columns(right, len(self.right.schema))
             if left.type != right.type:
                 raise PlanError(f"a join of {sql_type(left.type)} with {sql_type(right.type)}")
         if self.residual is not None:
-            _require_boolean(self.residual, "a join's predicate")
-            _require_columns(self.residual, len(self.schema))
+            require_boolean(self.residual, "a join's predicate")
+            require_columns(self.residual, len(self.schema))
         if len(self.names) != len(self.left.schema) + len(self.right.schema):
             raise PlanError("a join names every column of both inputs")
 
@@ -201,10 +220,10 @@ class Aggregate:
     def __post_init__(self) -> None:
         width = len(self.input.schema)
         for _, key in self.keys:
-            _require_columns(key, width)
+            require_columns(key, width)
         for _, call in self.aggregates:
             if call.argument is not None:
-                _require_columns(call.argument, width)
+                require_columns(call.argument, width)
         _ = self.schema
 
     @cached_property
@@ -269,6 +288,7 @@ Plan = (
     | TimeWindow
     | HopWindow
     | Union
+    | SetOperation
     | Join
     | Aggregate
     | Distinct
@@ -285,7 +305,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             return ()
         case Union(inputs=inputs):
             return inputs
-        case Join(left=left, right=right):
+        case Join(left=left, right=right) | SetOperation(left=left, right=right):
             return (left, right)
         case (
             Filter(input=below)
@@ -312,7 +332,7 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
             return plan
         case Union():
             return replace(plan, inputs=inputs)
-        case Join():
+        case Join() | SetOperation():
             return replace(plan, left=inputs[0], right=inputs[1])
         case _:
             return replace(plan, input=inputs[0])
@@ -329,6 +349,8 @@ def is_chronon(plan: Plan) -> bool:
             return slide.length == 1
         case Join(left=left, right=right):
             return is_chronon(left) or is_chronon(right)
+        case SetOperation(kind=kind, left=left, right=right):
+            return kind.is_brief(is_chronon(left), is_chronon(right))
         case _:
             return all(is_chronon(below) for below in inputs_of(plan))
 
@@ -359,11 +381,8 @@ def _require_chronon(plan: Plan) -> None:
         )
 
 
-def _require_boolean(expression: Expression, what: str) -> None:
-    if expression.type != BOOLEAN:
-        raise PlanError(f"{what} must be BOOLEAN, not {sql_type(expression.type)}")
-
-
-def _require_columns(expression: Expression, width: int) -> None:
-    if any(index >= width for index in columns_of(expression)):
-        raise PlanError(f"an expression reads a column beyond the {width} of its input")
+def _require_same_types(what: str, inputs: tuple[Plan, ...]) -> None:
+    first = [field.type for field in inputs[0].schema]
+    for other in inputs[1:]:
+        if [field.type for field in other.schema] != first:
+            raise PlanError(f"{what} of {inputs[0].schema} and {other.schema}")

@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -51,7 +52,7 @@ def is_insert_only(plan: Plan) -> bool:
     match plan:
         case Source():
             return True
-        case Aggregate() | Distinct():
+        case Aggregate() | Distinct() | SetOperation():
             return is_chronon(plan)
         case Istream() | Dstream():
             return True
@@ -142,5 +143,7 @@ def _lives_for_ever(plan: Plan) -> bool:
             return False
         case Join(left=left, right=right):
             return _lives_for_ever(left) and _lives_for_ever(right)
+        case SetOperation(kind=kind, left=left, right=right):
+            return not kind.is_brief(not _lives_for_ever(left), not _lives_for_ever(right))
         case _:
             return any(_lives_for_ever(below) for below in inputs_of(plan))

@@ -9,7 +9,18 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Dstream, Istream, Join, Plan, Rstream, Source, TimeWindow, Union, column
+from headrace.algebra.nodes import (
+    Dstream,
+    Istream,
+    Join,
+    Plan,
+    Rstream,
+    SetOperation,
+    Source,
+    TimeWindow,
+    Union,
+    column,
+)
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.algebra.properties import domain_of
 from headrace.errors import LanguageError, Position
@@ -29,6 +40,7 @@ from headrace.language.syntax import (
     NamedTable,
     Query,
     SelectQuery,
+    SetQuery,
     StreamQuery,
     TableQuery,
     UnionQuery,
@@ -75,7 +87,9 @@ def _query(query: Query, catalog: Catalog) -> Plan:
             bound = _tables(tables, catalog)
             return bind_selection(query, bound.plan, bound.scope)
         case UnionQuery():
-            return _union(query, catalog)
+            return Union(_matched("UNION ALL", query.queries, catalog))
+        case SetQuery(kind=kind, left=left, right=right):
+            return SetOperation(kind, *_matched(kind.value, (left, right), catalog))
         case StreamQuery(operator=operator, query=inner, position=position):
             with located(position):
                 return _STREAMS[operator](_query(inner, catalog))
@@ -106,24 +120,24 @@ def _with(definitions: tuple[tuple[Name, Query], ...], catalog: Catalog) -> Cata
     return catalog
 
 
-def _union(query: UnionQuery, catalog: Catalog) -> Plan:
-    """UNION ALL; columns meet in their common types, under the names of the first query."""
-    plans = [_query(part, catalog) for part in query.queries]
+def _matched(what: str, queries: tuple[Query, ...], catalog: Catalog) -> tuple[Plan, ...]:
+    """The inputs of a set operation, whose columns meet in their common types."""
+    plans = [_query(part, catalog) for part in queries]
     first = plans[0]
-    for part, plan in zip(query.queries, plans, strict=True):
+    for part, plan in zip(queries, plans, strict=True):
         if len(plan.schema) != len(first.schema):
             raise LanguageError(
-                f"UNION ALL of {len(first.schema)} and {len(plan.schema)} columns",
+                f"{what} of {len(first.schema)} and {len(plan.schema)} columns",
                 position=_start(part),
                 hint="list the same number of columns in every SELECT",
             )
         _check_domains(first, plan, _start(part))
     types = [field.type for field in first.schema]
-    for part, plan in zip(query.queries, plans, strict=True):
+    for part, plan in zip(queries, plans, strict=True):
         with located(_start(part)):
             pairs = zip(types, plan.schema, strict=True)
             types = [functions.common_type(dtype, field.type) for dtype, field in pairs]
-    return Union(tuple(_cast_to(plan, types) for plan in plans))
+    return tuple(_cast_to(plan, types) for plan in plans)
 
 
 def _cast_to(plan: Plan, types: list[pa.DataType]) -> Plan:
@@ -260,7 +274,7 @@ def _start(part: Query | FromItem) -> Position:
             return table.name.position
         case WithQuery(query=query):
             return _start(query)
-        case SelectQuery() | UnionQuery() | StreamQuery() | DerivedTable():
+        case SelectQuery() | UnionQuery() | SetQuery() | StreamQuery() | DerivedTable():
             return part.position
         case _:
             assert_never(part)

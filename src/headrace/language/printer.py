@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -57,15 +58,19 @@ def to_sql(plan: Plan) -> str:
 def _query(plan: Plan) -> str:
     match plan:
         case Union(inputs=inputs):
-            return " UNION ALL ".join(
-                f"({_query(below)})" if isinstance(below, Union) else _query(below) for below in inputs
-            )
+            return " UNION ALL ".join(map(_operand, inputs))
+        case SetOperation(kind=kind, left=left, right=right):
+            return f"{_operand(left)} {kind.value} {_operand(right)}"
         case Istream() | Dstream() | Rstream():
             return f"{type(plan).__name__.upper()}({_query(plan.input)})"
         case Distinct(input=below):
             return _select(below, "SELECT DISTINCT")
         case _:
             return _select(plan, "SELECT")
+
+
+def _operand(plan: Plan) -> str:
+    return f"({_query(plan)})" if isinstance(plan, Union | SetOperation) else _query(plan)
 
 
 def _select(plan: Plan, verb: str) -> str:

@@ -1,4 +1,4 @@
-"""Queries: SELECT with its clauses, UNION ALL, WITH, and ISTREAM, DSTREAM, RSTREAM around them."""
+"""Queries: SELECT with its clauses, set operations, WITH, and ISTREAM, DSTREAM, RSTREAM around them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from headrace.algebra.kinds import SetKind
 from headrace.errors import Position
 from headrace.language.cursor import Cursor, position_of
 from headrace.language.syntax import (
@@ -19,6 +20,7 @@ from headrace.language.syntax import (
     ScalarItem,
     SelectItem,
     SelectQuery,
+    SetQuery,
     StarItem,
     StreamQuery,
     TableQuery,
@@ -36,7 +38,7 @@ STREAM_OPERATORS: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
 
 
 def parse_query(cursor: Cursor) -> Query:
-    """Read a query: `[WITH ...] SELECT ... [UNION ALL ...]`.
+    """Read a query: `[WITH ...] SELECT ... [UNION ALL ...]`; INTERSECT binds tighter than the others.
 
     Raises:
         LanguageError: the text at the cursor is no query.
@@ -44,16 +46,56 @@ def parse_query(cursor: Cursor) -> Query:
     if cursor.accept("WITH"):
         return _with(cursor)
     position = cursor.position
-    queries = [_term(cursor)]
-    while cursor.accept("UNION"):
-        if not cursor.accept("ALL"):
-            raise cursor.error(
-                "UNION without ALL is not supported yet",
-                "write SELECT DISTINCT * FROM (... UNION ALL ...)",
-            )
-        queries.append(_term(cursor))
+    queries = [_intersection(cursor)]
+    while cursor.word() in _SUMS:
+        kind = _set_kind(cursor)
+        right = _intersection(cursor)
+        if kind is None:
+            queries.append(right)
+        else:
+            queries = [SetQuery(kind, _united(queries, position), right, position)]
     _refuse_clause(cursor)
+    return _united(queries, position)
+
+
+_SUMS: Final = ("UNION", "EXCEPT", "MINUS")
+SET_OPERATIONS: Final = (*_SUMS, "INTERSECT")
+"""The words that start a set operation behind a query."""
+
+
+def _intersection(cursor: Cursor) -> Query:
+    position = cursor.position
+    query = _term(cursor)
+    while cursor.at("INTERSECT"):
+        kind = _set_kind(cursor)
+        assert kind is not None
+        query = SetQuery(kind, query, _term(cursor), position)
+    return query
+
+
+def _united(queries: list[Query], position: Position) -> Query:
     return queries[0] if len(queries) == 1 else UnionQuery(tuple(queries), position)
+
+
+def _set_kind(cursor: Cursor) -> SetKind | None:
+    """Read a set operation; UNION ALL is None."""
+    word = "EXCEPT" if cursor.at("MINUS") else cursor.word()
+    cursor.index += 1
+    if cursor.accept("ALL"):
+        return None if word == "UNION" else SetKind(f"{word} ALL")
+    for kind in (SetKind.UNION_MAX, SetKind.INTERSECT_STRICT, SetKind.EXCEPT_STRICT):
+        first, second = kind.value.split()
+        if word == first and cursor.accept(second):
+            return kind
+    cursor.accept("DISTINCT")
+    if cursor.word() in ("MAX", "STRICT"):
+        known = ", ".join(kind.value for kind in SetKind if kind.value.startswith(word))
+        raise cursor.error(f"there is no {word} {cursor.word()}", f"there are {word} ALL and {known}")
+    if cursor.at("BY", "NAME"):
+        raise cursor.error(
+            f"{word} BY NAME is not supported", "list the columns of both queries in one order"
+        )
+    return SetKind(word)
 
 
 def _with(cursor: Cursor) -> Query:
@@ -204,7 +246,7 @@ def _joined(cursor: Cursor) -> FromItem:
             item = JoinedTable(item, _table(cursor), None, (), position)
         elif cursor.accept("JOIN") or cursor.accept("INNER", "JOIN"):
             item = _join(cursor, item, position)
-        elif cursor.word() in CLAUSES and cursor.word() not in ("EXCEPT", "MINUS", "INTERSECT"):
+        elif cursor.word() in CLAUSES and cursor.word() not in SET_OPERATIONS:
             raise cursor.error(f"{cursor.word()} is not supported yet", CLAUSES[cursor.word()])
         else:
             return item
@@ -256,7 +298,7 @@ def _opens_query(cursor: Cursor, ahead: int = 0) -> bool:
         return False
     # A query of which a part stands in parentheses goes on with UNION or ends; a table of a join does not.
     inner = ahead + 1 if nested else ahead + 2
-    return cursor.word(_behind(cursor, inner)) in (")", "UNION", "EXCEPT", "MINUS", "INTERSECT")
+    return cursor.word(_behind(cursor, inner)) in (")", *SET_OPERATIONS)
 
 
 def _behind(cursor: Cursor, ahead: int) -> int:

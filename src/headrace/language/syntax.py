@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
+from headrace.algebra.kinds import SetKind
 from headrace.errors import Position
 from headrace.time import Duration
 
@@ -138,6 +139,16 @@ class UnionQuery:
 
 
 @dataclass(frozen=True)
+class SetQuery:
+    """`query EXCEPT query` and its like; all set operations but UNION ALL."""
+
+    kind: SetKind
+    left: Query
+    right: Query
+    position: Position
+
+
+@dataclass(frozen=True)
 class StreamQuery:
     """`ISTREAM(query)`, `DSTREAM(query)` or `RSTREAM(query)`; `operator` is the word in upper case."""
 
@@ -161,4 +172,4 @@ class WithQuery:
     query: Query
 
 
-Query = SelectQuery | UnionQuery | StreamQuery | TableQuery | WithQuery
+Query = SelectQuery | UnionQuery | SetQuery | StreamQuery | TableQuery | WithQuery

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from headrace.algebra.nodes import Aggregate, Distinct, Dstream, Istream, Join, Plan, Source
+from headrace.algebra.nodes import Aggregate, Distinct, Dstream, Istream, Join, Plan, SetOperation, Source
 from headrace.algebra.properties import output_heartbeat
 from headrace.expressions.tree import Expression
 from headrace.operators.aggregation import AggregateOperator
 from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
-from headrace.operators.presence import ChangeOperator, DistinctOperator
+from headrace.operators.presence import ChangeOperator, DistinctOperator, SetOperator
 
 
 class Spread(Enum):
@@ -124,7 +124,7 @@ class Graph:
 
 def is_stateful(plan: Plan) -> bool:
     """Whether a node has an operator with state."""
-    return isinstance(plan, Aggregate | Distinct | Istream | Dstream | Join)
+    return isinstance(plan, Aggregate | Distinct | SetOperation | Istream | Dstream | Join)
 
 
 def create_operator(node: Node, report: Report) -> Operator:
@@ -134,6 +134,8 @@ def create_operator(node: Node, report: Report) -> Operator:
             return AggregateOperator(plan, node.combined, report)
         case Distinct() as plan:
             return DistinctOperator(plan)
+        case SetOperation() as plan:
+            return SetOperator(plan)
         case Istream() | Dstream() as plan:
             return ChangeOperator(plan)
         case Join() as plan:

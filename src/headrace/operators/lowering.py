@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -73,7 +74,7 @@ class _Lowering:
                 # Without equality every pair must meet: one side stays spread, the other is copied.
                 spread = None if self.nodes[producers[0]].level else Exchange(Spread.ROW)
                 return spread, Exchange(Spread.COPY)
-            case Aggregate() | Distinct() | Istream() | Dstream() | Join():
+            case Aggregate() | Distinct() | Istream() | Dstream() | Join() | SetOperation():
                 return tuple(
                     None if self._suffices(plan, port, producer) else self._by_key(plan, port)
                     for port, producer in enumerate(producers)
@@ -88,7 +89,8 @@ class _Lowering:
         keys = _required(plan, port)
         columns = tuple(key.index for key in keys if isinstance(key, Column))
         present = self._partitionings[producer]
-        if isinstance(plan, Join):
+        if isinstance(plan, Join | SetOperation):
+            # Equal keys of both inputs must meet, so both are spread by all of the key, in its order.
             return len(columns) == len(keys) and columns in present
         return any(set(alternative) <= set(columns) for alternative in present)
 
@@ -127,6 +129,8 @@ class _Lowering:
                 return frozenset()
             case Join(left=left, equalities=equalities):
                 return _join_partitioning(len(left.schema), equalities)
+            case SetOperation(schema=schema):
+                return frozenset([tuple(range(len(schema)))])
             case Aggregate() | Distinct() | Istream() | Dstream():
                 if self._suffices(plan, 0, producers[0]):
                     return _mapped(below[0], list(_required(plan, 0)))

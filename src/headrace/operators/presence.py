@@ -1,27 +1,35 @@
-"""Operators that look only at how often a payload is present: duplicate elimination, ISTREAM and DSTREAM."""
+"""Operators that look only at how often a payload is present: DISTINCT, set operations, ISTREAM, DSTREAM."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Distinct, Dstream, Istream, is_chronon
+from headrace.algebra.kinds import SetKind
+from headrace.algebra.nodes import Distinct, Dstream, Istream, SetOperation, inputs_of, is_chronon
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
 from headrace.operators.keys import normalise
 from headrace.operators.segments import emit_segments, previous_rows
 from headrace.operators.sweep_area import SweepArea
 from headrace.operators.timeline import Changes, Points, Timeline
+from headrace.schema import Schema
 
 
 class _PresenceOperator:
-    """A timeline whose key is the whole payload and whose only sum is its multiplicity."""
+    """A timeline whose key is the whole payload.
 
-    def __init__(self, node: Distinct | Istream | Dstream) -> None:
+    Its sums are the payload's multiplicity in all inputs together, then that in each input but the first.
+    """
+
+    def __init__(self, node: Distinct | Istream | Dstream | SetOperation) -> None:
         self._schema = node.schema
         names = tuple(f"__k{place}" for place in range(len(node.schema)))
-        self._timeline = Timeline(names, 1, 0)
-        self._inputs: list[Batch] = []
+        self._inputs: tuple[list[Batch], ...] = tuple([] for _ in inputs_of(node))
+        self._timeline = Timeline(names, len(self._inputs), 0)
 
     @property
     def areas(self) -> dict[str, SweepArea]:
@@ -30,13 +38,18 @@ class _PresenceOperator:
 
     def process(self, port: int, batch: Batch) -> None:
         """Take in elements."""
-        self._inputs.append(batch)
+        self._inputs[port].append(batch)
 
     def advance(self, progress: Progress) -> Batch:
         """The elements that the new horizon yields."""
-        batch = concat(self._schema, self._inputs)
+        entered = [
+            concat(self._schema, [_named(batch, self._schema) for batch in part]) for part in self._inputs
+        ]
+        ports = np.repeat(np.arange(len(entered)), [len(part) for part in entered])
+        batch = concat(self._schema, entered)
         keys = [normalise(column) for column in batch.payload.columns]
-        counts, floats = batch.w.reshape(-1, 1), np.empty((len(batch), 0))
+        own = [np.where(ports == port, batch.w, 0) for port in range(1, len(entered))]
+        counts, floats = np.column_stack([batch.w, *own]), np.empty((len(batch), 0))
         changes = Changes(keys, batch.ts, batch.te, counts, floats)
         points = self._timeline.step(changes, *progress.window)
         return concat(self._schema, []) if points is None else self._emit(points)
@@ -83,6 +96,77 @@ class DistinctOperator(_PresenceOperator):
         segments = emit_segments(points, [], self._coalesce)
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
         return self._batch(points, codes, segments.ts, segments.te, segments.w)
+
+
+class SetOperator(_PresenceOperator):
+    """Difference, intersection, max-union and their like (timeline family; thesis, sections 8.1.6 and 8.1.9).
+
+    Definition:
+        At t, every payload as often as the kind makes of its multiplicities in `L(t)` and `R(t)`.
+
+    Retractions:
+        Change the payload's multiplicity in one input; the result's follows.
+
+    State:
+        Per payload its two multiplicities at the heartbeat; per element, or instant, what leaves at its end.
+
+    Example:
+        EXCEPT ALL, both heartbeats 20 (thesis, table 11.8):
+
+        ====== ======= ==        ====== ======= ==        ====== ======= ==
+        L.x    [ts,te)  w        R.x    [ts,te)  w        x      [ts,te)  w
+        ====== ======= ==        ====== ======= ==        ====== ======= ==
+        a      [5,11)   +        a      [4,5)    +        a      [5,11)   +
+        d      [6,14)   +        d      [3,9)    +        d      [9,14)   +
+        b      [12,17)  +        b      [7,15)   +        b      [15,17)  +
+        ====== ======= ==        ====== ======= ==        ====== ======= ==
+    """
+
+    def __init__(self, node: SetOperation) -> None:
+        super().__init__(node)
+        self._kind = node.kind
+        self._coalesce = not is_chronon(node)
+
+    def _emit(self, points: Points) -> Batch:
+        after, before = self._counts(points.ints), self._counts(points.base_ints)
+        counts = np.concatenate([after, before])
+        result = replace(points, ints=after.reshape(-1, 1), base_ints=before.reshape(-1, 1))
+        segments = emit_segments(result, [pa.array(counts)], self._coalesce)
+        codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
+        weights = segments.w * counts[segments.rows]
+        return self._batch(points, codes, segments.ts, segments.te, weights)
+
+    def _counts(self, sums: Int64Array) -> Int64Array:
+        return combine_counts(self._kind, sums[:, 0] - sums[:, 1], sums[:, 1])
+
+
+def combine_counts(kind: SetKind, left: Int64Array, right: Int64Array) -> Int64Array:
+    """What a set operation makes of the multiplicities in its inputs; int64[n] each."""
+    match kind:
+        case SetKind.UNION:
+            counts = left + right > 0
+        case SetKind.INTERSECT:
+            counts = (left > 0) & (right > 0)
+        case SetKind.EXCEPT:
+            counts = (left > 0) & (right <= 0)
+        case SetKind.UNION_MAX:
+            counts = np.maximum(left, right)
+        case SetKind.INTERSECT_ALL:
+            counts = np.minimum(left, right)
+        case SetKind.INTERSECT_STRICT:
+            counts = np.where(right > 0, left, 0)
+        case SetKind.EXCEPT_ALL:
+            counts = np.maximum(left - right, 0)
+        case SetKind.EXCEPT_STRICT:
+            counts = np.where(right > 0, 0, left)
+        case _:
+            assert_never(kind)
+    return np.asarray(counts, dtype=np.int64)
+
+
+def _named(batch: Batch, schema: Schema) -> Batch:
+    """The batch with the result's column names, which those of the right input may differ from."""
+    return batch.with_payload(record_batch(batch.payload.columns, schema, len(batch)))
 
 
 class ChangeOperator(_PresenceOperator):

@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -37,9 +38,9 @@ def prune_columns(plan: Plan) -> Plan:
     these columns and no others.
 
     Below joins, aggregates, windows and unions a narrow Project takes out what only a filter needed, since
-    they keep their input or send it on. DISTINCT, ISTREAM and DSTREAM compare whole rows and so need all
-    columns. An expression that can fail is kept though nobody reads it: without it a row would appear that
-    fails now.
+    they keep their input or send it on. DISTINCT, ISTREAM, DSTREAM and set operations compare whole rows and
+    so need all columns. An expression that can fail is kept though nobody reads it: without it a row would
+    appear that fails now.
     """
     pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
     return pruned
@@ -74,6 +75,10 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
         case Rstream(input=below):
             pruned, places = _prune(below, needed)
             return _unless_same(plan, Rstream(pruned)), places
+        case SetOperation(left=left, right=right):
+            width = range(len(plan.schema))
+            sides = _exactly(left, frozenset(width)), _exactly(right, frozenset(width))
+            return _unless_same(plan, replace(plan, left=sides[0], right=sides[1])), _places(width)
         case Distinct(input=below) | Istream(input=below) | Dstream(input=below):
             everything = range(len(plan.schema))
             pruned, _ = _prune(below, frozenset(everything))

@@ -1,20 +1,20 @@
-"""Filter rows before they are united."""
+"""Filter rows before they are united or subtracted."""
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import Filter, Plan, Union
+from headrace.algebra.nodes import Filter, Plan, SetOperation, Union, inputs_of, with_inputs
 
 
 def push_filter_below_union(plan: Plan) -> Plan:
-    """Move a Filter into every input of a Union (thesis, rule 10.5).
+    """Move a Filter into every input of a Union (thesis, rule 10.5) or of another set operation.
 
     Before: `SELECT * FROM (SELECT x FROM a UNION ALL SELECT x FROM b) WHERE x > 1`
     After: `SELECT x FROM a WHERE x > 1 UNION ALL SELECT x FROM b WHERE x > 1`
 
-    The same rows are asked, so the same rows fail.
+    Under a set operation rows are asked that are not in its result, so there may be more dead letters.
     """
     match plan:
-        case Filter(input=Union(inputs=inputs), predicate=predicate):
-            return Union(tuple(Filter(below, predicate) for below in inputs))
+        case Filter(input=(Union() | SetOperation()) as below, predicate=predicate):
+            return with_inputs(below, tuple(Filter(part, predicate) for part in inputs_of(below)))
         case _:
             return plan

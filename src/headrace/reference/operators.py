@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -22,6 +23,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -117,10 +119,8 @@ class _Evaluation:
                 return self._window(plan, instant)
             case HopWindow():
                 return hop_content(plan, instant, self._past(plan.input, instant))
-            case Union():
-                return sum((self.content(node, instant) for node in plan.inputs), Counter())
-            case Join():
-                return self._join(plan, self.content(plan.left, instant), self.content(plan.right, instant))
+            case Union() | SetOperation() | Join():
+                return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
                 return self._aggregate(plan, self.content(plan.input, instant))
             case Distinct():
@@ -129,6 +129,17 @@ class _Evaluation:
                 return self._change(plan, instant)
             case Rstream():
                 return self.content(plan.input, instant)
+            case _:
+                assert_never(plan)
+
+    def _combined(self, plan: Union | SetOperation | Join, inputs: list[Content]) -> Content:
+        match plan:
+            case Union():
+                return sum(inputs, Counter())
+            case SetOperation(kind=kind):
+                return _combine(kind, *inputs)
+            case Join():
+                return self._join(plan, *inputs)
             case _:
                 assert_never(plan)
 
@@ -215,6 +226,34 @@ class _Evaluation:
         except RowError as error:
             self.errors[DeadLetter(node, row, error.reason)] = None
             return None
+
+
+def _combine(kind: SetKind, left: Content, right: Content) -> Content:
+    return Counter(
+        {row: n for row in {**left, **right} if (n := _multiplicity(kind, left[row], right[row])) > 0}
+    )
+
+
+def _multiplicity(kind: SetKind, left: int, right: int) -> int:
+    match kind:
+        case SetKind.UNION:
+            return 1 if left + right else 0
+        case SetKind.INTERSECT:
+            return 1 if left and right else 0
+        case SetKind.EXCEPT:
+            return 1 if left and not right else 0
+        case SetKind.UNION_MAX:
+            return max(left, right)
+        case SetKind.INTERSECT_ALL:
+            return min(left, right)
+        case SetKind.INTERSECT_STRICT:
+            return left if right else 0
+        case SetKind.EXCEPT_ALL:
+            return left - right
+        case SetKind.EXCEPT_STRICT:
+            return 0 if right else left
+        case _:
+            assert_never(kind)
 
 
 def _window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:

@@ -39,7 +39,8 @@ QUERIES = [
     "SELECT window_end, SUM(id) FROM HOP(tick, DESCRIPTOR(at), 5, 10, 2) AS h GROUP BY 1",
     "SELECT * FROM HOP(TABLE tick, SLIDE => 1, SIZE => 3) [RANGE 5] WHERE window_start > 2",
     """SELECT * FROM TABLE(HOP(DATA => TABLE Bid, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '1' HOUR,
-        SLIDE => INTERVAL '5' MINUTES)) AS a JOIN TUMBLE((SELECT itemID FROM Bid), 5 MINUTES) b ON a.itemID = b.itemID""",
+        SLIDE => INTERVAL '5' MINUTES)) AS a
+        JOIN TUMBLE((SELECT itemID FROM Bid), 5 MINUTES) b ON a.itemID = b.itemID""",
     "WITH a AS (SELECT id FROM tick WHERE id > 1) SELECT x.id FROM a x, a y WHERE x.id <=> y.id",
 ]
 

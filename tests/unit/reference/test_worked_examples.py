@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
+from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -18,6 +21,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Rstream,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -140,6 +144,49 @@ def test_distinct() -> None:
     assert contents(Distinct(ONE)) == {1: "c", 2: "a", 3: "a b", 4: "a b c", 5: "b", 6: "b"}
 
 
+def test_difference() -> None:
+    plan = SetOperation(SetKind.EXCEPT_ALL, ONE, TWO)
+    assert contents(plan) == {1: "c", 2: "a a a", 3: "a a a", 4: "a a", 5: "b", 6: "b b"}
+
+
+DERIVED = {
+    # Computed by hand from equations 8.11 to 8.14; the thesis has no tables of them.
+    SetKind.INTERSECT_ALL: {3: "b", 4: "a b c", 5: "b"},
+    SetKind.UNION_MAX: {1: "c", 2: "a a a b b", 3: "a a a b b", 4: "a a a b c", 5: "a a b b", 6: "a b b c c"},
+    SetKind.EXCEPT_STRICT: {1: "c", 2: "a a a", 3: "a a a", 6: "b b"},
+    SetKind.INTERSECT_STRICT: {3: "b", 4: "a a a b c", 5: "b b"},
+    SetKind.UNION: {1: "c", 2: "a b", 3: "a b", 4: "a b c", 5: "a b", 6: "a b c"},
+    SetKind.INTERSECT: {3: "b", 4: "a b c", 5: "b"},
+    SetKind.EXCEPT: {1: "c", 2: "a", 3: "a", 6: "b"},
+}
+
+
+@pytest.mark.parametrize("kind", DERIVED, ids=lambda kind: kind.value)
+def test_derived_set_operations(kind: SetKind) -> None:
+    assert contents(SetOperation(kind, ONE, TWO)) == DERIVED[kind]
+
+
+@pytest.mark.parametrize("streams", [LOGICAL, PHYSICAL], ids=["logical", "physical"])
+def test_the_equations_of_the_derived_set_operations(streams: dict[str, Stream]) -> None:
+    def minus(left: Plan, right: Plan) -> Plan:
+        return SetOperation(SetKind.EXCEPT_ALL, left, right)
+
+    both = minus(ONE, minus(ONE, TWO))
+    join = Join(ONE, Distinct(TWO), ((e(ONE), e(TWO)),), None, ("e", "f"))
+    semi = Project(join, (("e", e(join)),))
+    equal = {
+        SetKind.INTERSECT_STRICT: semi,
+        SetKind.INTERSECT_ALL: both,
+        SetKind.UNION_MAX: Union((Union((minus(ONE, TWO), minus(TWO, ONE))), both)),
+        SetKind.EXCEPT_STRICT: minus(ONE, semi),
+        SetKind.UNION: Distinct(Union((ONE, TWO))),
+        SetKind.INTERSECT: Distinct(both),
+        SetKind.EXCEPT: Distinct(minus(ONE, semi)),
+    }
+    for kind, plan in equal.items():
+        assert evaluate(SetOperation(kind, ONE, TWO), streams) == evaluate(plan, streams), kind
+
+
 def test_scalar_aggregation() -> None:
     # SUM over letters, table 8.9, as a sum over their places in the alphabet.
     places = [(call("=", e(ONE), literal(letter)), literal(place)) for place, letter in enumerate("abc", 1)]
@@ -201,6 +248,11 @@ def test_distinct_of_elements() -> None:
 def test_distinct_remembers_what_a_longer_element_covers() -> None:
     # With the replacement that algorithm 7 prints, x[6,9) would come out again.
     same(Distinct(ONE), "x[1,12)", {"S1": physical("x[1,10) x[5,12) x[6,9)")})
+
+
+def test_difference_of_elements() -> None:
+    plan = SetOperation(SetKind.EXCEPT_ALL, ONE, TWO)
+    same(plan, "c[1,8) a[5,11) d[9,14) a[9,10) b[15,17)")
 
 
 def test_grouping_with_count() -> None:

@@ -1,0 +1,39 @@
+"""The kinds of set operations: what each makes of the multiplicities of a payload in its two inputs."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import assert_never
+
+
+class SetKind(Enum):
+    """What a set operation makes of a payload's multiplicities l and r; the value is its SQL."""
+
+    UNION = "UNION"
+    """1 where l + r > 0."""
+    INTERSECT = "INTERSECT"
+    """1 where l > 0 and r > 0."""
+    EXCEPT = "EXCEPT"
+    """1 where l > 0 and r = 0."""
+    UNION_MAX = "UNION MAX"
+    """The larger of l and r (thesis, equation 8.13: max-union)."""
+    INTERSECT_ALL = "INTERSECT ALL"
+    """The smaller of l and r (equation 8.12)."""
+    INTERSECT_STRICT = "INTERSECT STRICT"
+    """l where r > 0: the semi-join by equality of the whole payload (equation 8.11)."""
+    EXCEPT_ALL = "EXCEPT ALL"
+    """l - r where that is positive (equation 8.6)."""
+    EXCEPT_STRICT = "EXCEPT STRICT"
+    """l where r = 0 (equation 8.14: strict difference)."""
+
+    def is_brief(self, left: bool, right: bool) -> bool:
+        """Whether results hold briefly, where a payload of the left or the right input does or does not."""
+        match self:
+            case SetKind.UNION | SetKind.UNION_MAX:
+                return left and right
+            case SetKind.INTERSECT | SetKind.INTERSECT_ALL | SetKind.INTERSECT_STRICT:
+                return left or right
+            case SetKind.EXCEPT | SetKind.EXCEPT_ALL | SetKind.EXCEPT_STRICT:
+                return left
+            case _:
+                assert_never(self)

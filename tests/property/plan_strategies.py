@@ -26,6 +26,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -153,7 +154,7 @@ def plans(
         sources: the leaves; if their elements are no chronons, `windows` must be off.
         depth: how many operators stand above each other at most, not counting projections before a union.
         root: the operator at the root, one of ROOTS, or None for any.
-        windows: whether the plan has time windows.
+        windows: whether the plan has windows.
     """
     return _Builder(draw, tuple(sources), windows).build(depth, root=root, at_root=True).plan
 
@@ -245,8 +246,15 @@ class _Builder:
         below = self._below(depth)
         if not is_chronon(below.plan):
             below = below.over(Istream(below.plan))
-        if self.draw(st.integers(0, 3)) == 0:
+        kind = self.draw(st.integers(0, 5))
+        if kind == 0:
             return self._hop(below)
+        if kind == 1:
+            rows, every = (self.draw(st.sampled_from((2, 1, 3))) for _ in range(2))
+            keys = (
+                self.draw(st.lists(st.sampled_from(below.columns()), max_size=2)) if below.columns() else []
+            )
+            return below.over(RowWindow(below.plan, rows, every, tuple(keys)))
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
         return below.over(TimeWindow(below.plan, Duration(size), Duration(slide)))

@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Plan,
+    RowWindow,
     SetOperation,
     Source,
 )
@@ -71,6 +72,19 @@ def histories(draw: st.DrawFn, epochs: int) -> list[Arrival]:
             # CEDR's Retract: the end of the interval moves back to `cut`.
             cut = draw(st.integers(ts, min(te - 1, ts + 9)))
             arrivals.append(Arrival((payload, cut, te, -w), draw(st.integers(0, epochs - 1))))
+    return arrivals
+
+
+@st.composite
+def chronon_histories(draw: st.DrawFn, epochs: int) -> list[Arrival]:
+    """Signed chronons whose content is never negative, each with an epoch; many tie."""
+    arrivals = []
+    for _ in range(draw(st.integers(0, 12))):
+        payload, ts, w = draw(payloads), draw(st.integers(-3, 8)), draw(st.sampled_from([1, 1, 1, 2, 3]))
+        arrivals.append(Arrival((payload, ts, ts + 1, w), draw(st.integers(0, epochs - 1))))
+        if draw(st.integers(0, 3)) == 0:
+            taken = draw(st.integers(1, w))
+            arrivals.append(Arrival((payload, ts, ts + 1, -taken), draw(st.integers(0, epochs - 1))))
     return arrivals
 
 
@@ -169,6 +183,14 @@ JOINS = {
     "two keys": Join(LEFT, RIGHT, ((K, K), (V, V)), None, NAMES),
     "no equality": Join(LEFT, RIGHT, (), LESS, NAMES),
 }
+WINDOWS = {
+    "last row": RowWindow(LEFT, 1),
+    "rows": RowWindow(LEFT, 3),
+    "rows that slide": RowWindow(LEFT, 2, 3),
+    "rows that tumble by partition": RowWindow(LEFT, 2, 2, (K,)),
+    "rows by partition": RowWindow(LEFT, 2, 1, (K,)),
+    "rows by a float": RowWindow(LEFT, 3, 2, (X, K)),
+}
 EPOCHS = 4
 
 
@@ -182,6 +204,12 @@ def test_unary_operators(name: str, arrivals: list[Arrival], slack: int) -> None
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
 def test_set_operations(kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int) -> None:
     check(SetOperation(kind, LEFT, RIGHT), [left, right], EPOCHS, slack)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
+def test_row_windows(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(WINDOWS[name], [arrivals], EPOCHS, slack)
 
 
 @pytest.mark.parametrize("name", JOINS)

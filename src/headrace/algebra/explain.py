@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -75,6 +76,9 @@ def describe(plan: Plan) -> str:
             return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
         case HopWindow(size=size, slide=slide, offset=offset):
             return f"HopWindow SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
+        case RowWindow(rows=rows, slide=slide, keys=keys):
+            partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
+            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {slide}" if slide > 1 else "")
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
         case SetOperation(kind=kind):

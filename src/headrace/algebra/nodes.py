@@ -24,6 +24,8 @@ EVERY_INSTANT: Final = Duration(1)
 
 NO_OFFSET: Final = Duration(0)
 """The offset of windows that start at multiples of their slide."""
+MAX_ROWS: Final = 1_000_000_000
+"""The most rows a window may hold, or slide by."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,36 @@ class TimeWindow:
             raise PlanError("a window's RANGE and SLIDE must be at least 1")
         if self.slide.length == INFINITY:
             raise PlanError("a window cannot slide by UNBOUNDED")
-        _require_chronon(self.input)
+        _require_chronon(self.input, "a time window")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class RowWindow:
+    """At t, the last `rows` rows up to t of each partition; with a slide, up to its last full one.
+
+    The rows of a partition are numbered from 1 in the order of their instants; rows of one instant are
+    ordered column by column, NULL first and NaN last, and a row of multiplicity n has n numbers. With N rows
+    up to t and slide m the content is that of the numbers `[k*m - rows + 1, k*m]` for `k = floor(N / m)`
+    (thesis, equation 8.18 and section 17.1.2, which leave ties out). Partitions are the groups that the keys
+    make, as in `Aggregate`; without keys there is one.
+    """
+
+    input: Plan
+    rows: int
+    slide: int = 1
+    keys: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.rows <= MAX_ROWS and 1 <= self.slide <= MAX_ROWS):
+            raise PlanError(f"a window's ROWS and SLIDE must lie between 1 and {MAX_ROWS}")
+        for key in self.keys:
+            require_columns(key, len(self.input.schema))
+        _require_chronon(self.input, "a row window")
 
     @cached_property
     def schema(self) -> Schema:
@@ -122,7 +153,7 @@ class HopWindow:
             raise PlanError("a window's size and slide must be at least 1")
         if INFINITY in (self.size.length, self.slide.length, self.offset.length):
             raise PlanError("a window with a start and an end cannot be UNBOUNDED")
-        _require_chronon(self.input)
+        _require_chronon(self.input, "a time window")
 
     @cached_property
     def schema(self) -> Schema:
@@ -287,6 +318,7 @@ Plan = (
     | Project
     | TimeWindow
     | HopWindow
+    | RowWindow
     | Union
     | SetOperation
     | Join
@@ -312,6 +344,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             | Project(input=below)
             | TimeWindow(input=below)
             | HopWindow(input=below)
+            | RowWindow(input=below)
             | Aggregate(input=below)
             | Distinct(input=below)
             | Istream(input=below)
@@ -347,6 +380,8 @@ def is_chronon(plan: Plan) -> bool:
             return size.length == 1 and slide.length == 1
         case HopWindow(slide=slide):
             return slide.length == 1
+        case RowWindow():
+            return False
         case Join(left=left, right=right):
             return is_chronon(left) or is_chronon(right)
         case SetOperation(kind=kind, left=left, right=right):
@@ -373,10 +408,10 @@ def _with_window(plan: Plan) -> Schema:
     return Schema(tuple(map(Field, names, types)))
 
 
-def _require_chronon(plan: Plan) -> None:
+def _require_chronon(plan: Plan, what: str) -> None:
     if not is_chronon(plan):
         raise PlanError(
-            "a time window stands over elements that are valid for longer than one instant",
+            f"{what} stands over elements that are valid for longer than one instant",
             hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
         )
 

@@ -14,6 +14,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -56,6 +57,8 @@ def is_insert_only(plan: Plan) -> bool:
             return is_chronon(plan)
         case Istream() | Dstream():
             return True
+        case RowWindow():
+            return False
         case Filter() | Project() | TimeWindow() | HopWindow() | Union() | Join() | Rstream():
             return all(is_insert_only(below) for below in inputs_of(plan))
 
@@ -71,9 +74,13 @@ def is_stateless(plan: Plan) -> bool:
 
 
 def has_unbounded_state(plan: Plan) -> bool:
-    """Whether some operator of the plan must remember elements for ever."""
+    """Whether some operator of the plan must remember elements for ever.
+
+    A row window keeps the last rows of every partition there ever was.
+    """
     return any(
-        not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node))
+        (isinstance(node, RowWindow) and node.keys != ())
+        or (not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node)))
         for node in walk(plan)
     )
 
@@ -139,6 +146,8 @@ def _lives_for_ever(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):
             return size.length == INFINITY
+        case RowWindow(keys=keys):
+            return keys != ()
         case Source() | Istream() | Dstream():
             return False
         case Join(left=left, right=right):

@@ -17,7 +17,6 @@ from headrace.algebra.nodes import (
     Rstream,
     SetOperation,
     Source,
-    TimeWindow,
     Union,
     column,
 )
@@ -26,8 +25,9 @@ from headrace.algebra.properties import domain_of
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Expression
-from headrace.language.catalog import Catalog, DerivedStream, StreamInfo, check_duration
+from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
 from headrace.language.cursor import position_of
+from headrace.language.framing import windowed
 from headrace.language.scalars import Context, bind_scalar, located
 from headrace.language.scope import Scope, ScopeTable
 from headrace.language.selection import bind_selection, project
@@ -44,13 +44,11 @@ from headrace.language.syntax import (
     StreamQuery,
     TableQuery,
     UnionQuery,
-    WindowClause,
     WindowedTable,
     WithQuery,
 )
 from headrace.language.window_functions import window_function
 from headrace.schema import unique_names
-from headrace.time import Duration
 
 
 @dataclass(frozen=True)
@@ -159,15 +157,17 @@ def _from_item(item: FromItem, catalog: Catalog) -> _Bound:
         case NamedTable():
             return _table(item, catalog)
         case DerivedTable(query=query, alias=alias, window=window):
-            plan = _windowed(_query(query, catalog), window)
-            return _Bound(plan, _scope(plan, alias.text if alias else None, None))
+            plan = _query(query, catalog)
+            scope = _scope(plan, alias.text if alias else None, None)
+            return _Bound(windowed(plan, window, scope), scope)
         case JoinedTable():
             return _joined(item, catalog)
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog)
-            plan = _windowed(window_function(function, data.plan, data.scope), window)
+            plan = window_function(function, data.plan, data.scope)
             stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
-            return _Bound(plan, _scope(plan, alias.text if alias else None, stream))
+            scope = _scope(plan, alias.text if alias else None, stream)
+            return _Bound(windowed(plan, window, scope), scope)
         case _:
             assert_never(item)
 
@@ -186,26 +186,13 @@ def _table(table: NamedTable, catalog: Catalog) -> _Bound:
             raise LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)
         case _:
             assert_never(entry)
-    plan = _windowed(plan, table.window)
-    return _Bound(plan, _scope(plan, table.alias.text if table.alias else name.text, name.text))
+    scope = _scope(plan, table.alias.text if table.alias else name.text, name.text)
+    return _Bound(windowed(plan, table.window, scope), scope)
 
 
 def _scope(plan: Plan, alias: str | None, stream: str | None) -> Scope:
     columns = tuple((field.name, column(plan, index)) for index, field in enumerate(plan.schema))
     return Scope((ScopeTable(alias, stream, columns),))
-
-
-def _windowed(plan: Plan, window: WindowClause | None) -> Plan:
-    """The plan under its window; the default and NOW are no node, since they change nothing (PIPES)."""
-    if window is None or window.size is None:
-        return plan
-    domain = domain_of(plan)
-    check_duration(window.size, domain, "RANGE", window.position)
-    slide = window.slide or Duration(1)
-    if window.slide is not None:
-        check_duration(window.slide, domain, "SLIDE", window.position)
-    with located(window.position):
-        return TimeWindow(plan, window.size, slide)
 
 
 def _product(left: _Bound, right: _Bound, position: Position) -> _Bound:

@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -135,8 +136,12 @@ def _leaf(plan: Plan) -> str:
         case TimeWindow(input=below, size=size, slide=slide):
             domain = domain_of(plan)
             every = f" SLIDE {_duration(slide, domain)}" if slide.length > 1 else ""
-            inner = f"({_query(below)})" if isinstance(below, TimeWindow) else _leaf(below)
-            return f"{inner} WINDOW(RANGE {_duration(size, domain)}{every})"
+            return f"{_unwindowed(below)} WINDOW(RANGE {_duration(size, domain)}{every})"
+        case RowWindow(input=below, rows=rows, slide=number, keys=keys):
+            partition = ", ".join(_name(below.schema[key.index].name) for key in keys)
+            every = f" SLIDE {number}" if number > 1 else ""
+            by = f"PARTITION BY {partition} " if keys else ""
+            return f"{_unwindowed(below)} WINDOW({by}ROWS {rows}{every})"
         case HopWindow():
             return _hop(plan)
         case Istream() | Dstream() | Rstream():
@@ -163,6 +168,11 @@ def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duratio
         *(_duration(length, domain) for length in lengths),
     ]
     return f"{name}({', '.join(arguments)})"
+
+
+def _unwindowed(plan: Plan) -> str:
+    """A table behind which a window can be written."""
+    return f"({_query(plan)})" if isinstance(plan, TimeWindow | RowWindow) else _leaf(plan)
 
 
 def _duration(duration: Duration, domain: TimeDomain) -> str:

@@ -28,11 +28,39 @@ class Name:
 
 
 @dataclass(frozen=True)
-class WindowClause:
-    """`WINDOW(RANGE size [SLIDE slide])` or its form in brackets; `size` is None for NOW."""
+class ColumnName:
+    """`column` or `table.column` where no other expression may stand."""
 
-    size: Duration | None
+    table: Name | None
+    name: Name
+
+
+@dataclass(frozen=True)
+class RangeFrame:
+    """`RANGE size [SLIDE slide]`."""
+
+    size: Duration
     slide: Duration | None
+
+
+@dataclass(frozen=True)
+class RowsFrame:
+    """`ROWS rows [SLIDE slide]`."""
+
+    rows: int
+    slide: int
+
+
+@dataclass(frozen=True)
+class WindowClause:
+    """`WINDOW([PARTITION BY columns] frame [WHERE condition])` or its form in brackets.
+
+    `frame` is None for NOW; the condition holds for the rows that the window is made of (CQL).
+    """
+
+    frame: RangeFrame | RowsFrame | None
+    partition: tuple[ColumnName, ...]
+    condition: Scalar | None
     position: Position
 
 

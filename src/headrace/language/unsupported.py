@@ -71,15 +71,6 @@ TABLE_FUNCTIONS: Final[dict[str, str]] = {
 }
 """Table functions that are refused, with a hint."""
 
-WINDOWS: Final[dict[str, str]] = {
-    "ROWS": "write RANGE with a duration, such as WINDOW(RANGE 10 MINUTES)",
-    "PARTITION BY": "write RANGE with a duration and group by the column",
-    "PARTITION": "write RANGE with a duration and group by the column",
-    "GRANULARITY": "write SLIDE with a duration",
-}
-"""Windows that are refused, by the word that starts them, with a hint."""
-
-
 _FROM_DATA = "answers depend on the data alone; use a column"
 _IN_FROM = "put the window behind the stream in FROM: Bid WINDOW(RANGE 10 MINUTES)"
 

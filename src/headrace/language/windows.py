@@ -1,16 +1,18 @@
-"""Durations and window clauses: `WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE)` and `[RANGE 10 MINUTES]`."""
+"""Durations and window clauses: `WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE)` and `[PARTITION BY k ROWS 10]`."""
 
 from __future__ import annotations
 
 from sqlglot.tokens import TokenType
 
-from headrace.errors import LanguageError, UserError
+from headrace.algebra.nodes import MAX_ROWS
+from headrace.errors import LanguageError, Position, UserError
 from headrace.language.cursor import Cursor
-from headrace.language.syntax import WindowClause
-from headrace.language.unsupported import WINDOWS
-from headrace.time import INFINITY, MAX_INSTANT, Duration, make_duration, parse_duration
+from headrace.language.syntax import ColumnName, RangeFrame, RowsFrame, WindowClause
+from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, make_duration, parse_duration
 
-_WRITTEN = "write WINDOW(RANGE 10 MINUTES), WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE) or WINDOW(NOW)"
+_WRITTEN = (
+    "write WINDOW(RANGE 10 MINUTES), WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE), WINDOW(ROWS 10) or WINDOW(NOW)"
+)
 
 _DURATION = "write a number and a unit, such as 5 SECONDS"
 
@@ -44,7 +46,7 @@ def parse_window(cursor: Cursor) -> WindowClause | None:
     """Read a window clause of either style, or None where none comes next.
 
     Raises:
-        LanguageError: the clause is malformed or asks for a window that is not built yet.
+        LanguageError: the clause is malformed.
     """
     position = cursor.position
     if cursor.accept("["):
@@ -54,37 +56,96 @@ def parse_window(cursor: Cursor) -> WindowClause | None:
         closing = ")"
     else:
         return None
-    size, slide = _specification(cursor)
+    clause = _specification(cursor, position)
     if not cursor.accept(closing):
-        if hint := WINDOWS.get(cursor.word()):
-            raise cursor.error(f"a window with {cursor.word()} is not supported yet", hint)
         raise cursor.error(f"'{closing}' is missing, before {cursor.shown()}", _WRITTEN)
-    return WindowClause(size, slide, position)
+    return clause
 
 
-def _specification(cursor: Cursor) -> tuple[Duration | None, Duration | None]:
-    if hint := WINDOWS.get(cursor.word()):
-        raise cursor.error(f"a window with {cursor.word()} is not supported yet", hint)
+def _specification(cursor: Cursor, position: Position) -> WindowClause:
+    partition = _partition(cursor)
+    frame: RangeFrame | RowsFrame | None
     if cursor.accept("NOW"):
-        return None, None
-    if not cursor.accept("RANGE"):
-        raise cursor.error(f"RANGE or NOW is missing, before {cursor.shown()}", _WRITTEN)
-    size = (
-        Duration(INFINITY) if cursor.accept("UNBOUNDED") else parse_duration_at(cursor, "the window's length")
-    )
-    if cursor.at("PRECEDING"):
-        raise cursor.error("windows reach back anyway", "leave PRECEDING out")
+        frame = None
+    elif cursor.accept("UNBOUNDED"):
+        frame = RangeFrame(Duration(INFINITY), None)
+    elif cursor.accept("RANGE"):
+        frame = _range(cursor)
+    elif cursor.accept("ROWS"):
+        frame = _rows(cursor)
+    else:
+        raise cursor.error(f"RANGE, ROWS or NOW is missing, before {cursor.shown()}", _WRITTEN)
+    condition = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
+    return WindowClause(frame, partition, condition, position)
+
+
+def _partition(cursor: Cursor) -> tuple[ColumnName, ...]:
+    if not (cursor.accept("PARTITION BY") or cursor.accept("PARTITION", "BY")):
+        return ()
+    columns = [_column(cursor)]
+    while cursor.accept(","):
+        columns.append(_column(cursor))
+    return tuple(columns)
+
+
+def _column(cursor: Cursor) -> ColumnName:
+    first = cursor.name("a column to partition by")
+    if cursor.accept("."):
+        return ColumnName(first, cursor.name("a column"))
+    if cursor.at("("):
+        raise cursor.error("PARTITION BY takes columns", "compute the column in a subquery in FROM")
+    return ColumnName(None, first)
+
+
+def _range(cursor: Cursor) -> RangeFrame:
+    unbounded = cursor.accept("UNBOUNDED")
+    size = Duration(INFINITY) if unbounded else parse_duration_at(cursor, "the window's length")
+    # Windows reach back anyway; CQL says so.
+    cursor.accept("PRECEDING")
+    return RangeFrame(size, parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None)
+
+
+def _rows(cursor: Cursor) -> RangeFrame | RowsFrame:
+    if cursor.accept("UNBOUNDED"):
+        cursor.accept("PRECEDING")
+        if cursor.at("SLIDE"):
+            raise cursor.error("a window of all rows cannot slide", "write ROWS with a number of rows")
+        return RangeFrame(Duration(INFINITY), None)
+    rows = _count(cursor, "the window's number of rows", "ROWS 10")
+    cursor.accept("PRECEDING")
+    slide = _count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1
+    return RowsFrame(rows, slide)
+
+
+def _slides(cursor: Cursor) -> bool:
+    """Step over SLIDE, if it follows."""
     if not cursor.accept("SLIDE"):
-        return size, None
+        return False
     if cursor.at("UNBOUNDED"):
-        raise cursor.error("a window cannot slide by UNBOUNDED", "write a duration, such as SLIDE 1 MINUTE")
-    return size, parse_duration_at(cursor, "the slide's length")
+        raise cursor.error("a window cannot slide by UNBOUNDED", "write a length, such as SLIDE 1 MINUTE")
+    return True
+
+
+def _count(cursor: Cursor, what: str, example: str) -> int:
+    """Read a number of rows."""
+    token = cursor.peek()
+    hint = f"write a whole number from 1 to {MAX_ROWS}, such as {example}"
+    if token is None or token.token_type != TokenType.NUMBER:
+        raise cursor.error(f"{what} is missing, before {cursor.shown()}", hint)
+    text = str(token.text)
+    if not text.isdecimal() or len(text) > len(str(MAX_ROWS)) or not 1 <= int(text) <= MAX_ROWS:
+        raise cursor.error(f"{what} cannot be {text}", hint)
+    cursor.index += 1
+    unit = cursor.word()
+    if unit.removesuffix("S") in MICROSECONDS:
+        raise cursor.error(f"{what} has a unit of time", f"write RANGE {text} {unit}, or leave {unit} out")
+    return int(text)
 
 
 def _unit(cursor: Cursor) -> str | None:
     """Step over a unit, if one follows."""
     word = cursor.word()
-    if not word.isalpha() or word in ("SLIDE", "PRECEDING", *WINDOWS):
+    if not word.isalpha() or word in ("SLIDE", "PRECEDING", "WHERE"):
         return None
     cursor.index += 1
     return word

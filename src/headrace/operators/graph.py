@@ -9,13 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from headrace.algebra.nodes import Aggregate, Distinct, Dstream, Istream, Join, Plan, SetOperation, Source
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Dstream,
+    Istream,
+    Join,
+    Plan,
+    RowWindow,
+    SetOperation,
+    Source,
+)
 from headrace.algebra.properties import output_heartbeat
 from headrace.expressions.tree import Expression
 from headrace.operators.aggregation import AggregateOperator
 from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
 from headrace.operators.presence import ChangeOperator, DistinctOperator, SetOperator
+from headrace.operators.row_window import RowWindowOperator
 
 
 class Spread(Enum):
@@ -124,7 +135,7 @@ class Graph:
 
 def is_stateful(plan: Plan) -> bool:
     """Whether a node has an operator with state."""
-    return isinstance(plan, Aggregate | Distinct | SetOperation | Istream | Dstream | Join)
+    return isinstance(plan, Aggregate | Distinct | SetOperation | Istream | Dstream | Join | RowWindow)
 
 
 def create_operator(node: Node, report: Report) -> Operator:
@@ -140,5 +151,7 @@ def create_operator(node: Node, report: Report) -> Operator:
             return ChangeOperator(plan)
         case Join() as plan:
             return JoinOperator(plan, report)
+        case RowWindow() as plan:
+            return RowWindowOperator(plan)
         case _:
             raise AssertionError(f"{type(node.plan).__name__} has no state")

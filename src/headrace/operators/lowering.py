@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -74,7 +75,7 @@ class _Lowering:
                 # Without equality every pair must meet: one side stays spread, the other is copied.
                 spread = None if self.nodes[producers[0]].level else Exchange(Spread.ROW)
                 return spread, Exchange(Spread.COPY)
-            case Aggregate() | Distinct() | Istream() | Dstream() | Join() | SetOperation():
+            case Aggregate() | Distinct() | Istream() | Dstream() | Join() | SetOperation() | RowWindow():
                 return tuple(
                     None if self._suffices(plan, port, producer) else self._by_key(plan, port)
                     for port, producer in enumerate(producers)
@@ -131,6 +132,10 @@ class _Lowering:
                 return _join_partitioning(len(left.schema), equalities)
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
+            case RowWindow(keys=keys):
+                if self._suffices(plan, 0, producers[0]):
+                    return below[0]
+                return frozenset([tuple(key.index for key in keys)])
             case Aggregate() | Distinct() | Istream() | Dstream():
                 if self._suffices(plan, 0, producers[0]):
                     return _mapped(below[0], list(_required(plan, 0)))
@@ -142,6 +147,8 @@ def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
     match plan:
         case Aggregate(keys=keys):
             return tuple(expression for _, expression in keys)
+        case RowWindow(keys=keys):
+            return keys
         case Join(equalities=equalities):
             return tuple(pair[port] for pair in equalities)
         case _:

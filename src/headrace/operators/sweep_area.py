@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.joins import match_hashes
-from headrace.kernels.timeline import count_before, first_rows_from, net_points
+from headrace.kernels.timeline import count_before, first_rows_from, net_points, smallest_per_code
 from headrace.operators.keys import encode_keys, equal_rows, hash_rows, order_by
 from headrace.operators.runs import HASH, ORDER, TIME, Run, new_run
 from headrace.schema import DOUBLE
@@ -35,6 +35,8 @@ class Netting(Enum):
     """Rows below the heartbeat still count: they are trimmed to BEGINNING, added up, and dropped at zero."""
     REPLACE = "replace"
     """The newest row of a key is the only one that counts; it is dropped when its first sum is zero."""
+    LATEST = "latest"
+    """The rows of a key are numbered, and only those with its largest numbers count."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Layout:
         same: further columns that must be equal for two rows of one time to be netted.
         ints, floats: the columns that are added up; floats are double-double pairs (high, low), adjacent.
         netting: what merging does with the rows of a key.
+        latest: for `Netting.LATEST`, so many numbers count; the only column of `ints` is the number.
     """
 
     keys: tuple[str, ...]
@@ -53,6 +56,7 @@ class Layout:
     ints: tuple[str, ...] = ()
     floats: tuple[str, ...] = ()
     netting: Netting = Netting.EXPIRE
+    latest: int = 0
 
 
 class SweepArea:
@@ -167,6 +171,8 @@ class SweepArea:
         match self.layout.netting:
             case Netting.REPLACE:
                 columns = self._newest(rows, drop_empty=runs[0] is self.runs[0])
+            case Netting.LATEST:
+                columns = self._latest(rows)
             case Netting.ACCUMULATE:
                 times = integers(rows.column(TIME))
                 columns = self._netted(rows, np.where(times < heartbeat, BEGINNING, times))
@@ -188,6 +194,14 @@ class SweepArea:
             last = last[integers(rows.column(self.layout.ints[0]))[last] != 0]
         newest = rows.take(pa.array(last))
         return dict(zip(newest.schema.names, newest.columns, strict=True))
+
+    def _latest(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The rows of each key with its largest numbers, as many as count."""
+        codes = encode_keys([rows.column(name) for name in self.layout.keys], integers(rows.column(HASH)))
+        numbers = integers(rows.column(self.layout.ints[0]))
+        last = -smallest_per_code(codes.codes, -numbers, len(codes))
+        rows = rows.take(pa.array(np.flatnonzero(numbers > last[codes.codes] - self.layout.latest)))
+        return dict(zip(rows.schema.names, rows.columns, strict=True))
 
     def _netted(self, rows: pa.RecordBatch, times: Int64Array) -> dict[str, pa.Array]:
         layout = self.layout

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -38,9 +39,10 @@ def prune_columns(plan: Plan) -> Plan:
     these columns and no others.
 
     Below joins, aggregates, windows and unions a narrow Project takes out what only a filter needed, since
-    they keep their input or send it on. DISTINCT, ISTREAM, DSTREAM and set operations compare whole rows and
-    so need all columns. An expression that can fail is kept though nobody reads it: without it a row would
-    appear that fails now.
+    they keep their input or send it on. A row window orders the rows of one instant by their columns from
+    left to right, and so needs those before the last one that is read. DISTINCT, ISTREAM, DSTREAM and set
+    operations compare whole rows and so need all columns. An expression that can fail is kept though nobody
+    reads it: without it a row would appear that fails now.
     """
     pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
     return pruned
@@ -57,14 +59,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _unless_same(plan, Filter(pruned, _moved(predicate, places))), places
         case Project():
             return _project(plan, needed)
-        case TimeWindow(input=below):
-            return _unless_same(plan, replace(plan, input=_exactly(below, needed))), _places(sorted(needed))
-        case HopWindow(input=below):
-            kept = sorted(index for index in needed if index < len(below.schema))
-            bounds = (len(below.schema), len(below.schema) + 1)
-            return _unless_same(plan, replace(plan, input=_exactly(below, frozenset(kept)))), _places(
-                [*kept, *bounds]
-            )
+        case TimeWindow() | HopWindow() | RowWindow():
+            return _window(plan, needed)
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
             return _unless_same(plan, Union(narrowed)), _places(sorted(needed))
@@ -93,6 +89,28 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
     pruned, places = _prune(plan.input, _read(part for _, part in items))
     project = Project(pruned, tuple((name, _moved(part, places)) for name, part in items))
     return _unless_same(plan, project), _places(kept)
+
+
+def _window(plan: TimeWindow | HopWindow | RowWindow, needed: frozenset[int]) -> tuple[Plan, Places]:
+    match plan:
+        case TimeWindow(input=below):
+            return _unless_same(plan, replace(plan, input=_exactly(below, needed))), _places(sorted(needed))
+        case HopWindow(input=below):
+            width = len(below.schema)
+            kept = sorted(index for index in needed if index < width)
+            pruned = replace(plan, input=_exactly(below, frozenset(kept)))
+            return _unless_same(plan, pruned), _places([*kept, width, width + 1])
+        case RowWindow(input=below, keys=keys):
+            # The keys, and the columns up to the last one that is read: they order the rows of one instant.
+            fixed = frozenset(key.index for key in keys)
+            kept = sorted(fixed | set(range(max(needed - fixed, default=-1) + 1)))
+            places = _places(kept)
+            moved = tuple(replace(key, index=places[key.index]) for key in keys)
+            return _unless_same(
+                plan, replace(plan, input=_exactly(below, frozenset(kept)), keys=moved)
+            ), places
+        case _:
+            assert_never(plan)
 
 
 def _join(plan: Join, needed: frozenset[int]) -> tuple[Plan, Places]:

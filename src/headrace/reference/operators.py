@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -33,7 +34,7 @@ from headrace.expressions.tree import Expression
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
 from headrace.reference.scalars import RowError, equal, value
-from headrace.reference.windows import Past, hop_changes, hop_content
+from headrace.reference.windows import Past, hop_changes, window_content
 from headrace.time import INFINITY
 
 
@@ -117,8 +118,8 @@ class _Evaluation:
                 return self._project(plan, self.content(plan.input, instant))
             case TimeWindow():
                 return self._window(plan, instant)
-            case HopWindow():
-                return hop_content(plan, instant, self._past(plan.input, instant))
+            case HopWindow() | RowWindow():
+                return window_content(plan, instant, self._past(plan.input, instant))
             case Union() | SetOperation() | Join():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():

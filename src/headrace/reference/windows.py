@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
-from headrace.algebra.nodes import HopWindow, Plan, instant_type
-from headrace.reference.contents import Content
+from headrace.algebra.nodes import HopWindow, Plan, RowWindow, instant_type
+from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 
 Past = Mapping[int, Content]
 """The content of a stream of chronons at every instant at which it is not empty, up to some instant."""
 
 
-def hop_content(plan: HopWindow, instant: int, past: Past) -> Content:
+def window_content(plan: HopWindow | RowWindow, instant: int, past: Past) -> Content:
+    """The content of a window at an instant, given its input's at all instants up to there."""
+    if isinstance(plan, HopWindow):
+        return _hop_content(plan, instant, past)
+    return _row_window_content(plan, past)
+
+
+def _hop_content(plan: HopWindow, instant: int, past: Past) -> Content:
     """The rows of the latest window whose last instant is not after this one."""
     phase = plan.size.length + plan.offset.length
     end = instant + 1 - (instant + 1 - phase) % plan.slide.length
@@ -35,6 +42,19 @@ def hop_changes(plan: HopWindow, instant: int) -> Iterator[int]:
         yield start + size - 1
         yield start + size - 1 + slide
         start -= slide
+
+
+def _row_window_content(plan: RowWindow, past: Past) -> Content:
+    """The last rows of each partition, numbered by instant and payload, up to the last slide."""
+    partitions: dict[Payload, list[Payload]] = defaultdict(list)
+    for then in sorted(past):
+        for row in sorted(past[then].elements(), key=lambda row: tuple(map(order, row))):
+            partitions[tuple(row[key.index] for key in plan.keys)].append(row)
+    content: Content = Counter()
+    for rows in partitions.values():
+        last = len(rows) // plan.slide * plan.slide
+        content.update(rows[max(last - plan.rows, 0) : last])
+    return content
 
 
 def instant_value(instant: int, plan: Plan) -> object:

@@ -11,6 +11,7 @@ from headrace.kernels.extremes import presence_intervals, smallest_present
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
 from headrace.kernels.joins import join_intervals, match_hashes
+from headrace.kernels.rows import slide_rows
 from headrace.kernels.timeline import (
     count_before,
     first_rows_from,
@@ -161,3 +162,44 @@ def test_smallest_present_value_at_every_point(elements: list[tuple[int, int, in
     for (code, time), place in zip(points, found.tolist(), strict=True):
         live = [rank for c, rank, start, length in elements if c == code and start <= time < start + length]
         assert (None if place < 0 else ranks[opening[place]]) == min(live, default=None)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 3), max_size=8)), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.integers(1, 4),
+)
+def test_slide_rows_tells_how_the_window_of_each_row_number_changes(
+    partitions: list[tuple[int, list[int]]], rows: int, slide: int
+) -> None:
+    def shown(count: int) -> set[int]:
+        last = count // slide * slide
+        return set(range(max(1, last - rows + 1), last + 1))
+
+    held = [range(max(1, count // slide * slide - rows + 1), count + 1) for count, _ in partitions]
+    old = ints(np.cumsum([0, *(len(numbers) for numbers in held)]))
+    times = [np.cumsum(steps) if steps else [] for _, steps in partitions]
+    fresh = ints(np.cumsum([0, *(len(part) for part in times)]))
+    counts = ints([count for count, _ in partitions])
+    row, ts, te, w, stay, numbers = slide_rows(counts, old, fresh, ints(np.concatenate(times)), rows, slide)
+
+    names = [(place, number) for place, part in enumerate(held) for number in part]
+    new = [
+        (place, count + 1 + step)
+        for place, (count, steps) in enumerate(partitions)
+        for step in range(len(steps))
+    ]
+    named = [(names + new)[place] for place in row]
+    for place, (count, _) in enumerate(partitions):
+        for at in range(-1, 30):
+            now = count + int(sum(time <= at for time in times[place]))
+            content = dict.fromkeys(((place, number) for number in shown(count)), 1)
+            for name, start, end, sign in zip(named, ts, te, w, strict=True):
+                if name[0] == place and start <= at < end:
+                    content[name] = content.get(name, 0) + int(sign)
+            assert {name for name, n in content.items() if n} == {(place, number) for number in shown(now)}
+            assert set(content.values()) <= {0, 1}
+    after = [count + len(steps) for count, steps in partitions]
+    kept = [new[place] for place in stay]
+    assert kept == [name for name in new if name[1] > after[name[0]] // slide * slide - rows]
+    assert numbers.tolist() == [number for _, number in kept]

@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     Source,
     TimeWindow,
@@ -157,6 +158,27 @@ def test_windows():
     assert plan_of("SELECT * FROM (SELECT * FROM tick WHERE id > 1) [RANGE 3]") == TimeWindow(
         inner, Duration(3)
     )
+
+
+def test_row_windows():
+    assert plan_of("SELECT * FROM tick [ROWS 10]") == RowWindow(TICK, 10)
+    assert plan_of("SELECT * FROM tick t WINDOW(ROWS 10 SLIDE 5)") == RowWindow(TICK, 10, 5)
+    keys = (column(TICK, 1), column(TICK, 0))
+    assert plan_of("SELECT * FROM tick t [PARTITION BY Kind, t.id ROWS 3]") == RowWindow(TICK, 3, 1, keys)
+
+
+def test_the_rows_of_an_interval_are_the_same_by_partition():
+    assert plan_of("SELECT * FROM tick [PARTITION BY kind RANGE 5 SLIDE 2]") == TimeWindow(
+        TICK, Duration(5), Duration(2)
+    )
+    assert plan_of("SELECT * FROM tick [PARTITION BY kind NOW]") == TICK
+
+
+def test_a_window_filter_stands_below_the_window():
+    inner = Filter(TICK, functions.resolve(">", (column(TICK, 0), Literal(1, BIGINT))))
+    assert plan_of("SELECT * FROM tick t [ROWS 3 WHERE t.id > 1]") == RowWindow(inner, 3)
+    assert plan_of("SELECT * FROM tick [RANGE 3 PRECEDING WHERE id > 1]") == TimeWindow(inner, Duration(3))
+    assert plan_of("SELECT * FROM tick [NOW WHERE id > 1]") == inner
 
 
 def test_stream_operators():

@@ -10,6 +10,8 @@ from headrace.language.syntax import (
     DerivedTable,
     JoinedTable,
     NamedTable,
+    RangeFrame,
+    RowsFrame,
     SelectQuery,
     StreamQuery,
     UnionQuery,
@@ -153,6 +155,11 @@ MINUTES = 60_000_000
         ("Bid WINDOW(NOW) B", None, None),
         ("Bid WINDOW(RANGE UNBOUNDED) B", INFINITY, None),
         ("Bid [RANGE UNBOUNDED SLIDE 1 DAY] B", INFINITY, 1440 * MINUTES),
+        ("Bid B [Range 10 Minutes Preceding]", 10 * MINUTES, None),
+        ("Bid B [RANGE 10 PRECEDING SLIDE 5]", 10, 5),
+        ("Bid B [Range Unbounded Preceding]", INFINITY, None),
+        ("Bid WINDOW(UNBOUNDED) B", INFINITY, None),
+        ("Bid [ROWS UNBOUNDED PRECEDING] B", INFINITY, None),
     ],
 )
 def test_windows(written: str, size: int | None, slide: int | None):
@@ -160,8 +167,37 @@ def test_windows(written: str, size: int | None, slide: int | None):
     assert isinstance(table, NamedTable)
     assert (table.name.text, table.alias and table.alias.text) == ("Bid", "B")
     assert table.window is not None
-    assert table.window.size == (None if size is None else Duration(size))
-    assert table.window.slide == (None if slide is None else Duration(slide))
+    every = None if slide is None else Duration(slide)
+    assert table.window.frame == (None if size is None else RangeFrame(Duration(size), every))
+    assert table.window.partition == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "rows", "slide", "columns"),
+    [
+        ("WINDOW(ROWS 10)", 10, 1, []),
+        ("[rows 10 preceding]", 10, 1, []),
+        ("[ROWS 10 SLIDE 5]", 10, 5, []),
+        ("[ROWS 10 PRECEDING SLIDE 5]", 10, 5, []),
+        ("WINDOW(PARTITION BY seller ROWS 10)", 10, 1, [(None, "seller")]),
+        ("[Partition By B.x, `y z` Rows 10 Preceding]", 10, 1, [("B", "x"), (None, "y z")]),
+    ],
+)
+def test_row_windows(written: str, rows: int, slide: int, columns: list[tuple[str | None, str]]):
+    (table,) = tables_of(f"SELECT * FROM Bid B {written}")
+    assert isinstance(table, NamedTable)
+    assert table.window is not None
+    assert table.window.frame == RowsFrame(rows, slide)
+    names = [(key.table.text if key.table else None, key.name.text) for key in table.window.partition]
+    assert names == columns
+
+
+def test_window_filter():
+    (table,) = tables_of("SELECT * FROM Bid [PARTITION BY x ROWS 10 PRECEDING WHERE x > 1 AND y = 2] B")
+    assert isinstance(table, NamedTable)
+    assert table.window is not None
+    assert table.window.condition is not None
+    assert table.window.condition.sql() == "x > 1 AND y = 2"
 
 
 def test_windows_on_derived_tables():
@@ -170,7 +206,7 @@ def test_windows_on_derived_tables():
         assert isinstance(table, DerivedTable)
         assert table.alias is not None
         assert table.window is not None
-        assert (table.alias.text, table.window.size) == ("P", Duration(5))
+        assert (table.alias.text, table.window.frame) == ("P", RangeFrame(Duration(5), None))
 
 
 def test_stream_operators_around_queries_and_in_from():

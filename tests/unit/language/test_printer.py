@@ -23,6 +23,8 @@ QUERIES = [
     "SELECT * FROM tick a JOIN (tick b JOIN tick c ON b.id = c.id) ON a.id = b.id AND a.price < c.price",
     "SELECT * FROM tick a CROSS JOIN tick b",
     "SELECT * FROM tick JOIN tick b USING (id, kind)",
+    "SELECT kind, COUNT(*) FROM tick [PARTITION BY kind, `at` ROWS 10 SLIDE 2] GROUP BY kind",
+    "SELECT * FROM tick a [ROWS 5 PRECEDING WHERE a.id > 1], ISTREAM(tick [ROWS 3]) b WHERE a.id = b.id",
     "SELECT a.price = b.id, a.id FROM tick a JOIN tick b ON a.id = b.price",
     "SELECT UPPER(kind) u, COUNT(*), SUM(price), AVG(id) / 2 FROM tick GROUP BY u, price",
     "SELECT COUNT(*), MIN(at), 'it''s \\\\ \\'x\\'' FROM tick",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.operators.keys import hash_rows
-from headrace.operators.runs import HASH, TIME
+from headrace.operators.runs import HASH, TIME, Run
 from headrace.operators.sweep_area import Layout, Netting, SweepArea
 from headrace.time import BEGINNING, INFINITY
 
@@ -111,3 +111,24 @@ def test_a_dead_run_goes_and_a_half_dead_one_shrinks() -> None:
     area.expire(10)
     assert area.runs == []
     assert BEGINNING < 0
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=6), max_size=30), st.booleans())
+def test_the_latest_rows_of_a_key_are_kept_and_no_more(parts: list[list[int]], collide: bool) -> None:
+    area = SweepArea(Layout(("k",), ints=("n",), netting=Netting.LATEST, latest=3))
+    last = dict.fromkeys(range(3), 0)
+    for time, part in enumerate(parts):
+        rows = []
+        for key in part:
+            last[key] += 1
+            rows.append((key, time, last[key]))
+        insert(area, rows, collide)
+        area.expire(0)
+        found = {(key, n) for run in area.runs for key, n in zip(*_columns(run), strict=True)}
+        assert found >= {(key, n) for key in last for n in range(max(1, last[key] - 2), last[key] + 1)}
+        # What was inserted since the last full merge is at most as much as that left behind.
+        assert len(area) <= 2 * 9 + 6
+
+
+def _columns(run: Run) -> list[list[int]]:
+    return [run.batch.column(name).to_pylist() for name in ("k", "n")]

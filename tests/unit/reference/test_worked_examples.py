@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     Project,
+    RowWindow,
     Rstream,
     SetOperation,
     Source,
@@ -69,9 +70,11 @@ PHYSICAL = {
 }
 
 
-def contents(plan: Plan, first: int = 1, last: int = 7) -> dict[int, str]:
+def contents(
+    plan: Plan, first: int = 1, last: int = 7, streams: dict[str, Stream] = LOGICAL
+) -> dict[int, str]:
     """The content at each instant: the values of each payload joined, the payloads sorted."""
-    elements = [(payload, ts, te, 1) for payload, ts, te in evaluate(plan, LOGICAL)]
+    elements = [(payload, ts, te, 1) for payload, ts, te in evaluate(plan, streams)]
     found = {at: content_at(elements, at) for at in range(first - 3, last + 3)}
     return {
         at: " ".join(sorted("".join(map(str, payload)) for payload in content.elements()))
@@ -104,7 +107,7 @@ def renamed(plan: Plan, **names: str) -> Plan:
     return Project(plan, (("e", make_case(branches, e(plan))),))
 
 
-# --- logical operators: tables 8.2 to 8.10 -----------------------------------------------------------------
+# --- logical operators: tables 8.2 to 8.13 -----------------------------------------------------------------
 
 
 def test_filter() -> None:
@@ -185,6 +188,22 @@ def test_the_equations_of_the_derived_set_operations(streams: dict[str, Stream])
     }
     for kind, plan in equal.items():
         assert evaluate(SetOperation(kind, ONE, TWO), streams) == evaluate(plan, streams), kind
+
+
+# Table 8.11 is printed as table 8.12; this is the stream of which tables 8.12 and 8.13 are the windows.
+ROWS = logical(t1="c", t2="a", t3="b", t4="b", t5="a", t6="c")
+
+
+def test_logical_row_windows() -> None:
+    assert contents(RowWindow(THREE, 3), streams={"S3": ROWS}) == {
+        1: "c", 2: "a c", 3: "a b c", 4: "a b b", 5: "a b b", 6: "a b c", 7: "a b c", 8: "a b c", 9: "a b c",
+    }  # fmt: skip
+    grouped = Project(THREE, (("g", call("IN", e(THREE), literal("a"), literal("c"))), ("e", e(THREE))))
+    window = RowWindow(grouped, 1, keys=(column(grouped, 0),))
+    latest = Project(window, (("e", column(window, 1)),))
+    assert contents(latest, streams={"S3": ROWS}) == {
+        1: "c", 2: "a", 3: "a b", 4: "a b", 5: "a b", 6: "b c", 7: "b c", 8: "b c", 9: "b c",
+    }  # fmt: skip
 
 
 def test_scalar_aggregation() -> None:
@@ -291,6 +310,30 @@ def test_a_window_that_slides_further_than_it_reaches_misses_elements() -> None:
     # At 4 and 9 it holds the two instants up to there: 3 and 4, 8 and 9.
     plan = TimeWindow(THREE, Duration(2), Duration(5))
     same(plan, "a[4,9) c[4,9)")
+
+
+def test_row_window() -> None:
+    same(RowWindow(THREE, 1), "b[1,3) a[3,4) c[4,7) a[7,10) b[10,oo)")
+
+
+def test_partitioned_row_window() -> None:
+    # Table 11.13 names its input S1, but shows S3.
+    plan = RowWindow(THREE, 1, keys=(column(THREE, 0),))
+    same(plan, "b[1,10) a[3,7) c[4,oo) a[7,oo) b[10,oo)")
+
+
+def test_sliding_row_window() -> None:
+    same(RowWindow(THREE, 2, 2), "b[3,7) a[3,7) c[7,oo) a[7,oo)")
+
+
+def test_a_row_window_that_slides_further_than_it_reaches_misses_rows() -> None:
+    same(RowWindow(THREE, 1, 2), "a[3,7) a[7,oo)")
+
+
+def test_a_row_window_orders_the_rows_of_one_instant_by_payload() -> None:
+    streams = {"S3": Stream(("e",), [((e,), 1, 2, 1) for e in ("c", None, "a", "b", "a")])}
+    same(RowWindow(THREE, 2), "b[1,oo) c[1,oo)", streams)
+    same(RowWindow(THREE, 3, 3), "None[1,oo) a[1,oo) a[1,oo)", streams)
 
 
 def test_istream() -> None:

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from headrace.engine import Summary
-from headrace.runtime.epochs import Progress
+from headrace.runtime.progress import Progress
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
 
 

@@ -87,7 +87,8 @@ def _results(results: Sequence[KeptResults], domains: Mapping[str, TimeDomain]) 
             f"{part.files:,}",
             readable_bytes(part.bytes),
             _heartbeat(part.heartbeat, domains.get(part.query, TimeDomain.INTEGER))
-            + (f"; failed: {part.failed}" if part.failed else ""),
+            + (f"; failed: {part.failed}" if part.failed else "")
+            + ("; dropped" if part.dropped else ""),
         )
         for part in results
     ]

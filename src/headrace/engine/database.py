@@ -32,8 +32,9 @@ from headrace.language.statements import (
 from headrace.optimizer import optimize
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
-from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS, Progress
+from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS
 from headrace.runtime.inline import InlineRunner
+from headrace.runtime.progress import Progress
 from headrace.runtime.runner import Runner
 from headrace.runtime.views import Change, ResultReader, dead_letters
 from headrace.schema import Schema
@@ -324,7 +325,7 @@ class Database:
             )
         self._forget()
         plans = {name: optimize(query.plan) for name, query in self._queries.items()}
-        self._execution = Execution(self._runner(), self._settings, plans, self._inputs)
+        self._execution = Execution(self._runner(), self._settings, plans, self._inputs, adapt=False)
         self._answered = frozenset(plans) if self._settings.keep_results else frozenset()
         try:
             for attachment in self._attachments:

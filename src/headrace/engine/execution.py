@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of, sources_of
+from headrace.algebra.properties import domain_of
 from headrace.elements import Batch
 from headrace.engine.inputs import Input, TemporaryFolders
 from headrace.engine.summary import Summary, summarise
@@ -19,10 +19,12 @@ from headrace.operators.lowering import identity
 from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
-from headrace.runtime.epochs import Progress, Run
+from headrace.runtime.description import Description
+from headrace.runtime.epochs import Run
 from headrace.runtime.feeds import Feed, PushFeed
-from headrace.runtime.journal import Description, Journal
+from headrace.runtime.journal import Journal
 from headrace.runtime.live import LiveRun
+from headrace.runtime.progress import Progress
 from headrace.runtime.retention import since_of, whole_from
 from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore
@@ -55,7 +57,8 @@ class Execution:
         runner: where epochs run.
         settings: how.
         plans: optimized plans by query name.
-        inputs: the streams by name.
+        inputs: all streams by name.
+        adapt: whether a durable store follows when queries are new or missing, or refuses.
 
     Raises:
         StoreError: the durable store cannot be used.
@@ -67,9 +70,10 @@ class Execution:
         settings: Settings,
         plans: Mapping[str, Plan],
         inputs: Mapping[str, Input],
+        *,
+        adapt: bool,
     ) -> None:
-        used = {source.name for plan in plans.values() for source in sources_of(plan)}
-        self._inputs = {name: inputs[name] for name in sorted(used)}
+        self._inputs = dict(inputs)
         self._settings = settings
         self._folders = TemporaryFolders()
         self._changed = threading.Condition()
@@ -81,13 +85,7 @@ class Execution:
             self.store = runner.new_store()
         else:
             self.store = FolderStore(str(settings.storage), durable=True)
-            description = Description(
-                queries={name: identity(plan) for name, plan in plans.items()},
-                streams={name: stream.describe() for name, stream in self._inputs.items()},
-                buckets=buckets,
-                query_domains={name: domain_of(plan) for name, plan in plans.items()},
-                stream_domains={name: stream.info.domain for name, stream in self._inputs.items()},
-            )
+            description = _described(plans, self._inputs, buckets)
             self._journal = Journal(self.store, description)
             buckets = self._journal.buckets
         streams = {name: stream.stream for name, stream in self._inputs.items()}
@@ -97,7 +95,7 @@ class Execution:
         )  # fmt: skip
         if self._journal is not None:
             try:
-                self.run.resume(self._journal)
+                self.run.resume(self._journal, description, adapt=adapt)
             except BaseException:
                 self._journal.close()
                 raise
@@ -134,7 +132,7 @@ class Execution:
             UserError: a stream never ends, an input is damaged, or a sink does not take everything.
         """
         try:
-            endless = [name for name, stream in self._inputs.items() if stream.is_live]
+            endless = [name for name in self.run.streams if self._inputs[name].is_live]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
             self.run.run(progress)
@@ -147,7 +145,8 @@ class Execution:
         """Run epochs in a thread, as input comes."""
         folder = self._settings.storage or self._folders.new()
         self._live = LiveRun(self.run, self._changed)
-        for name, stream in self._inputs.items():
+        for name in self.run.streams:
+            stream = self._inputs[name]
             if stream.is_live:
                 self._feeds[name] = stream.feed(folder, self._settings.epoch_rows, self._live.wake)
         self._live.start(self._feeds)
@@ -257,6 +256,17 @@ def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int) -> 
         raise _gone(query, from_epoch, whole)
     begin = max(from_epoch, whole)
     return begin, since_of(query, results, begin) - 1
+
+
+def _described(plans: Mapping[str, Plan], inputs: Mapping[str, Input], buckets: int) -> Description:
+    """What a durable store is told of queries and streams."""
+    return Description(
+        queries={name: identity(plan) for name, plan in plans.items()},
+        streams={name: stream.describe() for name, stream in inputs.items()},
+        buckets=buckets,
+        query_domains={name: domain_of(plan) for name, plan in plans.items()},
+        stream_domains={name: stream.info.domain for name, stream in inputs.items()},
+    )
 
 
 def _gone(query: str, due: int, oldest: int) -> UserError:

@@ -72,7 +72,7 @@ class Node:
         plan: the logical node it carries out.
         inputs: one edge per input of the plan node.
         level: the stage it runs in; 0 is the stage that reads the sources.
-        identity: digest of the plan, which names its state.
+        identity: digest of the plan and of its query's start, which names its state.
     """
 
     number: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from headrace.algebra.nodes import (
     Aggregate,
@@ -24,8 +25,9 @@ from headrace.algebra.nodes import (
     column,
     inputs_of,
 )
+from headrace.algebra.properties import walk
 from headrace.expressions.tree import Column, Expression
-from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread
+from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
 
 STATE_FORMAT = 1
 """Part of every state's identity: raise it when the layout of state changes."""
@@ -34,28 +36,33 @@ Partitioning = frozenset[tuple[int, ...]]
 """Alternative lists of columns by whose hash a stream is spread; the empty list is one bucket for all."""
 
 
-def lower(queries: Mapping[str, Plan]) -> Graph:
+def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyType({})) -> Graph:
     """The graph that answers all queries; equal subplans become one node.
+
+    A query answers from its start on, so that state is shared only among queries of the same start. What
+    holds no state, and stands over nothing that does, is shared by all.
 
     Args:
         queries: optimized plans by query name.
+        starts: the epoch from which on a query answers, 1 if it is not named.
     """
     lowering = _Lowering()
-    outputs = tuple((name, lowering.add(plan)) for name, plan in queries.items())
+    outputs = tuple((name, lowering.add(plan, starts.get(name, 1))) for name, plan in queries.items())
     return Graph(tuple(lowering.nodes), outputs)
 
 
 class _Lowering:
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self._numbers: dict[Plan, int] = {}
+        self._numbers: dict[tuple[Plan, int], int] = {}
         self._partitionings: list[Partitioning] = []
 
-    def add(self, plan: Plan) -> int:
+    def add(self, plan: Plan, start: int) -> int:
         """The number of the plan's node, which is added with all below it unless it is there."""
-        if plan in self._numbers:
-            return self._numbers[plan]
-        producers = tuple(self.add(below) for below in inputs_of(plan))
+        since = start if any(is_stateful(node) for node in walk(plan)) else 1
+        if (plan, since) in self._numbers:
+            return self._numbers[plan, since]
+        producers = tuple(self.add(below, start) for below in inputs_of(plan))
         exchanges = self._exchanges(plan, producers)
         level = self._level(plan, producers, exchanges)
         edges = tuple(
@@ -63,9 +70,9 @@ class _Lowering:
             for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
         )
         number = len(self.nodes)
-        self.nodes.append(Node(number, plan, edges, level, identity(plan)))
+        self.nodes.append(Node(number, plan, edges, level, identity(plan, since)))
         self._partitionings.append(self._partitioning(plan, producers))
-        self._numbers[plan] = number
+        self._numbers[plan, since] = number
         return number
 
     def _exchanges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[Exchange | None, ...]:
@@ -190,6 +197,12 @@ def _shares_intervals(plan: Aggregate) -> bool:
     return isinstance(below, TimeWindow | HopWindow) and below.slide.length > 1
 
 
-def identity(plan: Plan) -> str:
-    """A digest that names the state of a plan's operator, the same in every process."""
-    return hashlib.sha256(f"{STATE_FORMAT} {plan!r}".encode()).hexdigest()[:16]
+def identity(plan: Plan, start: int = 1) -> str:
+    """A digest that names the state of a plan's operator, the same in every process.
+
+    Args:
+        plan: the operator's.
+        start: the epoch from which on it has seen its input.
+    """
+    since = f" since {start}" if start > 1 else ""
+    return hashlib.sha256(f"{STATE_FORMAT} {plan!r}{since}".encode()).hexdigest()[:16]

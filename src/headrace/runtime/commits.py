@@ -2,10 +2,10 @@
 
 A durable store is a folder:
 
-    store.json            what the store is: layout version, queries, streams, buckets
+    store.json            what the store was made for: layout version, queries, streams, buckets
     lock                  held by the driver that uses the store
     commits/<epoch>.json  one record per epoch: positions, heartbeats, changed state, results; some are
-                          checkpoints, which hold all state
+                          checkpoints, which hold all state, and the queries and streams from then on
     segments/             runs of operator state, written by tasks
     results/              result elements and dead letters, written by tasks
     streams/<name>/       pushed rows on their way to the tasks; the log of Spark's streaming query
@@ -27,6 +27,7 @@ from typing import Any, Final
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.runs import Part, RunRef
+from headrace.runtime.description import Description, packed, unpacked
 from headrace.runtime.store import FolderStore
 from headrace.runtime.work import Manifest, ResultRef, StateKey
 
@@ -105,6 +106,7 @@ class Commit:
         results: what readers of results see.
         failed: the queries that have ended early, with the reason and a hint.
         totals: the run's counters after the epoch.
+        plan: the queries and streams from this epoch on, in a checkpoint; else None.
     """
 
     epoch: int
@@ -115,6 +117,7 @@ class Commit:
     results: EpochResults
     failed: Mapping[str, tuple[str, str | None]]
     totals: Totals
+    plan: Description | None = None
 
 
 def load_commits(store: FolderStore) -> list[Commit]:
@@ -164,6 +167,11 @@ def state_after(commits: Sequence[Commit]) -> dict[StateKey, Manifest]:
     for commit in commits:
         state = dict(commit.state) if commit.checkpoint else state | dict(commit.state)
     return state
+
+
+def plan_after(commits: Sequence[Commit]) -> Description | None:
+    """The queries and streams after the last of some commits; None where no checkpoint is among them."""
+    return next((commit.plan for commit in reversed(commits) if commit.plan is not None), None)
 
 
 def segments_of(state: Mapping[StateKey, Manifest]) -> set[str]:
@@ -232,6 +240,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "users": {str(node): list(names) for node, names in results.users.items()},
         "failed": {name: list(reason) for name, reason in commit.failed.items()},
         "totals": asdict(commit.totals),
+        "plan": None if commit.plan is None else packed(commit.plan),
     }
 
 
@@ -260,6 +269,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         results,
         {name: (message, hint) for name, (message, hint) in body["failed"].items()},
         Totals(**(totals | {"arrivals": arrivals})),
+        None if body["plan"] is None else unpacked(body["plan"]),
     )
 
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
-from headrace.algebra.nodes import Plan, Source
+from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import domain_of
-from headrace.heartbeats.bounded import Arrivals
-from headrace.operators.graph import Graph
-from headrace.operators.lowering import lower
 from headrace.runtime.commits import (
     Commit,
     EpochResults,
@@ -26,17 +23,20 @@ from headrace.runtime.commits import (
     segments_of,
     state_after,
 )
+from headrace.runtime.description import Description, Differences
 from headrace.runtime.faults import reach
 from headrace.runtime.journal import Journal
-from headrace.runtime.retention import retained_from, since_of
+from headrace.runtime.outcomes import counted, failures, results_of, results_of_change
+from headrace.runtime.progress import Progress, progress_of
+from headrace.runtime.query_set import QuerySet, Reason
+from headrace.runtime.retention import retained_from
 from headrace.runtime.runner import Runner
+from headrace.runtime.shares import assignments, next_share, total_rows
 from headrace.runtime.store import FolderStore, Store
 from headrace.runtime.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.work import (
     EpochWork,
     Manifest,
-    ResultRef,
-    Split,
     StateKey,
     StreamInput,
     TaskReport,
@@ -49,32 +49,13 @@ DEFAULT_EPOCH_ROWS = 500_000
 """About how many rows an epoch takes, from all streams together."""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a run has come.
-
-    Attributes:
-        epoch: epochs committed; total_rows: an estimate; seconds: since the run began.
-        heartbeat: the smallest heartbeat of all streams (an instant of `domain`).
-        buffered: rows of state held after the epoch.
-    """
-
-    epoch: int
-    rows: int
-    total_rows: int
-    seconds: float
-    heartbeat: int
-    domain: TimeDomain
-    buffered: int
-
-
 class Run:
     """One run of some queries over some streams.
 
     Args:
         runner: where the epochs run.
         store: where segments lie.
-        streams: by name; those that no query reads are left alone.
+        streams: all that there are, by name; those that no query reads are left alone.
         queries: optimized plans by query name.
         epoch_rows: about how many rows an epoch takes.
         buckets: how many buckets state is spread over; the runner's parallelism if None.
@@ -95,10 +76,9 @@ class Run:
     ) -> None:
         self._runner = runner
         self._store = store
-        self._queries = dict(queries)
-        self._graph = lower(self._queries)
-        self._columns = _columns_read(self._graph)
-        self._streams = {name: streams[name] for name in self._columns}
+        self._queries = QuerySet(dict(queries))
+        self._declared = dict(streams)
+        self._streams = {name: streams[name] for name in self._queries.columns}
         self._epoch_rows = epoch_rows
         self._buckets = buckets or runner.parallelism
         self._keep_results = keep_results
@@ -107,30 +87,100 @@ class Run:
         self._points = dict.fromkeys(self._streams, StreamPoint(0, BEGINNING))
         self._state: dict[StateKey, Manifest] = {}
         self._journal: Journal | None = None
+        self._description = Description({}, {}, self._buckets)
         self._oldest_needed: Callable[[], int] = lambda: INFINITY
         self.results: list[EpochResults] = []
-        self.failed: dict[str, tuple[str, str | None]] = {}
         self.totals = Totals()
 
-    def resume(self, journal: Journal) -> None:
+    def resume(self, journal: Journal, description: Description, *, adapt: bool = False) -> Differences:
         """Go on where a durable store's last commit was, and commit to it from now on.
 
         Args:
             journal: the store's commits; held until the journal is closed.
+            description: what the run is, with all streams that there are.
+            adapt: whether a query that the store does not have is added now, and one that is only in the
+                store is dropped; both are refused otherwise.
+
+        Returns:
+            What was added and dropped.
 
         Raises:
-            StoreError: a record is damaged.
+            StoreError: a record is damaged, or the store is for other queries or streams.
         """
         commits = journal.load()
+        found = journal.compare(commits, description, adapt=adapt)
         self._journal = journal
+        self._description = description
         if commits:
             last = commits[-1]
             self.results = [commit.results for commit in commits if commit.epoch >= last.retained]
             self._state = state_after(commits)
             self._points = dict(last.streams)
             self.totals = last.totals
-            self._end_queries(dict(last.failed))
+            self._go_on_with(journal.present(commits), dict(last.failed), found)
         self._sweep_strays()
+        return found
+
+    def _go_on_with(self, present: Description, failed: dict[str, Reason], found: Differences) -> None:
+        """Take over the queries of a store, then change them to those that are given."""
+        plans = self._queries.plans
+        known = {name: plan for name, plan in plans.items() if name in present.queries}
+        self._queries = QuerySet(
+            known, present.starts, {name: reason for name, reason in failed.items() if name in known}
+        )
+        self._streams = {name: self._declared[name] for name in self._queries.columns}
+        if found or not self._points.keys() <= self._declared.keys():
+            self.change(plans, self._declared, self._description)
+
+    def change(
+        self,
+        plans: Mapping[str, Plan],
+        streams: Mapping[str, BoundedStream | LiveStream],
+        description: Description | None = None,
+    ) -> None:
+        """Answer other queries from now on; what goes on keeps its state.
+
+        The change is an epoch of its own, without input: it counts when its record is there. A query that is
+        new answers from the streams' present heartbeats on, over the rows that arrive from now on.
+
+        Args:
+            plans: all queries from now on, optimized, by name.
+            streams: all that there are from now on, by name; how far others have been read is forgotten.
+            description: the same for a store; as it was if None.
+
+        Raises:
+            StoreError: the record cannot be written; nothing has changed then.
+        """
+        started = time.perf_counter()
+        epoch = self.totals.epochs + 1
+        queries = self._queries.changed(plans, epoch)
+        description = description or self._description
+        used = {name: streams[name] for name in queries.columns}
+        new = dict.fromkeys(used, StreamPoint(0, BEGINNING))
+        points = new | {name: point for name, point in self._points.items() if name in streams}
+        heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in used})
+        results = results_of_change(epoch, queries, heartbeats, self.results)
+        totals = replace(
+            self.totals,
+            epochs=epoch,
+            seconds=self.totals.seconds + time.perf_counter() - started,
+            emitted={name: count for name, count in self.totals.emitted.items() if name in plans},
+        )
+        commit = Commit(
+            epoch=epoch,
+            streams=points,
+            state=queries.state_of(self._state),
+            checkpoint=True,
+            retained=self._retained_after(results),
+            results=results,
+            failed=queries.failed,
+            totals=totals,
+            plan=self._described(description, queries, points),
+        )
+        if self._journal is not None:
+            self._journal.append(commit)
+        self._description, self._declared, self._streams = description, dict(streams), used
+        self._accept(commit, queries, commit.state, set())
 
     def keep_for(self, oldest_needed: Callable[[], int]) -> None:
         """Keep the results of further epochs than the retained ones.
@@ -149,7 +199,7 @@ class Run:
         for intakes in self._intakes():
             self.step(intakes)
             if progress is not None:
-                progress(self.progress())
+                progress(self._progress())
 
     def step(self, intakes: Mapping[str, Intake]) -> None:
         """Run and commit one epoch.
@@ -172,44 +222,33 @@ class Run:
         return self._streams
 
     @property
-    def total_rows(self) -> int:
-        """About how many rows there are in all bounded streams together."""
-        return sum(stream.source.rows for _, stream in self._bounded())
+    def known_streams(self) -> frozenset[str]:
+        """The streams of which the run remembers how far they have been read."""
+        return frozenset(self._points)
+
+    @property
+    def failed(self) -> Mapping[str, Reason]:
+        """The queries that have ended early, with the reason and a hint."""
+        return self._queries.failed
+
+    def start_of(self, query: str) -> int:
+        """The epoch from which on a query answers."""
+        return self._queries.start_of(query)
 
     def next_share(self) -> dict[str, Intake]:
-        """What the next epoch takes of the bounded streams, as a function of how far they have been read.
-
-        Every epoch takes the same share of what is left of every stream, so that streams which cover the same
-        time advance together and little has to wait.
-        """
-        left = sum(self._rows_left(name, stream) for name, stream in self._bounded())
-        epochs = max(1, -(-left // self._epoch_rows))
-        share = {}
-        for name, stream in self._bounded():
-            point, size = self._points[name], stream.source.size
-            if point.heartbeat != INFINITY:
-                end = min(point.position - (point.position - size) // epochs, point.position + _most(stream))
-                share[name] = Intake(end, stream.source, point.position, end, ended=end == size)
-        return share
+        """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
+        return next_share(self._streams, self._points, self._epoch_rows)
 
     def _intakes(self) -> Iterator[Mapping[str, Intake]]:
         while share := self.next_share():
             yield share
 
-    def _bounded(self) -> Iterator[tuple[str, BoundedStream]]:
-        for name, stream in self._streams.items():
-            if isinstance(stream, BoundedStream):
-                yield name, stream
-
-    def _rows_left(self, name: str, stream: BoundedStream) -> int:
-        size = stream.source.size
-        return stream.source.rows * (size - self._points[name].position) // max(size, 1)
-
     def _work(self, intakes: Mapping[str, Intake]) -> EpochWork:
+        columns = self._queries.columns
         inputs = {
             name: StreamInput(
                 intakes[name].source if name in intakes else None,
-                stream.schema.select(tuple(_find(stream.schema, column) for column in self._columns[name])),
+                stream.schema.select(tuple(_find(stream.schema, column) for column in columns[name])),
                 stream.timestamp,
                 stream.disorder,
                 self._points[name].heartbeat,
@@ -218,19 +257,14 @@ class Run:
             for name, stream in self._streams.items()
         }
         parts = self._runner.parallelism
-        spans = {name: (take.start, take.end) for name, take in intakes.items() if take.source is not None}
-        assignments = tuple(
-            tuple(Split(name, *_part(span, part, parts)) for name, span in spans.items())
-            for part in range(parts)
-        )
         return EpochWork(
             epoch=self.totals.epochs + 1,
             token=self._token,
-            graph=self._graph,
+            graph=self._queries.graph,
             buckets=self._buckets,
             tasks=min(parts, self._buckets),
             streams=inputs,
-            assignments=assignments,
+            assignments=assignments(intakes, parts),
             state=self._state,
             store=self._store,
             keep_results=self._keep_results,
@@ -250,31 +284,58 @@ class Run:
         reach("epoch.reported")
         arrivals = merge_arrivals([report.arrivals for report in reports])
         heartbeats = work.heartbeats_after(arrivals)
-        failed = self.failed | _failures(work.graph, reports)
+        queries = self._queries.with_failures(failures(work.graph, reports))
         changed = {key: value for report in reports for key, value in report.state.items()}
         state = self._state | changed
-        checkpoint = is_checkpoint(work.epoch) or failed != self.failed
-        if failed != self.failed:
+        checkpoint = is_checkpoint(work.epoch) or queries is not self._queries
+        if queries is not self._queries:
             # A delta cannot say that state is gone; this record holds what the other queries need.
-            state = _state_of(lower(_without(self._queries, failed)), state)
-        results = _results(work, reports, work.graph.heartbeats(heartbeats), failed, self.results)
+            state = queries.state_of(state)
+        points = self._points_after(intakes, heartbeats)
+        results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, self.results)
         commit = Commit(
             epoch=work.epoch,
-            streams=self._points_after(intakes, heartbeats),
+            streams=points,
             state=state if checkpoint else changed,
             checkpoint=checkpoint,
             retained=self._retained_after(results),
             results=results,
-            failed=failed,
-            totals=self._counted(work, arrivals, reports, state, started),
+            failed=queries.failed,
+            totals=counted(self.totals, work, reports, state, time.perf_counter() - started),
+            plan=self._described(self._description, queries, points) if checkpoint else None,
         )
         if self._journal is not None:
             self._journal.append(commit)
-        before = segments_of(self._state) | segments_of(changed)
-        self._state, self._points, self.totals = state, dict(commit.streams), commit.totals
+        self._streams = {name: self._streams[name] for name in queries.columns}
+        self._accept(commit, queries, state, segments_of(changed))
+
+    def _accept(
+        self, commit: Commit, queries: QuerySet, state: Mapping[StateKey, Manifest], written: set[str]
+    ) -> None:
+        """Move on to what a commit says, and remove what it made needless.
+
+        Args:
+            commit: it counts already.
+            queries: those that are answered after it.
+            state: all state after it.
+            written: the segments of state that its epoch wrote.
+        """
+        before = segments_of(self._state) | written
+        self._state, self._points, self.totals = dict(state), dict(commit.streams), commit.totals
+        self._queries = queries
         self.results.append(commit.results)
-        self._end_queries(dict(commit.failed))
         self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
+
+    def _described(
+        self, description: Description, queries: QuerySet, points: Mapping[str, StreamPoint]
+    ) -> Description:
+        """What the store is for after a commit: its queries with their starts, and the streams it knows."""
+        return replace(
+            description,
+            buckets=self._buckets,
+            starts={name: queries.start_of(name) for name in queries.plans},
+            streams={name: text for name, text in description.streams.items() if name in points},
+        )
 
     def _points_after(
         self, intakes: Mapping[str, Intake], heartbeats: Mapping[str, int]
@@ -287,6 +348,12 @@ class Run:
             for name, take in intakes.items()
         }
         return self._points | taken
+
+    def _progress(self) -> Progress:
+        heartbeat = min((self._points[name].heartbeat for name in self._streams), default=INFINITY)
+        plans = list(self._queries.live.values())
+        domain = domain_of(plans[0]) if plans else TimeDomain.INTEGER
+        return progress_of(self.totals, total_rows(self._streams), heartbeat, domain, self._state)
 
     def _sweep(self, segments: set[str]) -> None:
         reach("sweep.begun")
@@ -322,123 +389,8 @@ class Run:
                     if name not in kept:
                         self._store.delete(name)
 
-    def _counted(
-        self,
-        work: EpochWork,
-        arrivals: dict[str, Arrivals],
-        reports: list[TaskReport],
-        state: Mapping[StateKey, Manifest],
-        started: float,
-    ) -> Totals:
-        """The counters after an epoch."""
-        totals = self.totals
-        emitted = dict(totals.emitted)
-        for name, node in work.graph.outputs:
-            emitted[name] = emitted.get(name, 0) + sum(part.emitted.get(node, 0) for part in reports)
-        runs = [run for manifest in state.values() for area in manifest.values() for run in area]
-        letters = sum(part.dead_letters.rows for part in reports if part.dead_letters is not None)
-        return Totals(
-            epochs=work.epoch,
-            seconds=totals.seconds + time.perf_counter() - started,
-            arrivals=merge_arrivals([dict(totals.arrivals), arrivals]),
-            emitted=emitted,
-            dead_letters=totals.dead_letters + letters,
-            state_rows_peak=max(totals.state_rows_peak, sum(run.rows for run in runs)),
-            state_bytes_peak=max(totals.state_bytes_peak, sum(run.part.length for run in runs)),
-        )
-
-    def _end_queries(self, failed: dict[str, tuple[str, str | None]]) -> None:
-        """End the queries that failed; the others go on with their state."""
-        if failed == self.failed:
-            return
-        self.failed = failed
-        self._queries = _without(self._queries, failed)
-        self._graph = lower(self._queries)
-        self._state = _state_of(self._graph, self._state)
-        self._streams = {name: self._streams[name] for name in _columns_read(self._graph)}
-
-    def progress(self) -> Progress:
-        """How far the run has come."""
-        rows = sum(seen.rows + seen.late + seen.rejected for seen in self.totals.arrivals.values())
-        plans = list(self._queries.values())
-        runs = (run for manifest in self._state.values() for area in manifest.values() for run in area)
-        return Progress(
-            epoch=self.totals.epochs,
-            rows=rows,
-            total_rows=max(self.total_rows, rows),
-            seconds=self.totals.seconds,
-            heartbeat=min((self._points[name].heartbeat for name in self._streams), default=INFINITY),
-            domain=domain_of(plans[0]) if plans else TimeDomain.INTEGER,
-            buffered=sum(run.rows for run in runs),
-        )
-
-
-def _without(queries: Mapping[str, Plan], failed: Mapping[str, object]) -> dict[str, Plan]:
-    """The queries that have not failed."""
-    return {name: plan for name, plan in queries.items() if name not in failed}
-
-
-def _state_of(graph: Graph, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:
-    """The state of a graph's operators."""
-    kept = {node.identity for node in graph.nodes}
-    return {key: value for key, value in state.items() if key[0] in kept}
-
-
-def _columns_read(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """Per stream the columns that some node reads, and the timestamp."""
-    wanted: dict[str, dict[str, None]] = {}
-    for node in graph.nodes:
-        if isinstance(node.plan, Source):
-            columns = wanted.setdefault(node.plan.name, {})
-            columns.update(dict.fromkeys((*node.plan.schema.names, node.plan.timestamp)))
-    return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
-
-
-def _most(stream: BoundedStream) -> int:
-    """How many positions of a stream an epoch may take."""
-    size, rows = stream.source.size, stream.source.rows
-    return size if stream.max_rows is None else max(1, size * stream.max_rows // max(rows, 1))
-
 
 def _find(schema: Schema, name: str) -> int:
     index = schema.find(name)
     assert index is not None
     return index
-
-
-def _part(span: tuple[int, int], part: int, parts: int) -> tuple[int, int]:
-    start, end = span
-    return start + (end - start) * part // parts, start + (end - start) * (part + 1) // parts
-
-
-def _results(
-    work: EpochWork,
-    reports: list[TaskReport],
-    heartbeats: tuple[int, ...],
-    failed: Container[str],
-    before: Sequence[EpochResults],
-) -> EpochResults:
-    """What readers see; a query that failed has no heartbeat, since what it yielded is no answer."""
-    refs: dict[int, list[ResultRef]] = {}
-    for report in reports:
-        for ref in report.results:
-            refs.setdefault(ref.node, []).append(ref)
-    going_on = [(name, node) for name, node in work.graph.outputs if name not in failed]
-    return EpochResults(
-        epoch=work.epoch,
-        heartbeats={name: heartbeats[node] for name, node in going_on},
-        results={name: tuple(refs.get(node, ())) for name, node in work.graph.outputs},
-        dead_letters=tuple(part.dead_letters for part in reports if part.dead_letters is not None),
-        users={node.number: work.graph.queries_of(node.number) for node in work.graph.nodes},
-        since={name: since_of(name, before, work.epoch) for name, _ in going_on},
-    )
-
-
-def _failures(graph: Graph, reports: list[TaskReport]) -> dict[str, tuple[str, str | None]]:
-    """The queries that depend on a node that failed."""
-    return {
-        name: (message, hint)
-        for report in reports
-        for node, message, hint in report.failures
-        for name in graph.queries_of(node)
-    }

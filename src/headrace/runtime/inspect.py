@@ -8,23 +8,27 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headrace.errors import StoreError
 from headrace.operators.runs import Part
 from headrace.runtime.commits import (
     Commit,
+    EpochResults,
     StreamPoint,
     last_checkpoint,
     load_commit,
     load_commits,
     parts_of,
+    plan_after,
     record_name,
     state_after,
 )
-from headrace.runtime.journal import Description, load_description
+from headrace.runtime.description import Description
+from headrace.runtime.journal import load_description
 from headrace.runtime.store import FolderStore
+from headrace.time import INFINITY
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class KeptResults:
     Attributes:
         heartbeat: up to where the answer is final (instant), or None before the first epoch.
         failed: why the query ended early, or None.
+        dropped: whether the query is no longer answered.
     """
 
     query: str
@@ -58,6 +63,7 @@ class KeptResults:
     rows: int
     bytes: int
     failed: str | None
+    dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,8 +126,9 @@ def contents(path: Path) -> Contents:
         StoreError: it is no store, one of another layout, or its records are damaged.
     """
     store = _store(path)
-    description = load_description(store)
+    made_for = load_description(store)
     commits = load_commits(store)
+    description = plan_after(commits) or made_for
     last = commits[-1] if commits else None
     return Contents(
         description,
@@ -129,7 +136,7 @@ def contents(path: Path) -> Contents:
         last.retained if last else None,
         last.streams if last else {},
         _operators(commits),
-        tuple(_kept(name, commits) for name in sorted(description.queries)),
+        _results(description, commits),
         last.totals.dead_letters if last else 0,
     )
 
@@ -177,16 +184,27 @@ def _operators(commits: Sequence[Commit]) -> tuple[OperatorState, ...]:
     return tuple(found[identity] for identity in sorted(found))
 
 
-def _kept(query: str, commits: Sequence[Commit]) -> KeptResults:
-    if not commits:
-        return KeptResults(query, None, 0, 0, 0, None)
-    last = commits[-1]
-    kept = [commit for commit in commits if commit.epoch >= last.retained]
-    refs = [ref for commit in kept for ref in commit.results.results.get(query, ())]
-    failed = last.failed.get(query)
+def _results(description: Description, commits: Sequence[Commit]) -> tuple[KeptResults, ...]:
+    """The kept results of the queries that are answered, then of those that no longer are."""
+    kept = [commit.results for commit in commits if commit.epoch >= commits[-1].retained]
+    failed = commits[-1].failed if commits else {}
+    now, before = [], []
+    for name in sorted(description.queries):
+        start = description.starts.get(name, 1)
+        now.append(_kept(name, [part for part in kept if part.epoch >= start], failed.get(name)))
+    for name in sorted({name for part in kept for name in part.results}):
+        start = description.starts.get(name, 1) if name in description.queries else INFINITY
+        parts = [part for part in kept if part.epoch < start and name in part.results]
+        if parts:
+            before.append(replace(_kept(name, parts, None), dropped=True))
+    return (*now, *before)
+
+
+def _kept(query: str, parts: Sequence[EpochResults], failed: tuple[str, str | None] | None) -> KeptResults:
+    refs = [ref for part in parts for ref in part.results.get(query, ())]
     return KeptResults(
         query,
-        last.results.heartbeats.get(query),
+        parts[-1].heartbeats.get(query) if parts else None,
         len({ref.part.segment for ref in refs}),
         sum(ref.rows for ref in refs),
         sum(ref.part.length for ref in refs),

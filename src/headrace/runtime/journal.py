@@ -5,8 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final
 
@@ -16,32 +15,22 @@ from headrace.runtime.commits import (
     last_checkpoint,
     load_commits,
     parts_of,
+    plan_after,
     record_name,
     sealed,
 )
+from headrace.runtime.description import (
+    Description,
+    Differences,
+    differences,
+    packed,
+    refuse,
+    unpacked,
+)
 from headrace.runtime.store import FolderStore
-from headrace.time import TimeDomain
 
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 """The version of how a store is laid out; a store of another one is refused."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a store is for; a run that does not fit it is refused.
-
-    Attributes:
-        queries: per query the identity of its plan.
-        streams: per stream what it is read from, and how it is timed.
-        buckets: how many buckets its state is spread over.
-        query_domains, stream_domains: what the instants of each count, for whoever looks into the store.
-    """
-
-    queries: Mapping[str, str]
-    streams: Mapping[str, str]
-    buckets: int
-    query_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
-    stream_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
 
 
 class Journal:
@@ -49,14 +38,10 @@ class Journal:
 
     Args:
         store: the store; its folder is made if it is missing.
-        description: what the run is.
-
-    Attributes:
-        buckets: how many buckets the store's state is spread over, which does not change.
+        description: what the run is; a new store is made for it.
 
     Raises:
-        StoreError: another driver holds the store, it is of another layout or for other queries, or it is
-            no store of ours.
+        StoreError: another driver holds the store, it is of another layout, or it is no store of ours.
     """
 
     def __init__(self, store: FolderStore, description: Description) -> None:
@@ -64,10 +49,38 @@ class Journal:
         self._oldest = 1
         self._lock = _locked(Path(store.path))
         try:
-            self.buckets = _claim(store, description).buckets
+            self._made_for = _claim(store, description)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the store's state is spread over, which does not change."""
+        return self._made_for.buckets
+
+    def present(self, commits: Sequence[Commit]) -> Description:
+        """What the store is for after some commits."""
+        return plan_after(commits) or self._made_for
+
+    def compare(self, commits: Sequence[Commit], ours: Description, *, adapt: bool) -> Differences:
+        """How a run differs from what the store is for.
+
+        Args:
+            commits: those that have been loaded.
+            ours: what the run is.
+            adapt: whether queries may be added and dropped.
+
+        Raises:
+            StoreError: a query or a stream of the same name is another one, or the store may not adapt.
+        """
+        folder = self._store.path
+        if not commits and adapt:
+            return Differences()
+        found = differences(self.present(commits), ours, folder)
+        if not adapt:
+            refuse(found, folder)
+        return found
 
     def append(self, commit: Commit) -> None:
         """Make an epoch count.
@@ -131,11 +144,7 @@ def load_description(store: FolderStore) -> Description:
             hint="use the version that wrote it, or choose an empty folder",
         )
     try:
-        domains = [
-            {name: TimeDomain(domain) for name, domain in content[kind].items()}
-            for kind in ("query_domains", "stream_domains")
-        ]
-        return Description(content["queries"], content["streams"], content["buckets"], *domains)
+        return unpacked(content)
     except (KeyError, ValueError) as error:
         raise StoreError(
             f"{store.path}/store.json is damaged: it lacks {error}", hint="restore it from a copy"
@@ -165,7 +174,7 @@ def _locked(folder: Path) -> IO[str]:
 
 
 def _claim(store: FolderStore, ours: Description) -> Description:
-    """Make the folder ours, or see that it is for the same run; what it says it is for."""
+    """Make the folder ours, or see that it is a store; what it was made for."""
     folder = Path(store.path)
     if not (folder / "store.json").exists():
         foreign = [entry.name for entry in folder.iterdir() if entry.name != "lock" and entry.name[0] != "."]
@@ -174,22 +183,10 @@ def _claim(store: FolderStore, ours: Description) -> Description:
                 f"{folder} is not empty and no Headrace store: it holds {foreign[0]}",
                 hint="choose an empty folder",
             )
-        content = {"product": "headrace", "layout": LAYOUT, **asdict(ours)}
-        text = json.dumps(content, indent=1, default=lambda domain: domain.value)
-        store.put_if_absent("store.json", text.encode())
+        content = {"product": "headrace", "layout": LAYOUT, **packed(ours)}
+        store.put_if_absent("store.json", json.dumps(content, indent=1).encode())
         return ours
-    theirs = load_description(store)
-    for what, mine, its in (
-        ("query", ours.queries, theirs.queries),
-        ("stream", ours.streams, theirs.streams),
-    ):
-        for name in sorted(mine.keys() | its.keys()):
-            if mine.get(name) != its.get(name):
-                raise StoreError(
-                    f"the store {folder} is for another {what} {name} than the one given now",
-                    hint="start with the text that made the store, or choose an empty folder",
-                )
-    return theirs
+    return load_description(store)
 
 
 def _check_present(store: FolderStore, commits: Sequence[Commit]) -> None:

@@ -199,10 +199,10 @@ def test_a_foreign_folder_is_refused_and_left_alone(storage: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"product": "headrace", "layout": 99}', "has layout 99, and this Headrace reads layout 2"),
+        ('{"product": "headrace", "layout": 99}', "has layout 99, and this Headrace reads layout 3"),
         ('{"product": "another"}', "is no Headrace store"),
         ("[1, 2]", "is no Headrace store"),
-        ('{"product": "headrace", "layout": 2}', "is damaged: it lacks 'query_domains'"),
+        ('{"product": "headrace", "layout": 3}', "is damaged: it lacks 'queries'"),
         ('{"product": "headr', "cannot be read"),
     ],
 )
@@ -218,6 +218,20 @@ def test_another_query_is_refused(storage: Path) -> None:
     interrupted(storage, 2)
     with pytest.raises(StoreError, match="is for another query q than the one given now"):
         complete(storage, query=QUERY.replace("30", "31"))
+
+
+def test_a_run_with_a_query_more_or_less_is_refused(storage: Path, expected: dict[str, pa.Table]) -> None:
+    interrupted(storage, 2)
+    with database(storage) as db:
+        db.query(PLAIN, name="further")
+        with pytest.raises(StoreError, match="has no query further, and what was read is not read again"):
+            db.run()
+    with hr.connect(runner="inline", storage=storage) as db:
+        db.stream("s", ROWS, timestamp="ts")
+        db.query(QUERY, name="q")
+        with pytest.raises(StoreError, match="has a query plain, which is not given now"):
+            db.run()
+    assert complete(storage) == expected
 
 
 def test_another_stream_is_refused(storage: Path) -> None:

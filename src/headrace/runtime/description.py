@@ -1,0 +1,119 @@
+"""What a durable store is for: the queries and streams of its run, as its files tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from headrace.errors import StoreError
+from headrace.time import TimeDomain
+
+
+@dataclass(frozen=True)
+class Description:
+    """The queries and streams of a run.
+
+    Attributes:
+        queries: per query the identity of its plan.
+        streams: per stream what it is read from, and how it is timed.
+        buckets: how many buckets its state is spread over.
+        query_domains, stream_domains: what the instants of each count, for whoever looks into the store.
+        starts: the epoch from which on a query answers; 1 if it is not named.
+    """
+
+    queries: Mapping[str, str]
+    streams: Mapping[str, str]
+    buckets: int
+    query_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    stream_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    starts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Differences:
+    """How the queries of a run differ from those of its store.
+
+    Attributes:
+        added, dropped: the queries that only the run has, and those that only the store has.
+    """
+
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.dropped)
+
+
+def packed(description: Description) -> dict[str, Any]:
+    """A description as JSON has it."""
+    content = asdict(description)
+    for domains in ("query_domains", "stream_domains"):
+        content[domains] = {name: domain.value for name, domain in content[domains].items()}
+    return content
+
+
+def unpacked(content: Mapping[str, Any]) -> Description:
+    """A description from its JSON.
+
+    Raises:
+        KeyError: a part is missing.
+        ValueError: there is no such time domain.
+    """
+    return Description(
+        content["queries"],
+        content["streams"],
+        content["buckets"],
+        _domains(content["query_domains"]),
+        _domains(content["stream_domains"]),
+        content["starts"],
+    )
+
+
+def _domains(content: Mapping[str, str]) -> dict[str, TimeDomain]:
+    return {name: TimeDomain(domain) for name, domain in content.items()}
+
+
+def differences(theirs: Description, ours: Description, folder: str) -> Differences:
+    """How a run differs from what its store is for, where it may.
+
+    Args:
+        theirs: what the store is for.
+        ours: what the run is.
+        folder: the store's, for messages.
+
+    Raises:
+        StoreError: a query or a stream of the same name is another one.
+    """
+    for what, mine, its in (
+        ("query", ours.queries, theirs.queries),
+        ("stream", ours.streams, theirs.streams),
+    ):
+        for name in sorted(mine.keys() & its.keys()):
+            if mine[name] != its[name]:
+                raise StoreError(
+                    f"the store {folder} is for another {what} {name} than the one given now",
+                    hint="start with the text that made the store, or give this one another name",
+                )
+    return Differences(
+        tuple(sorted(ours.queries.keys() - theirs.queries.keys())),
+        tuple(sorted(theirs.queries.keys() - ours.queries.keys())),
+    )
+
+
+def refuse(found: Differences, folder: str) -> None:
+    """Refuse a run to the end of its input that has other queries than its store.
+
+    Raises:
+        StoreError: there is a difference.
+    """
+    if found.dropped:
+        raise StoreError(
+            f"the store {folder} has a query {found.dropped[0]}, which is not given now",
+            hint="give it as well, or choose an empty folder",
+        )
+    if found.added:
+        raise StoreError(
+            f"the store {folder} has no query {found.added[0]}, and what was read is not read again",
+            hint="choose an empty folder",
+        )

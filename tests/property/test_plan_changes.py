@@ -1,0 +1,167 @@
+"""Queries that are added and dropped while a run goes on.
+
+An added query answers as the reference does over the rows that arrived after it was added; whatever else is
+added, dropped or restarted, the others answer as if they were alone.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import count
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.algebra.nodes import Plan
+from headrace.elements import from_rows, to_rows
+from headrace.history import canonical, equivalent
+from headrace.operators.lowering import identity
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
+from headrace.runtime.description import Description
+from headrace.runtime.epochs import Run
+from headrace.runtime.inline import InlineRunner
+from headrace.runtime.journal import Journal
+from headrace.runtime.store import FolderStore, MemoryStore, Store
+from headrace.runtime.streams import BoundedStream
+from headrace.runtime.views import ResultReader
+from property.plan_strategies import Case, cases, plans
+from property.strategies import BUCKETS
+from support import TableSource
+
+ACTIONS = ("go on", "go on", "add", "add", "drop", "restart")
+
+
+@dataclass
+class Answered:
+    """A query of the script: its plan, how far each stream was read when it came, and its epochs."""
+
+    name: str
+    plan: Plan
+    positions: Mapping[str, int]
+    start: int
+    end: int | None = None
+
+
+class Script:
+    """A run to which Hypothesis does something between any two epochs."""
+
+    def __init__(self, data: st.DataObject, case: Case, store: Store, buckets: int, epoch_rows: int) -> None:
+        self.data, self.case, self.store = data, case, store
+        self.buckets, self.epoch_rows = buckets, epoch_rows
+        self.streams = {
+            stream.name: BoundedStream(TableSource(stream.table()), "ts", stream.disorder)
+            for stream in case.streams
+        }
+        self.names = (f"q{number}" for number in count())
+        self.everything: list[Answered] = []
+        self.live: dict[str, Answered] = {}
+        self.journal: Journal | None = None
+        self._register(next(self.names), case.plan, 1, {})
+        self.run = self._start()
+
+    def play(self) -> None:
+        """Run to the end of the streams, with up to six actions in between."""
+        try:
+            left = 6
+            while True:
+                action = self.data.draw(st.sampled_from(ACTIONS)) if left else "go on"
+                left -= action != "go on"
+                if action == "add":
+                    self._add()
+                elif action == "drop" and len(self.live) > 1:
+                    self._drop(self.data.draw(st.sampled_from(sorted(self.live))))
+                elif action == "restart" and self.journal is not None:
+                    self.journal.close()
+                    self.run = self._start()
+                elif share := self.run.next_share():
+                    self.run.step(share)
+                else:
+                    return
+        finally:
+            if self.journal is not None:
+                self.journal.close()
+
+    def check(self) -> None:
+        """Every query, dropped or not, answers as the reference over the rows since it was added."""
+        assert not self.run.failed, self.run.failed
+        for query in self.everything:
+            parts = [
+                part
+                for part in self.run.results
+                if part.epoch >= query.start and (query.end is None or part.epoch < query.end)
+            ]
+            reader = ResultReader(query.name, query.plan, self.store, parts)
+            rows = {
+                stream.name: Stream(
+                    stream.schema.names, stream.elements[query.positions.get(stream.name, 0) :]
+                )
+                for stream in self.case.streams
+            }
+            history = evaluate(query.plan, rows)
+            expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in history])
+            found = reader.elements()
+            assert equivalent(found, expected, reader.heartbeat, float_tolerance=1e-9), (
+                query.name,
+                history,
+                to_rows(canonical(found)),
+            )
+
+    def _plans(self) -> dict[str, Plan]:
+        return {name: query.plan for name, query in self.live.items()}
+
+    def _start(self) -> Run:
+        run = Run(InlineRunner(), self.store, self.streams, self._plans(), self.epoch_rows, self.buckets)
+        if isinstance(self.store, FolderStore):
+            description = self._description()
+            self.journal = Journal(self.store, description)
+            assert not run.resume(self.journal, description, adapt=True)
+        return run
+
+    def _description(self) -> Description:
+        queries = {name: identity(plan) for name, plan in self._plans().items()}
+        return Description(queries, dict.fromkeys(self.streams, "a table"), self.buckets)
+
+    def _register(self, name: str, plan: Plan, start: int, positions: Mapping[str, int]) -> None:
+        query = Answered(name, plan, positions, start)
+        self.everything.append(query)
+        self.live[name] = query
+
+    def _add(self) -> None:
+        """A new plan, or one that is there already, under a new name or that of a dropped query."""
+        sources = [stream.source for stream in self.case.streams]
+        known = st.sampled_from([query.plan for query in self.everything])
+        plan = self.data.draw(known | plans(sources, depth=2))
+        dropped = sorted({query.name for query in self.everything} - self.live.keys())
+        reused = self.data.draw(st.sampled_from(dropped)) if dropped else next(self.names)
+        positions = {
+            name: self.run.point(name).position for name in self.streams if name in self.run.known_streams
+        }
+        self._register(reused, plan, self.run.totals.epochs + 1, positions)
+        self.run.change(self._plans(), self.streams, self._description())
+        assert self.run.results[-1].epoch == self.live[reused].start
+        assert self.run.results[-1].heartbeats.keys() == self.live.keys()
+
+    def _drop(self, name: str) -> None:
+        self.live.pop(name).end = self.run.totals.epochs + 1
+        self.run.change(self._plans(), self.streams, self._description())
+        assert name not in self.run.results[-1].heartbeats
+
+
+@given(st.data(), cases(), BUCKETS, st.sampled_from((1, 2, 5)))
+def test_queries_come_and_go(data: st.DataObject, case: Case, buckets: int, epoch_rows: int) -> None:
+    script = Script(data, case, MemoryStore(), buckets, epoch_rows)
+    script.play()
+    script.check()
+
+
+@settings(max_examples=25)
+@given(st.data(), cases(max_streams=2), st.sampled_from((2, 5)))
+def test_queries_come_and_go_between_restarts(data: st.DataObject, case: Case, epoch_rows: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
+        script = Script(data, case, store, 2, epoch_rows)
+        script.play()
+        script.check()

@@ -36,6 +36,9 @@ class TableSource:
     def rows(self) -> int:
         return self.table.num_rows
 
+    def mark(self, position: int) -> str:
+        return ""
+
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         part = self.table.slice(start, end - start).select(list(columns)).combine_chunks()
         for batch in part.to_batches():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import tempfile
 from collections.abc import Callable, Mapping
@@ -14,7 +15,7 @@ from headrace.language.catalog import StreamInfo, check_duration, describe_strea
 from headrace.language.statements import FORMATS, CreateStream
 from headrace.runtime.feeds import Feed, PushFeed, SparkFeed
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.tables import to_arrow_table, write_arrow
+from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.streams import BoundedStream, LiveStream
 from headrace.schema import TIMESTAMP, Schema
 from headrace.time import Duration, TimeDomain, parse_duration
@@ -34,12 +35,15 @@ class Input:
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
         max_rows: how many rows an epoch takes at the most; None where only the epoch's size limits it.
+        origin: what its rows are read from, as text; empty for a table that was handed over, which is known
+            by its rows.
     """
 
     info: StreamInfo
     stream: BoundedStream | LiveStream
     frame: Any = None
     max_rows: int | None = None
+    origin: str = ""
 
     @property
     def is_live(self) -> bool:
@@ -48,8 +52,10 @@ class Input:
 
     def describe(self) -> str:
         """What a durable store remembers of it, to refuse a run over another input."""
-        kind = type(self.stream.source).__name__ if isinstance(self.stream, BoundedStream) else "live"
-        return f"{kind} {self.stream.schema} by {self.stream.timestamp}, disorder {self.stream.disorder}"
+        origin = self.origin
+        if not origin and isinstance(self.stream, BoundedStream):
+            origin = f"table {digest_of_rows(self.stream.source)}"
+        return f"{origin} {self.stream.schema} by {self.stream.timestamp}, disorder {self.stream.disorder}"
 
     def feed(self, folder: Path, epoch_rows: int, wake: Callable[[], None]) -> Feed:
         """What brings the rows of a live stream.
@@ -104,13 +110,15 @@ def declared(statement: CreateStream, base: Path, read_stream: Callable[..., Any
                 statement.format, options, statement.columns, statement.timestamp, statement.name, base
             )
             info = describe_stream(statement, source.schema)
-            return Input(info, BoundedStream(source, info.timestamp, disorder, max_rows), None, max_rows)
+            bounded = BoundedStream(source, info.timestamp, disorder, max_rows)
+            return Input(info, bounded, None, max_rows, _origin(statement.format, options, base))
         if statement.format == PUSH:
             return _pushed(statement, options, disorder, max_rows)
         frame = read_stream(statement.format, options, statement.columns)
         schema = statement.columns or _schema_of(frame)
         info = describe_stream(statement, schema)
-        return Input(info, LiveStream(schema, info.timestamp, disorder), frame, max_rows)
+        origin = _spark_origin(statement.format, options)
+        return Input(info, LiveStream(schema, info.timestamp, disorder), frame, max_rows, origin)
     except UserError as error:
         error.position = error.position or statement.position
         raise
@@ -127,9 +135,13 @@ def in_memory(
     if getattr(data, "isStreaming", False):
         schema = _schema_of(data)
         info = _info(name, schema, timestamp)
-        return Input(info, LiveStream(schema, info.timestamp, _disorder(disorder, info.domain)), data)
+        live = LiveStream(schema, info.timestamp, _disorder(disorder, info.domain))
+        return Input(info, live, data, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
-        data = data.orderBy(timestamp)
+        schema = _schema_of(data)
+        timestamp = _info(name, schema, timestamp).timestamp
+        # By all columns, since a run that goes on has to meet the rows in the order it has met them before.
+        data = data.orderBy(timestamp, *(column for column in schema.names if column != timestamp))
     path = folders.new() / "rows.arrow"
     write_arrow(to_arrow_table(data), path)
     source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
@@ -144,7 +156,25 @@ def _pushed(
     if options:
         raise LanguageError(f"push has no option {next(iter(options))}", hint=f"it has {_LIMIT}")
     info = describe_stream(statement, statement.columns)
-    return Input(info, LiveStream(statement.columns, info.timestamp, disorder), None, max_rows)
+    return Input(info, LiveStream(statement.columns, info.timestamp, disorder), None, max_rows, PUSH)
+
+
+def _origin(format: str, options: Mapping[str, str], base: Path) -> str:
+    """What one of our own formats reads, whatever folder its path is told from."""
+    told = dict(options)
+    if "path" in told:
+        told["path"] = str((base / told["path"]).resolve())
+    return " ".join([format, *(f"{name}={value!r}" for name, value in sorted(told.items()))])
+
+
+_MAY_CHANGE: Final = ("kafka.", "max", "min")
+"""How options of Spark's sources begin that tell where a server is and how much a batch takes."""
+
+
+def _spark_origin(format: str, options: Mapping[str, str]) -> str:
+    """What one of Spark's formats reads; as a digest, since options may hold what is secret."""
+    told = {name: value for name, value in options.items() if not name.startswith(_MAY_CHANGE)}
+    return f"{format} {hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest()[:16]}"
 
 
 def _row_limit(options: dict[str, str]) -> int | None:

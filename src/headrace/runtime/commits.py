@@ -43,11 +43,13 @@ class StreamPoint:
         position: up to where, in the source's unit.
         heartbeat: its promise (instant).
         producers: for pushed rows, per producer the last sequence number.
+        mark: identifies the part of a bounded input that has been read; see `SplitSource.mark`.
     """
 
     position: int
     heartbeat: int
     producers: Mapping[str, int] = field(default_factory=dict)
+    mark: str = ""
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
     return {
         "epoch": commit.epoch,
         "streams": {
-            name: [point.position, point.heartbeat, dict(point.producers)]
+            name: [point.position, point.heartbeat, dict(point.producers), point.mark]
             for name, point in commit.streams.items()
         },
         "checkpoint": commit.checkpoint,

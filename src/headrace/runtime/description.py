@@ -91,8 +91,10 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
     ):
         for name in sorted(mine.keys() & its.keys()):
             if mine[name] != its[name]:
+                # A query's identity is a digest, which tells people nothing.
+                told = f": over {its[name]}, not {mine[name]}" if what == "stream" else ""
                 raise StoreError(
-                    f"the store {folder} is for another {what} {name} than the one given now",
+                    f"the store {folder} is for another {what} {name} than the one given now{told}",
                     hint="start with the text that made the store, or give this one another name",
                 )
     return Differences(

@@ -33,7 +33,7 @@ from headrace.runtime.retention import retained_from
 from headrace.runtime.runner import Runner
 from headrace.runtime.shares import assignments, next_share, total_rows
 from headrace.runtime.store import FolderStore, Store
-from headrace.runtime.streams import BoundedStream, Intake, LiveStream
+from headrace.runtime.streams import BoundedStream, Intake, LiveStream, check_unchanged
 from headrace.runtime.work import (
     EpochWork,
     Manifest,
@@ -105,7 +105,8 @@ class Run:
             What was added and dropped.
 
         Raises:
-            StoreError: a record is damaged, or the store is for other queries or streams.
+            StoreError: a record is damaged, the store is for other queries or streams, or an input is not
+                what it was.
         """
         commits = journal.load()
         found = journal.compare(commits, description, adapt=adapt)
@@ -117,6 +118,7 @@ class Run:
             self._state = state_after(commits)
             self._points = dict(last.streams)
             self.totals = last.totals
+            check_unchanged(self._declared, self._points)
             self._go_on_with(journal.present(commits), dict(last.failed), found)
         self._sweep_strays()
         return found
@@ -343,7 +345,10 @@ class Run:
         """How far each stream has been read once an epoch is committed."""
         taken = {
             name: StreamPoint(
-                take.position, heartbeats[name], {**self._points[name].producers, **take.producers}
+                take.position,
+                heartbeats[name],
+                {**self._points[name].producers, **take.producers},
+                self._streams[name].mark(take.position),
             )
             for name, take in intakes.items()
         }

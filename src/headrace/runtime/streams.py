@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.errors import StoreError
+from headrace.runtime.commits import StreamPoint
 from headrace.runtime.sources.contract import SplitSource
 from headrace.schema import Schema
+from headrace.time import INFINITY
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,10 @@ class BoundedStream:
         """All its columns."""
         return self.source.schema
 
+    def mark(self, position: int) -> str:
+        """Identifies what lies below a position; see `SplitSource.mark`."""
+        return self.source.mark(position)
+
 
 @dataclass(frozen=True)
 class LiveStream:
@@ -44,6 +51,10 @@ class LiveStream:
     schema: Schema
     timestamp: str
     disorder: int = 0
+
+    def mark(self, position: int) -> str:
+        """Nothing: what has been taken does not come again."""
+        return ""
 
 
 @dataclass(frozen=True)
@@ -66,3 +77,33 @@ class Intake:
     frame: object = None
     ended: bool = False
     producers: Mapping[str, int] = field(default_factory=dict)
+
+
+def check_unchanged(
+    streams: Mapping[str, BoundedStream | LiveStream], points: Mapping[str, StreamPoint]
+) -> None:
+    """See that inputs which have been read before may be read on.
+
+    Args:
+        streams: by name.
+        points: how far each stream has been read; those of other streams are left alone.
+
+    Raises:
+        StoreError: what was read is not there as it was, or an input has grown after its end.
+    """
+    for name, point in points.items():
+        stream = streams.get(name)
+        if stream is None or isinstance(stream, LiveStream):
+            continue
+        if stream.mark(point.position) != point.mark:
+            raise StoreError(
+                f"the input of {name} has changed: the files that have been read are not there as they were",
+                hint="put them back; new files must come after them in the order of names. Or choose an "
+                "empty folder for the store",
+            )
+        if point.heartbeat == INFINITY and stream.source.size > point.position:
+            raise StoreError(
+                f"the input of {name} has grown since it was read to its end, and its answer is final",
+                hint="choose an empty folder for the store to read everything; input that goes on is for "
+                "streams FROM push, or db.stream(name, spark.readStream...)",
+            )

@@ -63,6 +63,13 @@ class SplitSource(Protocol):
         """How many rows there are in total: exact for Parquet, Arrow and NEXMark, else an estimate."""
         ...
 
+    def mark(self, position: int) -> str:
+        """Identifies what lies below a position: it changes when that does, and not when the input grows.
+
+        It tells the names and sizes of files, not their bytes.
+        """
+        ...
+
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows of the positions `[start, end)`, in order.
 

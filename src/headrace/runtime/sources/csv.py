@@ -16,7 +16,7 @@ import pyarrow.csv
 from headrace.errors import PlanError, SourceError
 from headrace.runtime.sources.blocks import BLOCK_BYTES, Block, TextPart, is_utf8, line_blocks, read_bytes
 from headrace.runtime.sources.contract import Read
-from headrace.runtime.sources.files import list_files, overlaps
+from headrace.runtime.sources.files import list_files, mark_of, overlaps
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.options import check_known, flag, required
 from headrace.runtime.sources.records import STRAY_RETURN, UNCLOSED, csv_records
@@ -75,6 +75,11 @@ class CsvSource:
     def size(self) -> int:
         """Bytes in total."""
         return sum(part.text.size for part in self.parts)
+
+    def mark(self, position: int) -> str:
+        """Identifies the files up to a byte; with `multiline`, all of the last one."""
+        pieces = [(part.text.path.name, part.text.size) for part in self.parts]
+        return mark_of(pieces, position, whole=self.form.multiline)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows whose line starts in the bytes `[start, end)`.

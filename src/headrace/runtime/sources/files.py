@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -36,6 +37,27 @@ def list_files(path: str, base: Path) -> tuple[tuple[Path, str], ...]:
             hint="files in subfolders, or whose names start with . or _, are not read",
         )
     return tuple((entry, f"{path.rstrip('/')}/{entry.name}") for entry in found)
+
+
+def mark_of(pieces: Sequence[tuple[str, int]], position: int, *, whole: bool = False) -> str:
+    """Identifies the pieces laid end to end below a position; see `SplitSource.mark`.
+
+    Pieces that have been read to their end keep their sizes. The one that has been read in part may grow,
+    and new ones may come after it.
+
+    Args:
+        pieces: their names and sizes.
+        position: up to where they have been read.
+        whole: whether the last one keeps its size, too, since it is read as a whole.
+    """
+    digest, offset = hashlib.sha256(), 0
+    for name, size in pieces:
+        if offset >= position:
+            break
+        is_read = whole or offset + size <= position
+        digest.update(f"{name}\0{size if is_read else ''}\0".encode())
+        offset += size
+    return digest.hexdigest()[:16] if position else ""
 
 
 def overlaps(sizes: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -18,7 +18,7 @@ from headrace.errors import PlanError, SourceError
 from headrace.language.suggestions import did_you_mean
 from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks
 from headrace.runtime.sources.contract import Read
-from headrace.runtime.sources.files import list_files, overlaps
+from headrace.runtime.sources.files import list_files, mark_of, overlaps
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.options import check_known, required
 from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
@@ -53,6 +53,10 @@ class JsonSource:
     def size(self) -> int:
         """Bytes in total."""
         return sum(part.size for part in self.parts)
+
+    def mark(self, position: int) -> str:
+        """Identifies the files up to a byte."""
+        return mark_of([(part.path.name, part.size) for part in self.parts], position)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows whose line starts in the bytes `[start, end)`.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pyarrow as pa
 
 from headrace.errors import SourceError
-from headrace.runtime.sources.contract import BATCH_ROWS
+from headrace.operators.keys import hash_rows, normalise
+from headrace.runtime.sources.contract import BATCH_ROWS, SplitSource
 
 
 def to_arrow_table(data: object) -> pa.Table:
@@ -33,6 +35,15 @@ def to_arrow_table(data: object) -> pa.Table:
     except (pa.ArrowException, AttributeError, TypeError) as error:
         raise SourceError(f"the {type(data).__name__} cannot be made an Arrow table: {error}") from error
     return table.replace_schema_metadata(None)
+
+
+def digest_of_rows(source: SplitSource) -> str:
+    """Identifies all rows of a source and their order, whatever batches they come in."""
+    digest = hashlib.sha256()
+    for read in source.read(0, source.size, source.schema.names):
+        columns = [normalise(column) for column in read.rows.columns]
+        digest.update(hash_rows(columns, read.rows.num_rows).tobytes())
+    return digest.hexdigest()[:16]
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import ClassVar, Generic, TypeVar
 import pyarrow as pa
 
 from headrace.runtime.sources.contract import Read
-from headrace.runtime.sources.files import list_files, overlaps
+from headrace.runtime.sources.files import list_files, mark_of, overlaps
 from headrace.runtime.sources.options import check_known, required
 from headrace.runtime.sources.rows import gather, reading, typed_rows
 from headrace.runtime.sources.widening import check_columns, readable_schema
@@ -59,6 +59,10 @@ class TypedSource(ABC, Generic[Part]):
     def rows(self) -> int:
         """Rows in total."""
         return self.size
+
+    def mark(self, position: int) -> str:
+        """Identifies the files up to a row."""
+        return mark_of([(part.path.name, sum(part.blocks)) for part in self.parts], position)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows numbered `[start, end)`; reads only the blocks and columns that are needed.

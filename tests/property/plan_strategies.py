@@ -36,9 +36,9 @@ from headrace.algebra.nodes import (
     is_chronon,
 )
 from headrace.elements import from_rows
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal, make_cast
-from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.reference.contents import Element, Stream
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
@@ -325,16 +325,29 @@ class _Builder:
 
     def _call(self, below: _Built, root: bool) -> AggregateCall:
         name = self.draw(
-            st.sampled_from(("SUM", "*", "VARIANCE", "AVG", "MIN", "STDDEV", "COUNT", "MAX", "SUM"))
+            st.sampled_from(
+                ("SUM", "*", "VARIANCE", "AVG", "MIN", "STDDEV", "COUNT", "MAX", "SUM", "FIRST", "LAST")
+            )
         )
         if name == "*" or (name in ("STDDEV", "VARIANCE") and not root):
             return resolve_aggregate("COUNT", None)
+        condition = self._expression(below.schema, BOOLEAN) if self.draw(st.integers(0, 3)) == 0 else None
+        modifiers = Modifiers(distinct=self.draw(st.integers(0, 3)) == 0, condition=condition)
         if name in ("COUNT", "MIN", "MAX"):
-            return resolve_aggregate(name, self._item(below))
+            return resolve_aggregate(name, self._item(below), modifiers=modifiers)
+        if name in ("FIRST", "LAST"):
+            keys = tuple(
+                SortKey(self._item(below), self.draw(st.booleans()), self.draw(st.booleans()))
+                for _ in range(2)
+            )
+            return resolve_aggregate(
+                name, self._item(below), modifiers=Modifiers(order=keys, condition=condition)
+            )
         numbers = [one for one in below.columns(BIGINT, MONEY, DOUBLE) if root or below.is_summable(one)]
         if numbers and self.draw(st.integers(0, 3)) < 3:
-            return resolve_aggregate(name, self.draw(st.sampled_from(numbers)))
-        return resolve_aggregate(name, self._expression(_without_doubles(below.schema), BIGINT))
+            return resolve_aggregate(name, self.draw(st.sampled_from(numbers)), modifiers=modifiers)
+        argument = self._expression(_without_doubles(below.schema), BIGINT)
+        return resolve_aggregate(name, argument, modifiers=modifiers)
 
 
 def _argument_summable(below: _Built, call: AggregateCall) -> bool:

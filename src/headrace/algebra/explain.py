@@ -25,7 +25,7 @@ from headrace.algebra.nodes import (
     is_chronon,
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
-from headrace.expressions.render import quote, render
+from headrace.expressions.render import quote, render, render_call
 from headrace.expressions.tree import AggregateCall, Expression, shift_columns
 from headrace.schema import Schema
 
@@ -112,7 +112,7 @@ def _aggregate(plan: Aggregate) -> str:
 
 
 def _call(call: AggregateCall, schema: Schema) -> str:
-    return f"{call.function}({'*' if call.argument is None else _text(call.argument, schema)})"
+    return render_call(call, lambda column: quote(schema[column.index].name))
 
 
 def _item(name: str, expression: Expression, schema: Schema) -> str:

@@ -10,7 +10,17 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from headrace.expressions.tree import AggregateCall, Call, Case, Cast, Column, Expression, Literal, children
+from headrace.expressions.tree import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    children,
+    expressions_of,
+)
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING
 
 _NAMES = """
@@ -47,7 +57,7 @@ def can_fail(expression: Expression) -> bool:
 def aggregate_can_fail(call: AggregateCall) -> bool:
     """Whether the aggregate may end its query, as an integer sum that overflows does, or make a row fail."""
     exact_sum = call.function == "SUM" and call.type != DOUBLE
-    return exact_sum or (call.argument is not None and can_fail(call.argument))
+    return exact_sum or any(map(can_fail, expressions_of(call)))
 
 
 def _holds_all(source: pa.DataType, target: pa.DataType) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from headrace.algebra.checks import require_boolean, require_columns
 from headrace.algebra.kinds import SetKind
 from headrace.errors import PlanError
-from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.expressions.tree import AggregateCall, Column, Expression, expressions_of
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
 
@@ -253,8 +253,10 @@ class Aggregate:
         for _, key in self.keys:
             require_columns(key, width)
         for _, call in self.aggregates:
-            if call.argument is not None:
-                require_columns(call.argument, width)
+            for part in expressions_of(call):
+                require_columns(part, width)
+            if call.condition is not None:
+                require_boolean(call.condition, "the condition of FILTER")
         _ = self.schema
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from headrace.expressions.coercion import literal
-from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+from headrace.expressions.tree import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SortKey
 from headrace.schema import DOUBLE, UNKNOWN, sql_type
 
 Naming = Callable[[Column], str]
@@ -49,6 +49,25 @@ def render(expression: Expression, naming: Naming = column_name) -> str:
         naming: the text of a column reference, such as one with a table's alias.
     """
     return _render(expression, naming)[0]
+
+
+def render_call(call: AggregateCall, naming: Naming = column_name) -> str:
+    """The text of an aggregate, with its DISTINCT, ORDER BY and FILTER."""
+    arguments = [render(part, naming) for part in (call.argument, *call.others) if part is not None]
+    text = f"{'DISTINCT ' if call.distinct else ''}{', '.join(arguments) or '*'}"
+    if call.order:
+        text += f" ORDER BY {', '.join(_sort_key(key, naming) for key in call.order)}"
+    text = f"{call.function}({text})"
+    if call.condition is not None:
+        text += f" FILTER (WHERE {render(call.condition, naming)})"
+    return text
+
+
+def _sort_key(key: SortKey, naming: Naming) -> str:
+    text = render(key.expression, naming) + (" DESC" if key.descending else "")
+    if key.nulls_first == key.descending:
+        text += f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"
+    return text
 
 
 def _render(expression: Expression, naming: Naming) -> tuple[str, int]:

@@ -62,18 +62,63 @@ Expression = Column | Literal | Call | Cast | Case
 
 
 @dataclass(frozen=True)
+class SortKey:
+    """What rows are sorted by.
+
+    Attributes:
+        expression: the values to sort by; NaN counts as the largest number.
+        descending: whether the largest value comes first.
+        nulls_first: whether NULL comes before all values; as in Spark, it does unless `descending`.
+    """
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool = True
+
+
+@dataclass(frozen=True)
 class AggregateCall:
     """An aggregate over the rows of a group; `argument` is None for COUNT(*).
 
     Attributes:
-        function: COUNT, SUM, AVG, MIN, MAX, STDDEV or VARIANCE (the sample forms, as in Spark SQL).
-        argument: what is aggregated; NULLs are passed over.
+        function: a name of the aggregate table, no synonym, such as COUNT, SUM or PERCENTILE.
+        argument: what is aggregated; NULLs are passed over, except by FIRST and LAST.
         type: the result's type.
+        others: the arguments after the first one: the other column of CORR, the fraction of PERCENTILE.
+        distinct: whether equal values count once.
+        order: what the rows are sorted by, for FIRST and LAST; rows that are equal in it follow the argument.
+        condition: FILTER (WHERE condition): only rows for which it is true count; None for all rows.
     """
 
     function: str
     argument: Expression | None
     type: pa.DataType
+    others: tuple[Expression, ...] = ()
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    condition: Expression | None = None
+
+
+def arguments_of(call: AggregateCall) -> tuple[Expression, ...]:
+    """What an aggregate reads of a row that it takes in: its arguments, then what it sorts by."""
+    first = () if call.argument is None else (call.argument,)
+    return (*first, *call.others, *(key.expression for key in call.order))
+
+
+def expressions_of(call: AggregateCall) -> tuple[Expression, ...]:
+    """All expressions of an aggregate over the rows of its group: `arguments_of` and the condition."""
+    return (*arguments_of(call), *(() if call.condition is None else (call.condition,)))
+
+
+def transform_call(call: AggregateCall, change: Callable[[Expression], Expression]) -> AggregateCall:
+    """The aggregate with every one of its expressions changed."""
+    return replace(
+        call,
+        argument=None if call.argument is None else change(call.argument),
+        others=tuple(map(change, call.others)),
+        order=tuple(replace(key, expression=change(key.expression)) for key in call.order),
+        condition=None if call.condition is None else change(call.condition),
+    )
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

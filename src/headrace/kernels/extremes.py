@@ -1,66 +1,31 @@
-"""MIN and MAX over a changing multiset: presence intervals of values, and a sweep with a heap."""
+"""The smallest of the values that are present, where values only come and their ends are known."""
 
 from __future__ import annotations
 
 import heapq
 
+import numba
 import numpy as np
 
 from headrace.elements import Int64Array
 from headrace.kernels.jit import INT1, kernel
 
-_INFINITY = np.iinfo(np.int64).max
+_INFINITY = int(np.iinfo(np.int64).max)
 
 
-@kernel(INT1, INT1, INT1, INT1, INT1)
-def presence_intervals(
-    order: Int64Array, codes: Int64Array, ranks: Int64Array, times: Int64Array, counts: Int64Array
-) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The intervals in which a value of a key has a positive count.
-
-    Args:
-        order: rows sorted by (code, rank, time).
-        codes, ranks, times, counts: int64[n]; a row changes the count of value `rank` of key `code`.
-
-    Returns:
-        The row that opens each interval, its start and its end (INFINITY while it is open); int64[p] each.
-    """
-    opening = np.empty(len(order), dtype=np.int64)
-    starts = np.empty(len(order), dtype=np.int64)
-    ends = np.empty(len(order), dtype=np.int64)
-    found = 0
-    count = np.int64(0)
-    is_open = False
-    for place in range(len(order)):
-        row = order[place]
-        if place > 0:
-            last = order[place - 1]
-            if codes[row] != codes[last] or ranks[row] != ranks[last]:
-                count = np.int64(0)
-                is_open = False
-        count += counts[row]
-        if place + 1 < len(order):
-            following = order[place + 1]
-            if (
-                codes[following] == codes[row]
-                and ranks[following] == ranks[row]
-                and times[following] == times[row]
-            ):
-                continue
-        if count > 0 and not is_open:
-            opening[found] = row
-            starts[found] = times[row]
-            ends[found] = _INFINITY
-            found += 1
-            is_open = True
-        elif count <= 0 and is_open:
-            ends[found - 1] = times[row]
-            is_open = False
-    return opening[:found].copy(), starts[:found].copy(), ends[:found].copy()
+@numba.njit(cache=True)
+def _advance(heap, at, order, codes, ranks, starts, ends, code, instant):  # type: ignore[no-untyped-def]
+    """Push what of the code has started by the instant, pop what ends on top; the next interval's place."""
+    while at < len(order) and codes[order[at]] == code and starts[order[at]] <= instant:
+        heapq.heappush(heap, (ranks[order[at]], np.int64(order[at])))
+        at += 1
+    while len(heap) > 0 and ends[heap[0][1]] <= instant:
+        heapq.heappop(heap)
+    return at
 
 
-@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1)
-def smallest_present(
+@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, numba.int64)
+def lower_envelope(
     point_codes: Int64Array,
     point_times: Int64Array,
     order: Int64Array,
@@ -68,15 +33,22 @@ def smallest_present(
     ranks: Int64Array,
     starts: Int64Array,
     ends: Int64Array,
-) -> Int64Array:
-    """The interval of the smallest rank that is present at each point, or -1 where none is.
+    since: int,
+) -> tuple[Int64Array, Int64Array]:
+    """The interval of the smallest rank that is present at each point, and who will be it later.
 
     Args:
         point_codes, point_times: int64[m], sorted by (code, time).
         order: intervals sorted by (code, start).
         codes, ranks, starts, ends: int64[p] per interval.
+        since: an instant that no point lies behind.
+
+    Returns:
+        int64[m], -1 where none is present; and int64[p], 1 for each interval that is the smallest at some
+        instant from `since` on. The others can be forgotten: something smaller outlives them.
     """
     result = np.full(len(point_codes), -1, dtype=np.int64)
+    needed = np.zeros(len(codes), dtype=np.int64)
     heap = [(np.int64(0), np.int64(0))]
     heap.clear()
     at = 0
@@ -86,11 +58,19 @@ def smallest_present(
             heap.clear()
             while at < len(order) and codes[order[at]] < code:
                 at += 1
-        while at < len(order) and codes[order[at]] == code and starts[order[at]] <= point_times[point]:
-            heapq.heappush(heap, (ranks[order[at]], np.int64(order[at])))
-            at += 1
-        while len(heap) > 0 and ends[heap[0][1]] <= point_times[point]:
-            heapq.heappop(heap)
+        at = _advance(heap, at, order, codes, ranks, starts, ends, code, point_times[point])
         if len(heap) > 0:
             result[point] = heap[0][1]
-    return result
+        if point + 1 < len(point_codes) and point_codes[point + 1] == code:
+            continue
+        instant = since
+        while len(heap) > 0 or (at < len(order) and codes[order[at]] == code):
+            at = _advance(heap, at, order, codes, ranks, starts, ends, code, instant)
+            following = _INFINITY
+            if at < len(order) and codes[order[at]] == code:
+                following = int(starts[order[at]])
+            if len(heap) > 0:
+                needed[heap[0][1]] = 1
+                following = min(following, int(ends[heap[0][1]]))
+            instant = following
+    return result, needed

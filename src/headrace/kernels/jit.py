@@ -14,6 +14,8 @@ INT1 = numba.types.Array(numba.int64, 1, "C", readonly=True)
 """A vector of int64 that the kernel only reads."""
 INT2 = numba.types.Array(numba.int64, 2, "C", readonly=True)
 """A matrix of int64, rows first, that the kernel only reads."""
+FLOAT1 = numba.types.Array(numba.float64, 1, "C", readonly=True)
+"""A vector of float64 that the kernel only reads."""
 FLOAT2 = numba.types.Array(numba.float64, 2, "C", readonly=True)
 """A matrix of float64, rows first, that the kernel only reads."""
 BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)

@@ -140,6 +140,15 @@ class Headrace(Spark):  # type: ignore[misc]
             refuse_subquery(self._curr, self._source)
 
         def _parse_window(self, this: exp.Expression, alias: bool = False) -> exp.Expression:
+            if self._match_text_seq("WITHIN", "GROUP"):
+                key = self._parse_wrapped(self._parse_order)
+                this = self.expression(exp.WithinGroup(this=this, expression=key))
+            if self._match_pair(TokenType.FILTER, TokenType.L_PAREN):
+                if not self._match(TokenType.WHERE):
+                    self.raise_error("the word WHERE is missing after FILTER")
+                condition = self._parse_disjunction()
+                self._match_r_paren()
+                this = self.expression(exp.Filter(this=this, expression=condition))
             refuse_after_call(self._curr, self._next, self._source)
             return this
 

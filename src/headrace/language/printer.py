@@ -30,7 +30,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import domain_of, timestamp_columns
-from headrace.expressions.render import render
+from headrace.expressions.render import render, render_call
 from headrace.expressions.tree import AggregateCall, Call, Expression, shift_columns
 from headrace.language.cursor import RESERVED
 from headrace.language.dialect import Headrace
@@ -181,7 +181,7 @@ def _duration(duration: Duration, domain: TimeDomain) -> str:
 
 
 def _call(call: AggregateCall, columns: Names) -> str:
-    return f"{call.function}({'*' if call.argument is None else _text(call.argument, columns)})"
+    return render_call(call, lambda column: columns[column.index])
 
 
 def _text(expression: Expression, columns: Names) -> str:

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.expressions import aggregates, functions
-from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
+from headrace.language.aggregates import aggregate_parts
 from headrace.language.cursor import position_of
 from headrace.language.scope import Scope
 from headrace.language.suggestions import did_you_mean
@@ -102,6 +103,8 @@ def default_name(node: Scalar) -> str:
             return default_name(node.this)
         case exp.Anonymous():
             return str(node.name).lower()
+        case exp.Filter() | exp.WithinGroup():
+            return default_name(node.this)
         case exp.Case():
             return "case"
         case exp.Literal() | exp.Boolean() | exp.Null() | exp.Neg():
@@ -288,7 +291,7 @@ def _call(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "expressions")
     name = str(node.name)
     if aggregates.is_aggregate(name.upper()):
-        return _aggregate(node, name.upper(), context)
+        return _aggregate(node, context)
     if name.upper() not in functions.FUNCTIONS:
         known = (*functions.FUNCTIONS, *aggregates.AGGREGATES)
         hint = CALLS.get(name.upper()) or did_you_mean(name, known)
@@ -300,28 +303,34 @@ def _call(node: Any, context: Context) -> Expression:
     return _resolve(name.upper(), tuple(bind_scalar(part, context) for part in node.expressions), node)
 
 
-def _aggregate(node: Any, name: str, context: Context) -> Expression:
+def _aggregate(node: Any, context: Context) -> Expression:
     """Note an aggregate, and stand a column of the grouped row in for it."""
-    position = position_of(node)
+    parts = aggregate_parts(node)
+    if parts is None:
+        raise _unsupported(node)
+    name, position = parts.name, position_of(node)
+    first: tuple[None, ...] = (None,) if parts.star else ()
     if context.aggregates is None:
         hint = "use HAVING, or aggregate in a subquery in FROM"
         raise LanguageError(f"{name} cannot stand in {context.clause}", position=position, hint=hint)
-    if len(node.expressions) != 1:
-        message = f"{name} takes 1 argument, not {len(node.expressions)}"
-        raise LanguageError(message, position=position, hint="write COUNT(*) to count rows")
-    (operand,) = node.expressions
-    if isinstance(operand, exp.Distinct):
-        hint = "aggregate a subquery: SELECT COUNT(*) FROM (SELECT DISTINCT x FROM ...)"
-        raise LanguageError(f"{name}(DISTINCT ...) is not supported yet", position=position, hint=hint)
-    argument = None
-    if not isinstance(operand, exp.Star):
-        inner = replace(context, clause=f"{name}(...)", aggregates=None, aliases={}, keys=None)
-        argument = bind_scalar(operand, inner)
+    inner = replace(context, clause=f"{name}(...)", aggregates=None, aliases={}, keys=None)
+    arguments = [bind_scalar(part, inner) for part in parts.arguments]
+    within = None if parts.within is None else _sort_key(parts.within, inner)
+    order = tuple(_sort_key(key, inner) for key in parts.order)
+    filtered = replace(inner, clause="FILTER")
+    condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
+    modifiers = aggregates.Modifiers(parts.distinct, order, within, condition)
     with located(position):
-        call = aggregates.resolve_aggregate(name, argument)
+        call = aggregates.resolve_aggregate(name, *first, *arguments, modifiers=modifiers)
     if call not in context.aggregates:
         context.aggregates.append(call)
     return Column(context.width + context.aggregates.index(call), name.lower(), call.type)
+
+
+def _sort_key(key: Any, context: Context) -> SortKey:
+    """A part of ORDER BY; NULLs come first, or last with DESC, unless it says otherwise (Spark)."""
+    descending = bool(key.args.get("desc"))
+    return SortKey(bind_scalar(key.this, context), descending, bool(key.args.get("nulls_first")))
 
 
 def _resolve(name: str, arguments: tuple[Expression, ...], node: Any) -> Expression:
@@ -358,4 +367,6 @@ _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.Case: _case,
     exp.Cast: _cast,
     exp.Anonymous: _call,
+    exp.Filter: _aggregate,
+    exp.WithinGroup: _aggregate,
 }

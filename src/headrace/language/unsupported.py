@@ -78,8 +78,10 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("ISTREAM", "DSTREAM", "RSTREAM"), "write ISTREAM(SELECT ...) around the whole query"),
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
     **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
-    **dict.fromkeys(("FIRST", "LAST", "ANY_VALUE", "ARRAY_AGG", "COLLECT_LIST"), "use MIN or MAX"),
-    **dict.fromkeys(("STDDEV_POP", "VAR_POP"), "STDDEV and VARIANCE are those of a sample"),
+    "ANY_VALUE": "use MIN or MAX",
+    **dict.fromkeys(("ARRAY_AGG", "COLLECT_LIST"), "there are no arrays; use FIRST, LAST, MIN or MAX"),
+    **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
+    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
     "TRY_CAST": "write CAST; a row that cannot be cast goes to the dead letters",
 }
 """Functions that are refused, with a hint."""
@@ -89,7 +91,13 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.Tuple: ("a list in parentheses stands only behind IN", None),
     exp.Interval: ("there are no intervals in expressions", "compare UNIX_MICROS(timestamp) with a number"),
     exp.ILike: ("ILIKE is not supported", "write LOWER(x) LIKE 'pattern'"),
-    exp.Distinct: ("DISTINCT stands only behind SELECT", None),
+    exp.Distinct: ("DISTINCT stands only behind SELECT and in an aggregate", None),
+    exp.Order: ("ORDER BY stands only in an aggregate, such as FIRST(x ORDER BY ts)", None),
+    exp.Filter: ("FILTER stands only behind an aggregate", "write CASE WHEN condition THEN value END"),
+    exp.WithinGroup: (
+        "WITHIN GROUP stands only behind PERCENTILE_CONT",
+        "write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
+    ),
     exp.Column: ("a column is written name or table.name", None),
     exp.Dot: ("a column is written name or table.name", None),
     exp.Concat: ("two strings stand next to each other", "write || between them"),
@@ -124,9 +132,7 @@ def refuse_after_call(token: Token, following: Token, source: SourceText) -> Non
     if word == "OVER":
         hint = "put the window behind the stream in FROM, such as Bid WINDOW(RANGE 10 MINUTES)"
     elif word == "FILTER" and opens:
-        word, hint = "FILTER (WHERE ...)", "aggregate CASE WHEN condition THEN value END instead"
-    elif word == "WITHIN" and following.text.upper() == "GROUP":
-        word, hint = "WITHIN GROUP", "the aggregates are listed in docs/language.md"
+        word, hint = "a second FILTER", "join the conditions with AND"
     elif word in ("IGNORE", "RESPECT") and following.text.upper() == "NULLS":
         word, hint = f"{word} NULLS", "aggregates pass over NULLs; leave it out"
     else:

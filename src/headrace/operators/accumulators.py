@@ -1,51 +1,64 @@
 """Aggregates as sums: what each one adds up per element, and how its value is read off the sums.
 
-COUNT, SUM, AVG, STDDEV and VARIANCE are invertible: a retraction subtracts what an insertion added. Integers
-and decimals are summed exactly, as 32-bit limbs in 64-bit counters, so that only the *result* can overflow,
-never an intermediate sum. Floating values are summed as double-doubles (Dekker 1971; Knuth's two-sum), with
-NaN and infinities counted apart, so that one that leaves takes no other value with it. MIN and MAX keep the
-live values instead (`extremes`).
+Counts, sums, averages, variances and covariances are invertible: a retraction subtracts what an insertion
+added. Integers and decimals are summed exactly, as 32-bit limbs in 64-bit counters, so that only the *result*
+can overflow, never an intermediate sum. Floating values are summed as double-doubles (Dekker 1971; Knuth's
+two-sum), with NaN and infinities counted apart, so that one that leaves takes no other value with it. MIN,
+MAX and other aggregates that depend on which values there are keep the live values instead (`live_values`).
+An aggregate of distinct values adds up the intervals in which a value is present (`distinct_values`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.elements import Int64Array, integers
+from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
+from headrace.expressions.aggregates import effective_argument, masked
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.timeline import Float64Array
-from headrace.operators.keys import normalise
-from headrace.schema import BIGINT, DOUBLE
+from headrace.operators.double_double import Pair, centred, two_product
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE
 
 _MASK: Final = 0xFFFFFFFF
-_SPLITTER: Final = 134217729.0
+_STILL: Final = 1e-29
+"""A column whose spread is so small a part of its squares does not vary: that much is rounding."""
 
 
 @dataclass(frozen=True)
 class Sums:
-    """Which columns of a sum matrix belong to one argument.
+    """Which columns of a sum matrix belong to one argument, or to one pair of arguments.
 
     Attributes:
-        argument: what is summed; None for the row count.
-        squares: whether the squares are summed too (STDDEV, VARIANCE).
+        argument: what is summed.
+        partner: the other column of CORR and COVAR, or None.
+        distinct: whether the presence of its values is summed, not the elements.
         exact: the number of 32-bit limbs, 0 for floating sums or where only a count is kept.
-        floating: whether a double-double sum is kept.
+        floating: whether a double-double sum is kept, of both columns where there are two.
+        products: how many sums of products are kept: the squares (STDDEV, VARIANCE), or with a partner the
+            squares of both and their product.
         ints, floats: the first column of each kind.
     """
 
-    argument: Expression | None
+    argument: Expression
+    partner: Expression | None
+    distinct: bool
     exact: int
     floating: bool
-    squares: bool
+    products: int
     ints: int
     floats: int
+
+    @property
+    def inputs(self) -> tuple[Expression, ...]:
+        """The expressions it adds up."""
+        return (self.argument,) if self.partner is None else (self.argument, self.partner)
 
     @property
     def int_columns(self) -> int:
@@ -55,7 +68,7 @@ class Sums:
     @property
     def float_columns(self) -> int:
         """How many float64 columns it has: a pair per double-double."""
-        return (2 if self.floating else 0) + (2 if self.squares else 0)
+        return 2 * (len(self.inputs) if self.floating else 0) + 2 * self.products
 
 
 @dataclass(frozen=True)
@@ -71,45 +84,65 @@ class SumLayout:
     int_width: int
     float_width: int
 
+    @property
+    def of_elements(self) -> tuple[Sums, ...]:
+        """The sums that every element adds to."""
+        return tuple(entry for entry in self.sums if not entry.distinct)
+
 
 def is_invertible(call: AggregateCall) -> bool:
-    """Whether the aggregate is read off sums; MIN and MAX are not."""
-    return call.function not in ("MIN", "MAX")
+    """Whether the aggregate is read off sums; MIN, MAX, FIRST, LAST and PERCENTILE are not."""
+    return call.function not in ("MIN", "MAX", "FIRST", "LAST", "PERCENTILE")
+
+
+_Identity = tuple[Expression, Expression | None, bool]
+
+
+def _identity(call: AggregateCall) -> _Identity | None:
+    """What an invertible aggregate adds up: argument, partner, distinct; None for a count of all rows."""
+    argument = effective_argument(call)
+    partner = masked(call.others[0], call.condition) if call.others else None
+    return None if argument is None else (argument, partner, call.distinct)
 
 
 def layout_of(calls: tuple[AggregateCall, ...]) -> SumLayout:
     """The columns needed for all invertible aggregates, shared where their arguments are equal."""
-    needs: dict[Expression, set[str]] = {}
+    needs: dict[_Identity, set[str]] = {}
     for call in calls:
-        if is_invertible(call) and call.argument is not None:
-            needs.setdefault(call.argument, set()).add(call.function)
+        identity = _identity(call)
+        if is_invertible(call) and identity is not None:
+            needs.setdefault(identity, set()).add(call.function)
     ints, floats, sums = 1, 0, []
-    for argument, functions in needs.items():
-        squares = bool(functions & {"STDDEV", "VARIANCE"})
-        added = bool(functions & {"SUM", "AVG"})
+    for (argument, partner, distinct), functions in needs.items():
+        squares = bool(functions & _SPREADS)
+        added = bool(functions & {"SUM", "AVG", "BOOL_AND", "BOOL_OR"})
         limbs = _limbs(argument.type) if added else 0
-        floating = squares or (added and limbs == 0)
-        entry = Sums(argument, limbs, floating, squares, ints, floats)
+        floating = squares or partner is not None or (added and limbs == 0)
+        products = 3 if partner is not None else int(squares)
+        entry = Sums(argument, partner, distinct, limbs, floating, products, ints, floats)
         sums.append(entry)
         ints += entry.int_columns
         floats += entry.float_columns
     return SumLayout(tuple(sums), ints, floats)
 
 
+_SPREADS: Final = frozenset(("STDDEV", "STDDEV_POP", "VARIANCE", "VAR_POP"))
+
+
 def _limbs(dtype: pa.DataType) -> int:
     if pa.types.is_decimal(dtype):
         return 4
-    return 0 if dtype == DOUBLE else 2
+    return {DOUBLE: 0, BOOLEAN: 1}.get(dtype, 2)
 
 
 def accumulate(
     layout: SumLayout, arguments: list[pa.Array], w: Int64Array
 ) -> tuple[Int64Array, Float64Array]:
-    """What each element adds to the sums.
+    """What each element adds to the sums; nothing to those of distinct values.
 
     Args:
         layout: the columns.
-        arguments: one column per entry of `layout.sums`, n rows.
+        arguments: the columns of all `inputs` of `layout.of_elements`, n rows.
         w: int64[n], multiplicities.
 
     Returns:
@@ -118,28 +151,47 @@ def accumulate(
     ints = np.zeros((len(w), layout.int_width), dtype=np.int64)
     floats = np.zeros((len(w), layout.float_width), dtype=np.float64)
     ints[:, 0] = w
-    for entry, column in zip(layout.sums, arguments, strict=True):
-        valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
-        weights = w * valid
-        at = entry.ints
-        ints[:, at] = weights
-        for limb, part in enumerate(_split_exact(column, entry.exact), at + 1):
-            ints[:, limb] = part * weights
-        if entry.floating:
-            _add_floating(entry, column, weights, ints, floats)
+    columns = iter(arguments)
+    for entry in layout.of_elements:
+        _add(entry, [next(columns) for _ in entry.inputs], w, ints, floats)
     return ints, floats
+
+
+def accumulate_distinct(
+    layout: SumLayout, argument: Expression, column: pa.Array, w: Int64Array
+) -> tuple[Int64Array, Float64Array]:
+    """What the presence of values adds to the sums of distinct values of an argument, and to no other."""
+    ints = np.zeros((len(w), layout.int_width), dtype=np.int64)
+    floats = np.zeros((len(w), layout.float_width), dtype=np.float64)
+    for entry in layout.sums:
+        if entry.distinct and entry.argument == argument:
+            _add(entry, [column], w, ints, floats)
+    return ints, floats
+
+
+def _add(entry: Sums, columns: list[pa.Array], w: Int64Array, ints: Int64Array, floats: Float64Array) -> None:
+    """Add the values of one entry to its columns."""
+    valid = [np.asarray(column.is_valid().to_numpy(zero_copy_only=False)) for column in columns]
+    weights = w * np.logical_and.reduce(valid)
+    ints[:, entry.ints] = weights
+    for limb, part in enumerate(_split_exact(columns[0], entry.exact), entry.ints + 1):
+        ints[:, limb] = part * weights
+    if entry.floating:
+        _add_floating(entry, columns, weights, ints, floats)
 
 
 def _split_exact(column: pa.Array, limbs: int) -> list[Int64Array]:
     """32-bit limbs of integers or unscaled decimals, lowest first; the last one is signed."""
     if limbs == 0:
         return []
+    if limbs == 1:
+        return [np.asarray(column.fill_null(False).to_numpy(zero_copy_only=False)).astype(np.int64)]
     if limbs == 2:
         values = integers(column.fill_null(0)) if column.null_count else integers(column)
         return [values & _MASK, values >> 32]
     if len(column) == 0:
         return [np.empty(0, dtype=np.int64)] * 4
-    column = column.fill_null(pa.scalar(0).cast(column.type)) if column.null_count else column
+    column = column.fill_null(pa.scalar(Decimal(0), column.type)) if column.null_count else column
     words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
     words = words[column.offset : column.offset + len(column)]
     low, high = words[:, 0], words[:, 1]
@@ -147,19 +199,29 @@ def _split_exact(column: pa.Array, limbs: int) -> list[Int64Array]:
 
 
 def _add_floating(
-    entry: Sums, column: pa.Array, weights: Int64Array, ints: Int64Array, floats: Float64Array
+    entry: Sums, columns: list[pa.Array], weights: Int64Array, ints: Int64Array, floats: Float64Array
 ) -> None:
-    values = np.asarray(column.cast(DOUBLE, safe=False).fill_null(0.0).to_numpy(zero_copy_only=False))
+    raw = [
+        np.asarray(column.cast(DOUBLE, safe=False).fill_null(0.0).to_numpy(zero_copy_only=False))
+        for column in columns
+    ]
+    finite = np.logical_and.reduce([np.isfinite(values) for values in raw])
     at = entry.ints + 1 + entry.exact
-    for place, special in enumerate((np.isnan(values), np.isposinf(values), np.isneginf(values))):
+    # A pair with a value that is not finite makes the answer NaN, whichever value it is.
+    odd = raw[0] if len(raw) == 1 else np.where(finite, 0.0, np.nan)
+    for place, special in enumerate((np.isnan(odd), np.isposinf(odd), np.isneginf(odd))):
         ints[:, at + place] = weights * special
-    finite = np.where(np.isfinite(values), values, 0.0)
+    values = [np.where(finite, part, 0.0) for part in raw]
     scale = weights.astype(np.float64)
-    # A multiplicity is a small integer: the product with it is split, so that it is exact.
-    floats[:, entry.floats], floats[:, entry.floats + 1] = _two_product(finite, scale)
-    if entry.squares:
-        high, low = _two_product(finite, finite)
-        floats[:, entry.floats + 2], floats[:, entry.floats + 3] = high * scale, low * scale
+    for place, part in enumerate(values):
+        # A multiplicity is a small integer: the product with it is split, so that it is exact.
+        pair = floats[:, entry.floats + 2 * place : entry.floats + 2 * place + 2]
+        pair[:, 0], pair[:, 1] = two_product(part, scale)
+    factors = [(values[0], values[0]), (values[-1], values[-1]), (values[0], values[-1])][: entry.products]
+    for place, (left, right) in enumerate(factors, len(values)):
+        pair = floats[:, entry.floats + 2 * place : entry.floats + 2 * place + 2]
+        high, low = two_product(left, right)
+        pair[:, 0], pair[:, 1] = high * scale, low * scale
 
 
 def evaluate(layout: SumLayout, call: AggregateCall, ints: Int64Array, floats: Float64Array) -> pa.Array:
@@ -168,9 +230,12 @@ def evaluate(layout: SumLayout, call: AggregateCall, ints: Int64Array, floats: F
     Raises:
         ExecutionError: an exact sum does not fit its type.
     """
-    if call.argument is None:
+    identity = _identity(call)
+    if identity is None:
         return pa.array(ints[:, 0])
-    entry = next(entry for entry in layout.sums if entry.argument == call.argument)
+    entry = next(
+        entry for entry in layout.sums if (entry.argument, entry.partner, entry.distinct) == identity
+    )
     count = ints[:, entry.ints]
     match call.function:
         case "COUNT":
@@ -179,6 +244,12 @@ def evaluate(layout: SumLayout, call: AggregateCall, ints: Int64Array, floats: F
             return _sum(entry, call.type, ints, floats, count)
         case "AVG":
             return _average(entry, ints, floats, count)
+        case "BOOL_AND":
+            return pa.array(ints[:, entry.ints + 1] == count, mask=count == 0)
+        case "BOOL_OR":
+            return pa.array(ints[:, entry.ints + 1] > 0, mask=count == 0)
+        case "CORR" | "COVAR_POP" | "COVAR_SAMP":
+            return _covariation(entry, call.function, ints, floats, count)
         case _:
             return _spread(entry, call.function, ints, floats, count)
 
@@ -230,8 +301,7 @@ def _approximate(entry: Sums, ints: Int64Array) -> Float64Array:
     limbs = _carried(entry, ints)
     if len(limbs) == 2:
         return np.ldexp(limbs[1].astype(np.float64), 32) + limbs[0]
-    scale = entry.argument.type.scale if entry.argument is not None else 0
-    return np.asarray(_decimal(limbs, scale).cast(DOUBLE).to_numpy(zero_copy_only=False))
+    return np.asarray(_decimal(limbs, entry.argument.type.scale).cast(DOUBLE).to_numpy(zero_copy_only=False))
 
 
 def _floating_sum(entry: Sums, ints: Int64Array, floats: Float64Array) -> Float64Array:
@@ -245,49 +315,40 @@ def _floating_sum(entry: Sums, ints: Int64Array, floats: Float64Array) -> Float6
 def _spread(
     entry: Sums, function: str, ints: Int64Array, floats: Float64Array, count: Int64Array
 ) -> pa.Array:
-    """Sample variance or standard deviation; NULL for fewer than two values (Spark SQL)."""
-    at = entry.floats
+    """Variance or standard deviation; of a sample, NULL for fewer than two values (Spark SQL)."""
+    fewest = 1 if function.endswith("_POP") else 2
+    total, squares = _pair(entry, floats, 0), _pair(entry, floats, 1)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        mean_high = floats[:, at] / count
-        product, error = _two_product(mean_high, floats[:, at])
-        rest = (floats[:, at + 1] * mean_high) + error
-        # The mean's own rounding error, times the sum: without it the difference below loses half its digits.
-        back, back_error = _two_product(mean_high, count.astype(np.float64))
-        remainder = ((floats[:, at] - back) - back_error + floats[:, at + 1]) / count
-        rest = rest + remainder * floats[:, at]
-        squared = (floats[:, at + 2] - product) + (floats[:, at + 3] - rest)
-        variance = np.maximum(squared, 0.0) / (count - 1)
-    special = ints[:, entry.ints + 1 + entry.exact : entry.ints + 4 + entry.exact].any(axis=1)
-    variance = np.where(special, np.nan, variance)
-    values = np.sqrt(variance) if function == "STDDEV" else variance
-    return pa.array(values, DOUBLE, mask=count < 2)
+        variance = np.maximum(centred(total, total, squares, count), 0.0) / (count + 1 - fewest)
+    values = np.where(_odd(entry, ints), np.nan, variance)
+    values = np.sqrt(values) if function.startswith("STDDEV") else values
+    return pa.array(values, DOUBLE, mask=count < fewest)
 
 
-def _two_product(left: Float64Array, right: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """The product and its rounding error (Dekker 1971, Veltkamp's splitting)."""
-    product = left * right
-    left_high, left_low = _halves(left)
-    right_high, right_low = _halves(right)
-    error = (left_high * right_high - product) + left_high * right_low + left_low * right_high
-    error = error + left_low * right_low
-    return product, np.where(np.isfinite(error), error, 0.0)
+def _covariation(
+    entry: Sums, function: str, ints: Int64Array, floats: Float64Array, count: Int64Array
+) -> pa.Array:
+    """Correlation or covariance; CORR is NULL where a column does not vary."""
+    left, right, lefts, rights, both = (_pair(entry, floats, place) for place in range(5))
+    fewest = 1 if function == "COVAR_POP" else 2
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        spread = centred(left, right, both, count)
+        one, other = centred(left, left, lefts, count), centred(right, right, rights, count)
+        divisor = np.sqrt(one) * np.sqrt(other) if function == "CORR" else count + 1.0 - fewest
+        values = np.where(_odd(entry, ints), np.nan, spread / divisor)
+    missing: BoolArray = count < fewest
+    if function == "CORR":
+        still = (one <= _STILL * lefts[0]) | (other <= _STILL * rights[0])
+        missing = missing | (still & ~_odd(entry, ints))
+    return pa.array(values, DOUBLE, mask=missing)
 
 
-def _halves(values: Float64Array) -> tuple[Float64Array, Float64Array]:
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = values * _SPLITTER
-        high = scaled - (scaled - values)
-    return high, values - high
+def _pair(entry: Sums, floats: Float64Array, place: int) -> Pair:
+    at = entry.floats + 2 * place
+    return floats[:, at], floats[:, at + 1]
 
 
-def smallest_first(column: pa.Array, largest: bool) -> npt.NDArray[np.int64]:
-    """Ranks that order a column's values, the wanted extreme first; NaN counts as the largest (Spark SQL)."""
-    column = normalise(column)
-    if column.type == DOUBLE:
-        bits = np.asarray(column.to_numpy(zero_copy_only=False)).view(np.int64)
-        ranks = np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits)
-    elif column.type == BIGINT or pa.types.is_timestamp(column.type):
-        ranks = integers(column)
-    else:
-        ranks = np.asarray(pc.rank(column, tiebreaker="dense").to_numpy()).astype(np.int64)
-    return ~ranks if largest else ranks
+def _odd(entry: Sums, ints: Int64Array) -> BoolArray:
+    """Where a value that is not finite is among those summed."""
+    at = entry.ints + 1 + entry.exact
+    return np.asarray(ints[:, at : at + 3].any(axis=1))

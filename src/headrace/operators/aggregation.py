@@ -9,15 +9,23 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, is_chronon
 from headrace.elements import Batch, concat, integers, record_batch
-from headrace.expressions.tree import Expression
+from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.timeline import net_points
-from headrace.operators.accumulators import SumLayout, accumulate, evaluate, is_invertible, layout_of
+from headrace.operators.accumulators import (
+    SumLayout,
+    accumulate,
+    accumulate_distinct,
+    evaluate,
+    is_invertible,
+    layout_of,
+)
 from headrace.operators.contract import Progress, Report, evaluate_all
-from headrace.operators.extremes import Extremes
+from headrace.operators.distinct_values import DistinctValues
 from headrace.operators.keys import encode_keys, hash_rows, normalise, order_by
+from headrace.operators.live_values import Ordering, Rows, create_live_values
 from headrace.operators.segments import emit_segments
 from headrace.operators.sweep_area import SweepArea, matrix
-from headrace.operators.timeline import Changes, Points, Timeline
+from headrace.operators.timeline import Changes, Points, Timeline, append_changes
 from headrace.schema import BIGINT, DOUBLE, Field, Schema
 
 
@@ -27,7 +35,7 @@ class Accumulation:
 
     Attributes:
         keys: the grouping expressions.
-        values: the arguments of MIN and MAX, each once.
+        values: what aggregates of distinct or live values read, each expression once.
         sums: the layout of everything invertible.
         schema: the columns of the accumulated form: `__k*` keys, `__v*` values, `__i*` and `__f*` sums.
     """
@@ -41,10 +49,11 @@ class Accumulation:
     def of(cls, node: Aggregate) -> Accumulation:
         """The accumulation of a plan node."""
         calls = tuple(call for _, call in node.aggregates)
-        extremes = [call.argument for call in calls if not is_invertible(call) and call.argument is not None]
-        values = tuple(dict.fromkeys(extremes))
-        keys = tuple(key for _, key in node.keys)
         sums = layout_of(calls)
+        distinct = [entry.argument for entry in sums.sums if entry.distinct]
+        live = [part for call in calls if not is_invertible(call) for part in Ordering.of(call).expressions]
+        values = tuple(dict.fromkeys((*distinct, *live)))
+        keys = tuple(key for _, key in node.keys)
         fields = [Field(f"__k{place}", key.type) for place, key in enumerate(keys)]
         fields += [Field(f"__v{place}", value.type) for place, value in enumerate(values)]
         fields += [Field(f"__i{place}", BIGINT) for place in range(sums.int_width)]
@@ -68,7 +77,7 @@ class Accumulation:
 
     def accumulate(self, batch: Batch, report: Report) -> Batch:
         """The accumulated form of elements: every sum is already multiplied by `w`, which becomes 1."""
-        arguments = [entry.argument for entry in self.sums.sums if entry.argument is not None]
+        arguments = [part for entry in self.sums.of_elements for part in entry.inputs]
         batch, columns = evaluate_all([*self.keys, *self.values, *arguments], batch, report)
         keys = [normalise(column) for column in columns[: len(self.keys)]]
         values = [normalise(column) for column in columns[len(keys) : len(keys) + len(self.values)]]
@@ -106,12 +115,14 @@ class AggregateOperator:
         At t, one row per group of `M(t)`: the keys, then each aggregate over the group's rows.
 
     Retractions:
-        A retraction takes its element's sums away over its interval, and its value out of the live values of
-        MIN and MAX.
+        A retraction takes its element's sums away over its interval, and its value out of the live values
+        (MIN, MAX, FIRST, LAST, PERCENTILE) and of the distinct ones.
 
     State:
         Per group the sums at the heartbeat and how far its open segment was emitted; per element, or per
-        instant where several meet, what leaves at its end. Deltas go when the heartbeat has passed them, a
+        instant where several meet, what leaves at its end. For live values, each value; where nothing is ever
+        retracted, only those that can still become the smallest or the largest. For distinct ones, how often
+        each is there. Deltas go when the heartbeat has passed them, a
         group's base when its last row has left.
 
     Example:
@@ -127,7 +138,7 @@ class AggregateOperator:
         ====== ====== ==        ====== ======== ==
     """
 
-    def __init__(self, node: Aggregate, combined: bool, report: Report) -> None:
+    def __init__(self, node: Aggregate, combined: bool, insert_only: bool, report: Report) -> None:
         self._node = node
         self._combined = combined
         self._report = report
@@ -136,15 +147,26 @@ class AggregateOperator:
         self._timeline = Timeline(
             self._form.key_names, self._form.sums.int_width, self._form.sums.float_width
         )
-        self._extremes = {value: Extremes(self._form.key_names) for value in self._form.values}
+        distinct = [entry.argument for entry in self._form.sums.sums if entry.distinct]
+        self._distinct = {argument: DistinctValues(self._form.key_names) for argument in distinct}
+        self._orderings: dict[Ordering, list[AggregateCall]] = {}
+        for _, call in node.aggregates:
+            if not is_invertible(call):
+                self._orderings.setdefault(Ordering.of(call), []).append(call)
+        self._live = {
+            ordering: create_live_values(self._form.key_names, ordering, calls, insert_only)
+            for ordering, calls in self._orderings.items()
+        }
         self._inputs: list[Batch] = []
 
     @property
     def areas(self) -> dict[str, SweepArea]:
-        """Deltas and bases, and the live values of each MIN and MAX argument."""
+        """Deltas and bases, the live values of each ordering, and the presence of distinct values."""
         areas = {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
-        extremes = enumerate(self._extremes.values())
-        return areas | {f"values{place}": part.values for place, part in extremes}
+        areas |= {f"values{place}": part.values for place, part in enumerate(self._live.values())}
+        for place, part in enumerate(self._distinct.values()):
+            areas |= {f"distinct{place}_{name}": area for name, area in part.areas.items()}
+        return areas
 
     def process(self, port: int, batch: Batch) -> None:
         """Take in elements, in the accumulated form if they were combined before an exchange."""
@@ -157,41 +179,49 @@ class AggregateOperator:
         keys = [payload.column(name) for name in form.key_names]
         ints = matrix(payload, form.int_names, np.int64)
         changes = Changes(keys, batch.ts, batch.te, ints, matrix(payload, form.float_names, np.float64))
-        before, horizon = progress.window
-        points = self._timeline.step(changes, before, horizon)
-        extremes = self._advance_extremes(batch, keys, points, (before, horizon))
+        for argument, values in self._distinct.items():
+            changes = append_changes(changes, self._presence(argument, values, batch, progress.window))
+        points = self._timeline.step(changes, *progress.window)
+        live = self._advance_live(batch, keys, points, progress.window)
         if points is None:
             return concat(self._node.schema, [])
-        return self._emit(points, extremes)
+        return self._emit(points, live)
 
-    def _advance_extremes(
+    def _column(self, batch: Batch, expression: Expression) -> pa.Array:
+        return batch.payload.column(f"__v{self._form.values.index(expression)}")
+
+    def _presence(
+        self, argument: Expression, values: DistinctValues, batch: Batch, window: tuple[int, int]
+    ) -> Changes:
+        """What the presence of distinct values adds to the sums."""
+        columns = [batch.payload.column(name) for name in self._form.key_names]
+        times = batch.ts, batch.te, integers(batch.payload.column("__i0"))
+        (*keys, column), (ts, te, w) = values.step([*columns, self._column(batch, argument)], times, window)
+        return Changes(keys, ts, te, *accumulate_distinct(self._form.sums, argument, column, w))
+
+    def _advance_live(
         self, batch: Batch, keys: list[pa.Array], points: Points | None, window: tuple[int, int]
-    ) -> dict[tuple[Expression, str], pa.Array]:
-        result: dict[tuple[Expression, str], pa.Array] = {}
-        weights = integers(batch.payload.column("__i0"))
-        for place, (argument, extremes) in enumerate(self._extremes.items()):
-            calls = [call for _, call in self._node.aggregates if call.argument == argument]
-            wanted = sorted({call.function for call in calls if not is_invertible(call)})
-            columns = extremes.step(
-                keys,
-                batch.payload.column(f"__v{place}"),
-                (batch.ts, batch.te, weights),
-                points,
-                window,
-                tuple(name == "MAX" for name in wanted),
-            )
-            result |= {(argument, name): column for name, column in zip(wanted, columns, strict=False)}
+    ) -> dict[AggregateCall, pa.Array]:
+        result: dict[AggregateCall, pa.Array] = {}
+        w = integers(batch.payload.column("__i0"))
+        for ordering, calls in self._orderings.items():
+            kept = np.arange(len(batch))
+            if ordering.needed is not None:
+                needed = self._column(batch, ordering.needed)
+                kept = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
+            columns = [self._column(batch, key.expression) for key in ordering.keys]
+            rows = Rows(keys, columns, kept, batch.ts, batch.te, w)
+            found = self._live[ordering].step(rows, points, window, calls)
+            result |= dict(zip(calls, found, strict=False))
         return result
 
-    def _emit(self, points: Points, extremes: dict[tuple[Expression, str], pa.Array]) -> Batch:
+    def _emit(self, points: Points, live: dict[AggregateCall, pa.Array]) -> Batch:
         ints = np.concatenate([points.ints, points.base_ints])
         floats = np.concatenate([points.floats, points.base_floats])
-        values = []
-        for _, call in self._node.aggregates:
-            if is_invertible(call) or call.argument is None:
-                values.append(evaluate(self._form.sums, call, ints, floats))
-            else:
-                values.append(extremes[call.argument, call.function])
+        values = [
+            evaluate(self._form.sums, call, ints, floats) if is_invertible(call) else live[call]
+            for _, call in self._node.aggregates
+        ]
         segments = emit_segments(points, values, self._coalesce)
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
         keys = [column.take(pa.array(codes)) for column in points.keys]

@@ -20,7 +20,7 @@ from headrace.algebra.nodes import (
     SetOperation,
     Source,
 )
-from headrace.algebra.properties import output_heartbeat
+from headrace.algebra.properties import is_insert_only, output_heartbeat
 from headrace.expressions.tree import Expression
 from headrace.operators.aggregation import AggregateOperator
 from headrace.operators.contract import Operator, Report
@@ -142,7 +142,7 @@ def create_operator(node: Node, report: Report) -> Operator:
     """The operator of a stateful node."""
     match node.plan:
         case Aggregate() as plan:
-            return AggregateOperator(plan, node.combined, report)
+            return AggregateOperator(plan, node.combined, is_insert_only(plan.input), report)
         case Distinct() as plan:
             return DistinctOperator(plan)
         case SetOperation() as plan:

@@ -44,6 +44,15 @@ class Changes:
     floats: Float64Array
 
 
+def append_changes(first: Changes, more: Changes) -> Changes:
+    """The elements of both, in order."""
+    if len(more.ts) == 0:
+        return first
+    keys = [pa.concat_arrays(pair) for pair in zip(first.keys, more.keys, strict=True)]
+    names = ("ts", "te", "ints", "floats")
+    return Changes(keys, *(np.concatenate([getattr(first, name), getattr(more, name)]) for name in names))
+
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """The instants at which the sums of the touched keys changed, sorted by key, then time.

@@ -9,7 +9,7 @@ from headrace.algebra.nodes import Aggregate, Filter, Join, Plan, Project
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.elements import empty_columns
 from headrace.expressions.evaluate import evaluate
-from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children
+from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children, transform_call
 from headrace.schema import BOOLEAN
 
 _TRUE = Literal(True, BOOLEAN)
@@ -36,10 +36,7 @@ def fold_constants(plan: Plan) -> Plan:
             condition = conjunction(part for part in parts if part != _TRUE)
             return _changed(plan, replace(plan, equalities=folded, residual=condition))
         case Aggregate(input=below, keys=keys, aggregates=aggregates):
-            calls = tuple(
-                (name, call if call.argument is None else replace(call, argument=fold(call.argument)))
-                for name, call in aggregates
-            )
+            calls = tuple((name, transform_call(call, fold)) for name, call in aggregates)
             return _changed(plan, Aggregate(below, tuple((name, fold(key)) for name, key in keys), calls))
         case _:
             return plan

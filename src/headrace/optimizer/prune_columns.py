@@ -25,7 +25,13 @@ from headrace.algebra.nodes import (
     Union,
     column,
 )
-from headrace.expressions.tree import Expression, columns_of, transform_columns
+from headrace.expressions.tree import (
+    Expression,
+    columns_of,
+    expressions_of,
+    transform_call,
+    transform_columns,
+)
 
 Places = dict[int, int]
 """Where the columns that are left of a plan's result now stand, by where they stood."""
@@ -143,12 +149,11 @@ def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
     if not kept and not plan.keys:
         kept = [0]
     calls = [plan.aggregates[index] for index in kept]
-    arguments = [call.argument for _, call in calls if call.argument is not None]
+    arguments = [part for _, call in calls for part in expressions_of(call)]
     read = _read((*(key for _, key in plan.keys), *arguments))
     places = _places(sorted(read))
     aggregates = tuple(
-        (name, call if call.argument is None else replace(call, argument=_moved(call.argument, places)))
-        for name, call in calls
+        (name, transform_call(call, lambda part: _moved(part, places))) for name, call in calls
     )
     keys = tuple((name, _moved(key, places)) for name, key in plan.keys)
     aggregate = Aggregate(_exactly(plan.input, read), keys, aggregates)

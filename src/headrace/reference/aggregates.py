@@ -11,25 +11,39 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.errors import ExecutionError
-from headrace.expressions.tree import AggregateCall
+from headrace.expressions.tree import AggregateCall, Literal
 from headrace.reference.casts import EXACT
-from headrace.reference.contents import order
+from headrace.reference.contents import Payload, equal_form, order
 from headrace.schema import BIGINT
 
 
-def aggregate(call: AggregateCall, rows: Iterable[Any]) -> object:
+def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
     """The aggregate of a group.
 
     Args:
         call: what to compute.
-        rows: the argument's value for each row of the group, or anything for COUNT(*).
+        rows: for each row of the group for which the condition is true the values of `arguments_of(call)`.
 
     Raises:
         ExecutionError: a SUM is beyond its type.
     """
-    if call.argument is None:
-        return len(list(rows))
-    values = [value for value in rows if value is not None]
+    rows = list(rows)
+    match call.function:
+        case "COUNT" if call.argument is None:
+            return len(rows)
+        case "FIRST":
+            return _sorted(call, rows)[0][0] if rows else None
+        case "LAST":
+            return _sorted(call, rows)[-1][0] if rows else None
+        case "CORR" | "COVAR_POP" | "COVAR_SAMP":
+            return _covariation(call.function, [row for row in rows if None not in row])
+    values = [row[0] for row in rows if row[0] is not None]
+    if call.distinct:
+        values = list({equal_form(value): value for value in values}.values())
+    return _of_values(call, values)
+
+
+def _of_values(call: AggregateCall, values: list[Any]) -> object:
     match call.function:
         case "COUNT":
             return len(values)
@@ -39,17 +53,46 @@ def aggregate(call: AggregateCall, rows: Iterable[Any]) -> object:
             return min(values, key=order)
         case "MAX":
             return max(values, key=order)
+        case "BOOL_AND":
+            return all(values)
+        case "BOOL_OR":
+            return any(values)
         case "SUM":
             return _sum(values, call.type)
         case "AVG":
             return _average(values)
-        case "VARIANCE":
-            return _variance(values)
-        case "STDDEV":
-            variance = _variance(values)
+        case "PERCENTILE":
+            return _percentile(call, values)
+        case "VARIANCE" | "VAR_POP":
+            return _variance(values, call.function == "VARIANCE")
+        case "STDDEV" | "STDDEV_POP":
+            variance = _variance(values, call.function == "STDDEV")
             return None if variance is None else math.sqrt(variance)
         case name:
             raise NotImplementedError(name)
+
+
+def _sorted(call: AggregateCall, rows: list[Payload]) -> list[Payload]:
+    """The rows in the order of the call, those that are equal in it by the argument."""
+    result = sorted(rows, key=lambda row: order(row[0]))
+    for place, key in reversed(list(enumerate(call.order, len(rows[0]) - len(call.order)))):
+        result.sort(key=lambda row: order(row[place]), reverse=key.descending)
+        result.sort(key=lambda row: (row[place] is None) != key.nulls_first)
+    return result
+
+
+def _percentile(call: AggregateCall, values: list[Any]) -> float:
+    """Between the two values beside the place in question, as Spark's exact PERCENTILE interpolates."""
+    (fraction,) = call.others
+    assert isinstance(fraction, Literal)
+    assert isinstance(fraction.value, float)
+    ordered = sorted(values, key=order)
+    place = fraction.value * (len(ordered) - 1)
+    lower, upper = float(ordered[math.floor(place)]), float(ordered[math.ceil(place)])
+    if lower == upper or math.floor(place) == math.ceil(place):
+        return lower
+    share = place - math.floor(place)
+    return (1 - share) * lower + share * upper
 
 
 def _sum(values: list[Any], dtype: pa.DataType) -> object:
@@ -78,11 +121,35 @@ def _float_sum(values: list[float]) -> float:
     return sum(odd) if odd else math.fsum(values)
 
 
-def _variance(values: list[Any]) -> float | None:
-    if len(values) == 1:
+def _variance(values: list[Any], of_sample: bool) -> float | None:
+    if len(values) == 1 and of_sample:
         return None
-    if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+    if not _all_finite(values):
         return math.nan
-    numbers = list(map(Fraction, values))
-    mean = sum(numbers) / len(numbers)
-    return float(sum((number - mean) ** 2 for number in numbers) / (len(numbers) - 1))
+    return float(
+        _spread(list(map(Fraction, values)), list(map(Fraction, values))) / (len(values) - of_sample)
+    )
+
+
+def _covariation(function: str, pairs: list[Any]) -> float | None:
+    """CORR is NULL where one column does not vary, and COVAR_SAMP of a single pair."""
+    if len(pairs) < (1 if function == "COVAR_POP" else 2):
+        return None
+    if not all(map(_all_finite, pairs)):
+        return math.nan
+    left, right = ([Fraction(pair[place]) for pair in pairs] for place in range(2))
+    if function != "CORR":
+        return float(_spread(left, right) / (len(pairs) - (function == "COVAR_SAMP")))
+    variances = _spread(left, left) * _spread(right, right)
+    return None if variances == 0 else float(_spread(left, right)) / math.sqrt(variances)
+
+
+def _spread(left: list[Fraction], right: list[Fraction]) -> Fraction:
+    """The sum of the products of the distances from the means."""
+    one, other = sum(left, Fraction(0)) / len(left), sum(right, Fraction(0)) / len(right)
+    pairs = zip(left, right, strict=True)
+    return sum(((x - one) * (y - other) for x, y in pairs), Fraction(0))
+
+
+def _all_finite(values: Iterable[Any]) -> bool:
+    return not any(isinstance(value, float) and not math.isfinite(value) for value in values)

@@ -30,7 +30,7 @@ from headrace.algebra.nodes import (
     Union,
     inputs_of,
 )
-from headrace.expressions.tree import Expression
+from headrace.expressions.tree import AggregateCall, Expression, arguments_of
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
 from headrace.reference.scalars import RowError, equal, value
@@ -205,20 +205,33 @@ class _Evaluation:
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
     def _aggregate(self, plan: Aggregate, below: Content) -> Content:
-        groups: dict[Payload, list[Payload]] = defaultdict(list)
+        groups: dict[Payload, list[list[Payload | None]]] = defaultdict(list)
         keys = [key for _, key in plan.keys]
         calls = [call for _, call in plan.aggregates]
-        arguments = [call.argument for call in calls if call.argument is not None]
         for row in below.elements():
-            key, inputs = self._values(plan, keys, row), self._values(plan, arguments, row)
+            key = self._values(plan, keys, row)
+            inputs = self._inputs(plan, calls, row)
             if key is not None and inputs is not None:
                 groups[key].append(inputs)
         content: Content = Counter()
         for key, rows in groups.items():
-            columns = iter(zip(*rows, strict=True))
-            results = (aggregate(call, rows if call.argument is None else next(columns)) for call in calls)
+            columns = zip(*rows, strict=True) if calls else ()
+            results = (
+                aggregate(call, [row for row in column if row is not None])
+                for call, column in zip(calls, columns, strict=True)
+            )
             content[payload((*key, *results))] += 1
         return content
+
+    def _inputs(
+        self, node: Plan, calls: Sequence[AggregateCall], row: Payload
+    ) -> list[Payload | None] | None:
+        """What each aggregate takes in of a row, or None, with a dead letter, if an expression fails."""
+        try:
+            return [_input(call, row) for call in calls]
+        except RowError as error:
+            self.errors[DeadLetter(node, row, error.reason)] = None
+            return None
 
     def _values(self, node: Plan, expressions: Sequence[Expression], row: Payload) -> Payload | None:
         """The values of expressions over a row, or None, with a dead letter, if one of them fails."""
@@ -255,6 +268,13 @@ def _multiplicity(kind: SetKind, left: int, right: int) -> int:
             return 0 if right else left
         case _:
             assert_never(kind)
+
+
+def _input(call: AggregateCall, row: Payload) -> Payload | None:
+    """What an aggregate takes in of a row; None where the condition of FILTER is not true."""
+    if call.condition is not None and value(call.condition, row) is not True:
+        return None
+    return tuple(value(part, row) for part in arguments_of(call))
 
 
 def _window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:

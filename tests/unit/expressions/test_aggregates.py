@@ -51,7 +51,7 @@ def test_a_sum_of_nulls_is_double() -> None:
     ("name", "argument", "message", "hint"),
     [
         ("SUN", INT, "there is no aggregate SUN", "did you mean SUM"),
-        ("PERCENTILE", INT, "there is no aggregate PERCENTILE", "the aggregates are"),
+        ("MODE_OF_ALL", INT, "there is no aggregate MODE_OF_ALL", "the aggregates are"),
         ("SUM", None, "SUM takes an argument", "COUNT"),
         ("AVG", TEXT, "AVG takes numbers, not STRING", "CAST"),
     ],

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.kernels.extremes import presence_intervals, smallest_present
+from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
 from headrace.kernels.joins import join_intervals, match_hashes
+from headrace.kernels.order_statistics import order_statistics
 from headrace.kernels.rows import slide_rows
 from headrace.kernels.timeline import (
     count_before,
@@ -149,19 +152,31 @@ def test_join_intervals_is_the_nested_loop(
     assert list(zip(ours.tolist(), theirs.tolist(), strict=True)) == expected
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), small, st.integers(0, 8), st.integers(1, 5)), max_size=15))
-def test_smallest_present_value_at_every_point(elements: list[tuple[int, int, int, int]]) -> None:
-    rows = [(code, rank, start, 1) for code, rank, start, _ in elements]
-    rows += [(code, rank, start + length, -1) for code, rank, start, length in elements]
-    codes, ranks, times, counts = (ints([row[place] for row in rows]) for place in range(4))
-    opening, starts, ends = presence_intervals(np.lexsort((times, ranks, codes)), codes, ranks, times, counts)
-    points = sorted({(row[0], row[2]) for row in rows})
+intervals = st.lists(st.tuples(st.integers(0, 1), small, st.integers(0, 8), st.integers(1, 5)), max_size=15)
+
+
+def live_at(elements: list[tuple[int, int, int, int]], code: int, time: int) -> list[int]:
+    """The sorted ranks of a key's intervals that hold an instant."""
+    return sorted(rank for c, rank, start, length in elements if c == code and start <= time < start + length)
+
+
+@given(intervals, st.integers(9, 12))
+def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int) -> None:
+    codes, ranks, starts, lengths = (ints([row[place] for row in elements]) for place in range(4))
+    points = sorted({(code, time) for code, _, start, _ in elements for time in (start, start + 1)})
     point_codes, point_times = ints([point[0] for point in points]), ints([point[1] for point in points])
-    order = np.lexsort((starts, codes[opening]))
-    found = smallest_present(point_codes, point_times, order, codes[opening], ranks[opening], starts, ends)
+    order = np.lexsort((starts, codes))
+    found, needed = lower_envelope(
+        point_codes, point_times, order, codes, ranks, starts, starts + lengths, since
+    )
     for (code, time), place in zip(points, found.tolist(), strict=True):
-        live = [rank for c, rank, start, length in elements if c == code and start <= time < start + length]
-        assert (None if place < 0 else ranks[opening[place]]) == min(live, default=None)
+        assert (None if place < 0 else ranks[place]) == min(live_at(elements, code, time), default=None)
+    kept = [element for element, flag in zip(elements, needed.tolist(), strict=True) if flag]
+    for code in (0, 1):
+        for time in range(since, 15):
+            smallest = live_at(elements, code, time)[:1]
+            assert live_at(kept, code, time)[:1] == smallest, "what is forgotten never was the answer"
+    assert len(kept) <= sum(len(set(live_at(elements, code, t))) > 0 for code in (0, 1) for t in range(15))
 
 
 @given(
@@ -203,3 +218,25 @@ def test_slide_rows_tells_how_the_window_of_each_row_number_changes(
     kept = [new[place] for place in stay]
     assert kept == [name for name in new if name[1] > after[name[0]] // slide * slide - rows]
     assert numbers.tolist() == [number for _, number in kept]
+
+
+@given(intervals, st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
+def test_order_statistics(elements: list[tuple[int, int, int, int]], fraction: float) -> None:
+    rows = [(code, start, rank, 1) for code, rank, start, _ in elements]
+    rows = sorted(rows + [(code, start + length, rank, -1) for code, rank, start, length in elements])
+    codes, times, ranks, counts = (ints([row[place] for row in rows]) for place in range(4))
+    points = sorted({(row[0], row[1]) for row in rows})
+    # Seven numbers for each of the two keys, whether all are there or not.
+    lower, upper, share = order_statistics(
+        codes, times, ranks + 7 * codes, counts, ints([0, 7, 14]),
+        ints([point[0] for point in points]), ints([point[1] for point in points]), np.array([fraction]),
+    )  # fmt: skip
+    for at, (code, time) in enumerate(points):
+        live = live_at(elements, code, time)
+        if not live:
+            assert lower[at] == upper[at] == -1
+            continue
+        place = fraction * (len(live) - 1)
+        assert lower[at] - 7 * code == live[math.floor(place)]
+        assert upper[at] - 7 * code == live[math.ceil(place)]
+        assert share[at] == place - math.floor(place)

@@ -29,6 +29,11 @@ QUERIES = [
     "SELECT UPPER(kind) u, COUNT(*), SUM(price), AVG(id) / 2 FROM tick GROUP BY u, price",
     "SELECT COUNT(*), MIN(at), 'it''s \\\\ \\'x\\'' FROM tick",
     "SELECT kind, kind AS k2 FROM tick GROUP BY 1",
+    """SELECT kind, COUNT(DISTINCT id), AVG(DISTINCT price) FILTER (WHERE id > 1 OR kind = 'a'), EVERY(TRUE),
+        MEDIAN(price), PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY id DESC), COUNT_IF(id = 1),
+        CORR(id, price), FIRST(id ORDER BY at, price DESC NULLS FIRST),
+        LAST(kind ORDER BY id NULLS LAST) FILTER (WHERE id > 0)
+        FROM tick GROUP BY kind""",
     """SELECT id FROM tick UNION ALL (SELECT price FROM tick UNION ALL SELECT 1.5 FROM tick)
         UNION ALL SELECT at FROM tick""",
     """RSTREAM(SELECT DISTINCT * FROM (SELECT id AS `select`, at AS `a b`, kind AS `x``y` FROM tick)

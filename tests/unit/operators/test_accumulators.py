@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headrace.errors import ExecutionError
 from headrace.expressions.tree import AggregateCall, Column
 from headrace.kernels.timeline import net_points
-from headrace.operators.accumulators import accumulate, evaluate, layout_of, smallest_first
+from headrace.operators.accumulators import accumulate, evaluate, layout_of
 from headrace.schema import BIGINT, DOUBLE, STRING
 
 DECIMAL = pa.decimal128(20, 2)
@@ -80,17 +80,19 @@ def test_nulls() -> None:
     assert value_of("VARIANCE", BIGINT, [5, None]) is None
 
 
-@pytest.mark.parametrize(
-    ("dtype", "values"),
-    [
-        (DOUBLE, [-math.inf, -2.5, -0.0, 1.0, math.inf, math.nan]),
-        (BIGINT, [-(2**63), -1, 0, 2**63 - 1]),
-        (STRING, ["", "a", "ab", "b", "é"]),
-        (DECIMAL, [Decimal("-1.50"), Decimal("0.00"), Decimal("12.00")]),
-    ],
-)
-def test_ranks_order_values(dtype: pa.DataType, values: list[object]) -> None:
-    shuffled = pa.array(values[::-1], dtype)
-    up, down = smallest_first(shuffled, largest=False), smallest_first(shuffled, largest=True)
-    assert (np.diff(up) < 0).all()
-    assert (np.diff(down) > 0).all()
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=20))
+def test_correlations(pairs: list[tuple[int, int]]) -> None:
+    left, right = (Column(place, name, DOUBLE) for place, name in enumerate("xy"))
+    call = AggregateCall("CORR", left, DOUBLE, (right,))
+    layout = layout_of((call,))
+    # Shifted far away, where plain floating sums would lose all digits.
+    columns = [pa.array([1e9 + pair[place] / 8 for pair in pairs], DOUBLE) for place in range(2)]
+    ints, floats = accumulate(layout, columns, np.ones(len(pairs), dtype=np.int64))
+    one_point = np.arange(len(pairs)), *(np.zeros(len(pairs), dtype=np.int64) for _ in range(2))
+    _, totals, sums = net_points(*one_point, ints, floats)
+    found = evaluate(layout, call, totals, sums)[0].as_py()
+    if any(len({pair[place] for pair in pairs}) == 1 for place in range(2)):
+        assert found is None
+    else:
+        expected = statistics.correlation(*zip(*pairs, strict=True))
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)

@@ -120,5 +120,5 @@ def test_a_sum_beyond_its_type_ends_the_query() -> None:
 def test_aggregates(name: str, values: list[Any], result: Any) -> None:
     some = next((value for value in values if value is not None), 1)
     dtype = {int: BIGINT, float: DOUBLE, str: pa.string(), Decimal: pa.decimal128(5, 2)}[type(some)]
-    found = aggregate(resolve_aggregate(name, Column(0, "x", dtype)), values)
+    found = aggregate(resolve_aggregate(name, Column(0, "x", dtype)), [(value,) for value in values])
     assert found == result or (found != found and result != result)

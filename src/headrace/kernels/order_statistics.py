@@ -1,0 +1,89 @@
+"""The k-th smallest value of a changing multiset, by counts in a Fenwick tree (Fenwick 1994)."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+
+from headrace.elements import Int64Array
+from headrace.kernels.jit import FLOAT1, INT1, kernel
+from headrace.kernels.timeline import Float64Array
+
+
+@numba.njit(cache=True, inline="always")
+def _add(tree, start, size, place, count):  # type: ignore[no-untyped-def]
+    index = place + 1
+    while index <= size:
+        tree[start + index - 1] += count
+        index += index & -index
+
+
+@numba.njit(cache=True, inline="always")
+def _find(tree, start, size, step, rank):  # type: ignore[no-untyped-def]
+    place = 0
+    while step > 0:
+        if place + step <= size and tree[start + place + step - 1] <= rank:
+            place += step
+            rank -= tree[start + place - 1]
+        step //= 2
+    return place
+
+
+@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, FLOAT1)
+def order_statistics(
+    codes: Int64Array,
+    times: Int64Array,
+    numbers: Int64Array,
+    counts: Int64Array,
+    starts: Int64Array,
+    point_codes: Int64Array,
+    point_times: Int64Array,
+    fractions: Float64Array,
+) -> tuple[Int64Array, Int64Array, Float64Array]:
+    """The values at some fractions of each key's sorted multiset, at every point.
+
+    Args:
+        codes, times, numbers, counts: int64[n], sorted by (code, time): at `times` the count of the value
+            `numbers` of the key `codes` changes.
+        starts: int64[k + 1]: the values of key c have the numbers from `starts[c]` up to `starts[c + 1]`,
+            the smallest first.
+        point_codes, point_times: int64[m], sorted by (code, time).
+        fractions: float64[f], each 0 (the smallest value) to 1 (the largest).
+
+    Returns:
+        The numbers of the values below and above the place in question, int64[m * f] each, -1 where the
+        multiset is empty, and how far between them it lies, float64[m * f]; point after point.
+    """
+    width = len(fractions)
+    lower = np.full(len(point_codes) * width, -1, dtype=np.int64)
+    upper = np.full(len(point_codes) * width, -1, dtype=np.int64)
+    share = np.zeros(len(point_codes) * width, dtype=np.float64)
+    tree = np.zeros(starts[-1], dtype=np.int64)
+    at, total, start, size, step = 0, np.int64(0), np.int64(0), np.int64(0), np.int64(1)
+    for point in range(len(point_codes)):
+        code = point_codes[point]
+        if point == 0 or code != point_codes[point - 1]:
+            total = np.int64(0)
+            start, size = starts[code], starts[code + 1] - starts[code]
+            step = np.int64(1)
+            while 2 * step <= size:
+                step *= 2
+            while at < len(codes) and codes[at] < code:
+                at += 1
+        while at < len(codes) and codes[at] == code and times[at] <= point_times[point]:
+            _add(tree, start, size, numbers[at] - start, counts[at])
+            total += counts[at]
+            at += 1
+        if total <= 0:
+            continue
+        for column in range(width):
+            place = fractions[column] * (total - 1)
+            below = np.int64(math.floor(place))
+            lower[point * width + column] = start + _find(tree, start, size, step, below)
+            share[point * width + column] = place - below
+            upper[point * width + column] = lower[point * width + column]
+            if place > below:
+                upper[point * width + column] = start + _find(tree, start, size, step, below + 1)
+    return lower, upper, share

@@ -1,0 +1,328 @@
+"""The live values of each group, for aggregates that depend on which values there are.
+
+MIN, MAX, FIRST, LAST and PERCENTILE are values at a place of the group's values in sorted order. Sums do not
+tell them: when the smallest value leaves, the next one must be known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import BoolArray, Int64Array, integers
+from headrace.expressions.aggregates import masked
+from headrace.expressions.coercion import literal
+from headrace.expressions.tree import AggregateCall, Expression, Literal, SortKey
+from headrace.kernels.extremes import lower_envelope
+from headrace.kernels.order_statistics import order_statistics
+from headrace.operators.keys import hash_rows, order_by
+from headrace.operators.ranks import rank_rows
+from headrace.operators.runs import END, HASH, TIME
+from headrace.operators.sweep_area import Layout, Netting, SweepArea
+from headrace.operators.timeline import Points
+from headrace.schema import DOUBLE
+from headrace.time import BEGINNING, INFINITY
+
+_COUNT: Final = "__n"
+_EXTREMES: Final = {"MIN": 0.0, "FIRST": 0.0, "MAX": 1.0, "LAST": 1.0}
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """The live values that some aggregates share: which rows count, and how they are sorted.
+
+    Attributes:
+        keys: what the rows are sorted by; the last one is the value itself.
+        needed: an expression that is NULL in the rows that do not count, or None where all do.
+    """
+
+    keys: tuple[SortKey, ...]
+    needed: Expression | None
+
+    @classmethod
+    def of(cls, call: AggregateCall) -> Ordering:
+        """What an aggregate needs; FIRST and LAST do not pass over NULLs."""
+        assert call.argument is not None
+        keys = [
+            SortKey(masked(key.expression, call.condition), key.descending, key.nulls_first)
+            for key in call.order
+        ]
+        value = masked(call.argument, call.condition)
+        if not call.order:
+            return cls((SortKey(value),), value)
+        counts = None if call.condition is None else masked(literal(True), call.condition)
+        return cls((*keys, SortKey(value)), counts)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that has to be known of a row."""
+        return (*(key.expression for key in self.keys), *(() if self.needed is None else (self.needed,)))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Elements of a batch that count.
+
+    Attributes:
+        keys: normalised key columns, n rows.
+        columns: the columns of the ordering's keys, n rows.
+        kept: int64[e], the rows that count.
+        ts, te, w: int64[n].
+    """
+
+    keys: list[pa.Array]
+    columns: list[pa.Array]
+    kept: Int64Array
+    ts: Int64Array
+    te: Int64Array
+    w: Int64Array
+
+
+class LiveValues:
+    """The live values of one ordering, as changes of their counts.
+
+    Args:
+        keys: the names of the key columns in state.
+        ordering: which values.
+    """
+
+    def __init__(self, keys: tuple[str, ...], ordering: Ordering) -> None:
+        self._ordering = ordering
+        self._names = _value_names(ordering)
+        self.values = SweepArea(Layout(keys, self._names, (_COUNT,), netting=Netting.ACCUMULATE))
+
+    def step(
+        self, rows: Rows, points: Points | None, window: tuple[int, int], calls: list[AggregateCall]
+    ) -> list[pa.Array]:
+        """Take in elements; the aggregates at every point.
+
+        Args:
+            rows: the elements.
+            points: the points of the touched keys.
+            window: the old and the new horizon.
+            calls: the aggregates that are wanted.
+
+        Returns:
+            One column per call, m rows for the points, then k rows for the bases.
+        """
+        ends = rows.kept[rows.te[rows.kept] != INFINITY]
+        element = np.concatenate([rows.kept, ends])
+        times = np.concatenate([rows.ts[rows.kept], rows.te[ends]])
+        counts = np.concatenate([rows.w[rows.kept], -rows.w[ends]])
+        result = []
+        if points is not None:
+            changes = self._due(rows, points, (element, times, counts), window)
+            result = _at_fractions(self._ordering, changes, points, calls)
+        columns = {TIME: pa.array(times), _COUNT: pa.array(counts)}
+        self.values.insert(columns | _stored(self.values.layout, rows, element))
+        self.values.expire(window[1])
+        return result
+
+    def _due(
+        self,
+        rows: Rows,
+        points: Points,
+        new: tuple[Int64Array, Int64Array, Int64Array],
+        window: tuple[int, int],
+    ) -> _Changes:
+        """All changes below the new horizon to the values of touched keys."""
+        before, horizon = window
+        element, times, counts = new
+        due = np.flatnonzero(times < horizon)
+        columns = [column.take(pa.array(element[due])) for column in rows.columns]
+        codes, times, counts = points.element_keys[element[due]], times[due], counts[due]
+        places, stored = self.values.gather(points.hashes, points.keys)
+        if stored is not None:
+            stored_times = integers(stored.column(TIME))
+            past = np.flatnonzero(stored_times < horizon)
+            older = [stored.column(name).take(pa.array(past)) for name in self._names]
+            columns = [pa.concat_arrays(pair) for pair in zip(older, columns, strict=True)]
+            clamped = np.where(stored_times[past] < before, BEGINNING, stored_times[past])
+            codes = np.concatenate([places[past], codes])
+            times = np.concatenate([clamped, times])
+            counts = np.concatenate([integers(stored.column(_COUNT))[past], counts])
+        return _Changes(columns, codes, times, counts)
+
+
+class Envelope:
+    """The values that are or will be the smallest or the largest of their group, where none is retracted.
+
+    A value that is worse than another and leaves no later will never be the answer, so it is not kept: over a
+    sliding window this is the monotone queue of the textbooks.
+
+    Args:
+        keys: the names of the key columns in state.
+        ordering: which values.
+    """
+
+    def __init__(self, keys: tuple[str, ...], ordering: Ordering) -> None:
+        self._ordering = ordering
+        self._names = _value_names(ordering)
+        self.values = SweepArea(Layout(keys, (*self._names, END), (_COUNT,)))
+
+    def step(
+        self, rows: Rows, points: Points | None, window: tuple[int, int], calls: list[AggregateCall]
+    ) -> list[pa.Array]:
+        """Take in elements, none of them a retraction; the aggregates at every point, as in `LiveValues`."""
+        kept = rows.kept
+        result: list[pa.Array] = []
+        if points is not None:
+            needed, result = self._extremes(rows, points, window[1], calls)
+            kept = kept[needed | (points.element_keys[kept] < 0)]
+        times = {TIME: rows.ts[kept], END: rows.te[kept], _COUNT: rows.w[kept]}
+        columns = {name: pa.array(values) for name, values in times.items()}
+        self.values.insert(columns | _stored(self.values.layout, rows, kept))
+        self.values.expire(window[1])
+        return result
+
+    def _extremes(
+        self, rows: Rows, points: Points, horizon: int, calls: list[AggregateCall]
+    ) -> tuple[BoolArray, list[pa.Array]]:
+        """Which of the new elements are needed later, and the aggregates."""
+        kept = rows.kept
+        columns = [column.take(pa.array(kept)) for column in rows.columns]
+        codes, starts, ends = points.element_keys[kept], rows.ts[kept], rows.te[kept]
+        places, stored = self.values.gather(points.hashes, points.keys)
+        if stored is not None:
+            older = [stored.column(name) for name in self._names]
+            columns = [pa.concat_arrays(pair) for pair in zip(columns, older, strict=True)]
+            codes = np.concatenate([codes, places])
+            starts = np.concatenate([starts, integers(stored.column(TIME))])
+            ends = np.concatenate([ends, integers(stored.column(END))])
+        ranks = rank_rows(columns, self._ordering.keys)
+        touched = np.flatnonzero(codes >= 0)
+        order = touched[order_by(codes[touched], starts[touched], len(points.covered))]
+        codes_at, times_at, by_key = _all_points(points, points.times[_first_points(points)] - 1)
+        # The last instant that was answered counts: its answer may have to be taken back.
+        since = horizon - 1
+        needed = np.zeros(len(codes), dtype=np.bool_)
+        result: dict[float, pa.Array] = {}
+        for fraction in {_EXTREMES[call.function] for call in calls}:
+            ordered = ranks if fraction == 0.0 else ~ranks
+            found, later = lower_envelope(codes_at, times_at, order, codes, ordered, starts, ends, since)
+            needed |= later == 1
+            result[fraction] = _take(columns[-1], _restored(found, by_key))
+        return needed[: len(kept)], [result[_EXTREMES[call.function]] for call in calls]
+
+
+def create_live_values(
+    keys: tuple[str, ...], ordering: Ordering, calls: list[AggregateCall], insert_only: bool
+) -> LiveValues | Envelope:
+    """What some aggregates over one ordering need; less where nothing is ever retracted."""
+    few = insert_only and all(call.function in _EXTREMES for call in calls)
+    return Envelope(keys, ordering) if few else LiveValues(keys, ordering)
+
+
+@dataclass(frozen=True, eq=False)
+class _Changes:
+    """At `times` the count of a value (`columns`) of the touched key `codes` changes by `counts`."""
+
+    columns: list[pa.Array]
+    codes: Int64Array
+    times: Int64Array
+    counts: Int64Array
+
+
+def _at_fractions(
+    ordering: Ordering, changes: _Changes, points: Points, calls: list[AggregateCall]
+) -> list[pa.Array]:
+    ranks = rank_rows(changes.columns, ordering.keys)
+    numbers, starts, first = _number_values(changes.codes, ranks, len(points.covered))
+    order = order_by(changes.codes, changes.times, len(points.covered))
+    fractions = np.array([_fraction(call) for call in calls])
+    codes_at, times_at, by_key = _all_points(points, np.full(len(points.covered), BEGINNING))
+    lower, upper, share = order_statistics(
+        changes.codes[order], changes.times[order], numbers[order], changes.counts[order], starts,
+        codes_at, times_at, fractions,
+    )  # fmt: skip
+    result = []
+    for place, call in enumerate(calls):
+        low, high, part = (_restored(found[place :: len(calls)], by_key) for found in (lower, upper, share))
+        below, above = (_take(changes.columns[-1], _rows_of(first, number)) for number in (low, high))
+        result.append(below if call.function in _EXTREMES else _between(below, above, part, low == high))
+    return result
+
+
+def _fraction(call: AggregateCall) -> float:
+    if call.function in _EXTREMES:
+        return _EXTREMES[call.function]
+    (fraction,) = call.others
+    assert isinstance(fraction, Literal)
+    assert isinstance(fraction.value, float)
+    return fraction.value
+
+
+def _between(below: pa.Array, above: pa.Array, share: np.ndarray, same: BoolArray) -> pa.Array:
+    """Interpolated values, DOUBLE."""
+    missing = np.asarray(below.is_null().to_numpy(zero_copy_only=False))
+    low, high = (
+        np.asarray(part.cast(DOUBLE, safe=False).fill_null(0.0).to_numpy(zero_copy_only=False))
+        for part in (below, above)
+    )
+    with np.errstate(invalid="ignore"):
+        values = np.where(same | (low == high), low, (1 - share) * low + share * high)
+    return pa.array(values, DOUBLE, mask=missing)
+
+
+def _number_values(
+    codes: Int64Array, ranks: Int64Array, keys: int
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Number the values of all keys, key after key, the smallest first.
+
+    Returns:
+        The number of each row's value, where each key's numbers start (int64[keys + 1]), and the first row of
+        each number.
+    """
+    order = np.lexsort((ranks, codes))
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (np.diff(codes[order]) != 0) | (ranks[order[1:]] != ranks[order[:-1]])
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(fresh) - 1
+    first = order[fresh]
+    return numbers, np.searchsorted(codes[first], np.arange(keys + 1)), first
+
+
+def _all_points(points: Points, bases: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Codes and times of the points and then of the bases, sorted by both, and the order that sorts them."""
+    codes = np.concatenate([points.codes, np.arange(len(points.covered))])
+    times = np.concatenate([points.times, bases])
+    by_key = np.lexsort((times, codes))
+    return codes[by_key], times[by_key], by_key
+
+
+def _first_points(points: Points) -> Int64Array:
+    return np.flatnonzero(np.diff(points.codes, prepend=-1))
+
+
+def _restored(found: np.ndarray, by_key: Int64Array) -> np.ndarray:
+    """What was found at the sorted points, in the order of points and bases."""
+    result = np.empty_like(found)
+    result[by_key] = found
+    return result
+
+
+def _rows_of(first: Int64Array, numbers: Int64Array) -> Int64Array:
+    rows = np.full(len(numbers), -1, dtype=np.int64)
+    rows[numbers >= 0] = first[numbers[numbers >= 0]]
+    return rows
+
+
+def _take(column: pa.Array, rows: Int64Array) -> pa.Array:
+    return column.take(pa.array(rows, mask=rows < 0))
+
+
+def _value_names(ordering: Ordering) -> tuple[str, ...]:
+    return tuple(f"__value{place}" for place in range(len(ordering.keys)))
+
+
+def _stored(layout: Layout, rows: Rows, element: Int64Array) -> dict[str, pa.Array]:
+    """The columns of state that come from elements as they are."""
+    places = pa.array(element)
+    columns = dict(zip(layout.keys, (key.take(places) for key in rows.keys), strict=True))
+    names = [name for name in layout.same if name != END]
+    columns |= {name: column.take(places) for name, column in zip(names, rows.columns, strict=True)}
+    columns[HASH] = pa.array(hash_rows(rows.keys, len(rows.ts))[element])
+    return columns

@@ -34,5 +34,7 @@ def test_every_row_is_told_once_when_it_has_ended(parts: list[tuple[str, int, in
             canonical(clip(from_rows(SCHEMA, [row for row in whole if row[1] < heartbeat]), heartbeat))
         )
         assert sorted(to_rows(concat(SCHEMA, told))) == sorted(row for row in so_far if row[2] < heartbeat)
+        assert sorted(to_rows(concat(SCHEMA, [*told, finals.rest()]))) == sorted(so_far)
     told.append(finals.next(from_rows(SCHEMA, [row for row in whole if row[1] >= last]), INFINITY))
     assert sorted(to_rows(concat(SCHEMA, told))) == sorted(to_rows(canonical(from_rows(SCHEMA, whole))))
+    assert not len(finals.rest())

@@ -21,6 +21,7 @@ SQL = """
 CREATE STREAM tick FROM rate OPTIONS (rowsPerSecond = 50) TIMESTAMP BY timestamp;
 CREATE QUERY ticks AS SELECT value FROM tick;
 CREATE QUERY counts AS SELECT COUNT(*) AS n FROM tick [RANGE 1 SECOND SLIDE 1 SECOND];
+CREATE QUERY steady AS SELECT DISTINCT 'up' AS state FROM tick [RANGE 1 HOUR];
 """
 COMMAND = "import sys; from headrace.cli import main; sys.argv = sys.argv[1:]; main()"
 
@@ -28,7 +29,7 @@ COMMAND = "import sys; from headrace.cli import main; sys.argv = sys.argv[1:]; m
 def test_prints_until_interrupted_and_leaves_a_clean_store(tmp_path: Path) -> None:
     file, store = tmp_path / "ticks.sql", tmp_path / "store"
     file.write_text(SQL)
-    words = ["headrace", "run", str(file), "--as", "changes", "--format", "jsonl", "--storage", str(store)]
+    words = ["headrace", "run", str(file), "--as", "history", "--format", "jsonl", "--storage", str(store)]
     with subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words, "--master", "local[2]"],
         stdout=subprocess.PIPE,
@@ -43,6 +44,10 @@ def test_prints_until_interrupted_and_leaves_a_clean_store(tmp_path: Path) -> No
     rows = [json.loads(line) for line in (first + out).splitlines()]
     values = [row["value"] for row in rows if row["query"] == "ticks"]
     assert values == list(range(len(values)))
+    steady = [row for row in rows if row["query"] == "steady"]
+    assert [row["state"] for row in steady] == ["up"], "it is told once, when everything ends"
+    last = max(row["valid_to"] for row in rows if row["query"] == "ticks")
+    assert steady[0]["valid_from"] < last <= steady[0]["valid_to"]
     assert b"stopping after this epoch" in err
     assert CliRunner().invoke(app, ["store", str(store), "--verify"]).exit_code == 0
 

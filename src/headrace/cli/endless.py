@@ -23,8 +23,9 @@ def run_endless(db: Database, view: str, format_: Format) -> Summary:
 
     Args:
         db: with streams that never end.
-        view: `history` prints each row of the answer once, when its end has passed; `changes` the elements
-            as they are released.
+        view: `history` prints each row of the answer once, when its end has passed, and at the interruption
+            the rows that are still open, up to the heartbeat; `changes` prints the elements as they are
+            released.
         format_: table, csv or jsonl; several queries at once only as jsonl, where each row names its query.
 
     Raises:
@@ -51,7 +52,7 @@ def run_endless(db: Database, view: str, format_: Format) -> Summary:
             typer.echo("headrace: stopping after this epoch", err=True)
         summary = db.stop()
     for follower in followers:
-        follower.join(timeout=5)
+        follower.join()
     return summary
 
 

@@ -101,8 +101,8 @@ class Query:
         """The rows of an endless run as they become final; waits, and ends when the database is stopped.
 
         Args:
-            view: `history` gives each row of the history once, when its end has passed; `changes` gives the
-                elements as they are released.
+            view: `history` gives each row of the history once, when its end has passed, and at the end those
+                that are still open, up to the heartbeat; `changes` gives the elements as they are released.
         """
         reader = self._reader()
         finals = Finals(reader)
@@ -111,6 +111,8 @@ class Query:
                 yield change.rows
             else:
                 yield reader.history_table(finals.next(change.elements, change.heartbeat))
+        if view != "changes":
+            yield reader.history_table(finals.rest())
 
     def deliver(
         self, to: SinkLike, name: str | None = None, from_epoch: int = 1, retry: Retry | None = None

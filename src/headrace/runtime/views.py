@@ -178,11 +178,12 @@ class Release:
 class Finals:
     """Turns released elements into final rows of the history, each told once: when its end has passed.
 
-    A row that is still open at the heartbeat is kept, and told when it ends.
+    A row that is still open at the heartbeat is kept, and told when it ends, or when everything does.
     """
 
     def __init__(self, reader: ResultReader) -> None:
         self._schema = reader.plan.schema
+        self._heartbeat = BEGINNING
         self._kept = concat(self._schema, [])
 
     def next(self, released: Batch, heartbeat: int) -> Batch:
@@ -193,7 +194,12 @@ class Finals:
         beyond = known.take(np.flatnonzero(known.te > heartbeat))
         beyond = Batch(beyond.payload, np.maximum(beyond.ts, heartbeat), beyond.te, beyond.w)
         self._kept = concat(self._schema, [final.take(np.flatnonzero(is_open)), beyond])
+        self._heartbeat = heartbeat
         return final.take(np.flatnonzero(~is_open))
+
+    def rest(self) -> Batch:
+        """The rows that are open at the last heartbeat, up to it: what `next` has not told of the history."""
+        return canonical(clip(self._kept, self._heartbeat))
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,6 +105,24 @@ def test_a_subscriber_sees_every_epoch_with_its_heartbeat(db: hr.Database) -> No
     assert changes[1].rows["epoch"].to_pylist() == [2]
 
 
+def test_what_is_followed_adds_up_to_the_history_when_the_run_ends(db: hr.Database) -> None:
+    steady = db.query("SELECT DISTINCT k FROM s [RANGE 1000]", name="steady")
+    db.start()
+    seen: list[pa.Table] = []
+    follower = threading.Thread(target=lambda: seen.extend(steady.follow()))
+    follower.start()
+    for ts in (10, 20, 30):
+        db.push("s", [row(ts)])
+    db.stop()
+    follower.join(PATIENCE)
+    assert [table.num_rows for table in seen] == [0, 0, 0, 1], "it has not ended, and is told at the end"
+    assert seen[-1].to_pylist() == steady.history().to_pylist()
+    assert seen[-1].to_pylist() == [{"k": "a", "valid_from": 10, "valid_to": 25}]
+    rows = pa.concat_tables(named(db, "counts").follow()).sort_by("valid_from")
+    assert rows.to_pylist() == named(db, "counts").history().to_pylist()
+    assert pa.concat_tables(steady.follow("changes")).to_pylist() == steady.changes().to_pylist()
+
+
 def test_a_subscriber_waits_and_ends_when_the_run_does(db: hr.Database) -> None:
     db.start()
     seen: list[int] = []

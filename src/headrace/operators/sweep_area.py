@@ -18,7 +18,7 @@ from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.joins import match_hashes
 from headrace.kernels.timeline import count_before, first_rows_from, net_points, smallest_per_code
 from headrace.operators.keys import encode_keys, equal_rows, hash_rows, order_by
-from headrace.operators.runs import HASH, ORDER, TIME, Run, new_run
+from headrace.operators.runs import END, HASH, ORDER, TIME, Run, new_run
 from headrace.schema import DOUBLE
 from headrace.time import BEGINNING, INFINITY
 
@@ -30,7 +30,11 @@ class Netting(Enum):
     """What merging does with the rows of a key."""
 
     EXPIRE = "expire"
-    """Rows of one time are added up; a row that expired before the heartbeat is dead."""
+    """Rows of one time are added up; a row that expired before the heartbeat is dead.
+
+    Elements, which have an end among `same`, are trimmed to the heartbeat, so that what came open-ended and was
+    taken back later cancels, and are dropped at zero.
+    """
     ACCUMULATE = "accumulate"
     """Rows below the heartbeat still count: they are trimmed to BEGINNING, added up, and dropped at zero."""
     REPLACE = "replace"
@@ -73,6 +77,10 @@ class SweepArea:
 
     def __len__(self) -> int:
         return sum(run.rows for run in self.runs)
+
+    @property
+    def _holds_elements(self) -> bool:
+        return END in self.layout.same
 
     def insert(self, columns: dict[str, pa.Array]) -> None:
         """Append rows, given as `__hash`, `__t`, keys and the rest, in any order."""
@@ -179,7 +187,8 @@ class SweepArea:
             case Netting.EXPIRE:
                 expiries = np.concatenate([run.expiries for run in runs])
                 rows = rows.take(pa.array(np.flatnonzero(expiries >= heartbeat)))
-                columns = self._netted(rows, integers(rows.column(TIME)))
+                times = integers(rows.column(TIME))
+                columns = self._netted(rows, np.maximum(times, heartbeat) if self._holds_elements else times)
         return self._new_run(columns)
 
     def _new_run(self, columns: dict[str, pa.Array]) -> Run:
@@ -212,7 +221,7 @@ class SweepArea:
         ints, floats = matrix(rows, layout.ints, np.int64), matrix(rows, layout.floats, np.float64)
         first, ints, floats = net_points(order, codes.codes, times, ints, floats)
         kept = np.arange(len(first))
-        if layout.netting is Netting.ACCUMULATE:
+        if layout.netting is Netting.ACCUMULATE or self._holds_elements:
             kept = np.flatnonzero((ints != 0).any(axis=1) | (floats != 0).any(axis=1))
         columns = dict(zip(rows.schema.names, rows.take(pa.array(first[kept])).columns, strict=True))
         columns[TIME] = pa.array(times[first[kept]])

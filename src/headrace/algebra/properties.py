@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from headrace.algebra.nodes import (
     Aggregate,
@@ -25,6 +26,9 @@ from headrace.algebra.nodes import (
 )
 from headrace.expressions.tree import Column, Expression
 from headrace.time import BEGINNING, INFINITY, TimeDomain
+
+SUMS: Final = frozenset({"COUNT", "SUM", "AVG", "STDDEV", "VARIANCE"})
+"""Aggregates that are kept as sums, however many rows they are of."""
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
@@ -74,15 +78,24 @@ def is_stateless(plan: Plan) -> bool:
 
 
 def has_unbounded_state(plan: Plan) -> bool:
-    """Whether some operator of the plan must remember elements for ever.
+    """Whether some operator of the plan must remember ever more.
 
-    A row window keeps the last rows of every partition there ever was.
+    A row window keeps the last rows of every partition there ever was; an aggregation of elements that live
+    for ever keeps every group, and the values that its MIN and MAX chose from.
     """
-    return any(
-        (isinstance(node, RowWindow) and node.keys != ())
-        or (not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node)))
-        for node in walk(plan)
-    )
+    return any(map(_grows, walk(plan)))
+
+
+def _grows(node: Plan) -> bool:
+    match node:
+        case RowWindow(keys=keys) if keys:
+            return True
+        case Aggregate(keys=(), aggregates=aggregates) if all(
+            call.function in SUMS for _, call in aggregates
+        ):
+            return False
+        case _:
+            return not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node))
 
 
 def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:

@@ -64,6 +64,8 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
     lines.append(
         f"state: at most {count(summary.state_rows_peak, 'row')}, {readable_bytes(summary.state_bytes_peak)}"
     )
+    if summary.growing:
+        lines.append(f"state that grows without bound: {', '.join(summary.growing)}")
     for stream in summary.streams:
         if stream.late or stream.rejected:
             lines.append(f"{stream.name}: {count(stream.late, 'late row')}, {stream.rejected:,} rejected")

@@ -29,6 +29,7 @@ class Summary:
         seconds: from the first epoch's start to the last one's end.
         late, dead_letters: rows below their stream's heartbeat, and all rows that were set apart.
         state_rows_peak, state_bytes_peak: the most state held after an epoch.
+        growing: queries whose state grows for as long as they run.
         emitted: elements yielded per query, corrections included.
         failed: queries that ended early, with the reason and a hint or None.
     """
@@ -41,6 +42,7 @@ class Summary:
     streams: tuple[StreamSummary, ...]
     state_rows_peak: int
     state_bytes_peak: int
+    growing: tuple[str, ...]
     emitted: Mapping[str, int]
     failed: tuple[tuple[str, str, str | None], ...]
 
@@ -61,6 +63,7 @@ def summarise(run: Run) -> Summary:
         streams=streams,
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
+        growing=run.growing,
         emitted=MappingProxyType(dict(totals.emitted)),
         failed=tuple((name, message, hint) for name, (message, hint) in run.failed.items()),
     )

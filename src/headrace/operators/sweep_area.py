@@ -32,8 +32,8 @@ class Netting(Enum):
     EXPIRE = "expire"
     """Rows of one time are added up; a row that expired before the heartbeat is dead.
 
-    Elements, which have an end among `same`, are trimmed to the heartbeat, so that what came open-ended and was
-    taken back later cancels, and are dropped at zero.
+    Elements, which have an end among `same`, are trimmed to the heartbeat, so that what came open-ended and
+    was taken back later cancels, and are dropped at zero.
     """
     ACCUMULATE = "accumulate"
     """Rows below the heartbeat still count: they are trimmed to BEGINNING, added up, and dropped at zero."""

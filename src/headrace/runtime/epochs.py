@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of
+from headrace.algebra.properties import domain_of, has_unbounded_state
 from headrace.runtime.commits import (
     Commit,
     EpochResults,
@@ -232,6 +232,11 @@ class Run:
     def failed(self) -> Mapping[str, Reason]:
         """The queries that have ended early, with the reason and a hint."""
         return self._queries.failed
+
+    @property
+    def growing(self) -> tuple[str, ...]:
+        """The queries whose state grows for as long as they run."""
+        return tuple(name for name, plan in self._queries.live.items() if has_unbounded_state(plan))
 
     def start_of(self, query: str) -> int:
         """The epoch from which on a query answers."""

@@ -189,3 +189,10 @@ def test_answers_are_replaced_whole(folder: Path) -> None:
     Path("dear.csv").write_text("old")
     assert run(STREAM + DEAR, "--format", "csv", "--output", "dear.csv").exit_code == 0
     assert Path("dear.csv").read_text().startswith("auction,price,valid_from,valid_to\n")
+
+
+def test_the_summary_names_queries_whose_state_grows(folder: Path) -> None:
+    latest = "CREATE QUERY latest AS SELECT * FROM bid [PARTITION BY auction ROWS 1];"
+    done = run(STREAM + COUNTS + latest)
+    assert "state that grows without bound: latest" in done.stderr.splitlines()
+    assert "state that grows" not in run(STREAM + COUNTS).stderr

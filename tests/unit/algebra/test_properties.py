@@ -1,0 +1,27 @@
+"""What is derived from plans."""
+
+from __future__ import annotations
+
+import pytest
+
+from auctions import plan_of
+from headrace.algebra.properties import has_unbounded_state
+
+
+@pytest.mark.parametrize(
+    ("text", "grows"),
+    [
+        ("SELECT * FROM tick [UNBOUNDED]", False),
+        ("SELECT DISTINCT kind FROM tick [UNBOUNDED]", True),
+        ("SELECT COUNT(*), SUM(id) FROM tick [UNBOUNDED]", False),
+        ("SELECT COUNT(*), MIN(id) FROM tick [UNBOUNDED]", True),
+        ("SELECT COUNT(*) FROM tick [UNBOUNDED] GROUP BY kind", True),
+        ("SELECT * FROM tick [ROWS 10]", False),
+        ("SELECT DISTINCT kind FROM tick [ROWS 10]", False),
+        ("SELECT * FROM tick [PARTITION BY kind ROWS 10]", True),
+        ("SELECT * FROM tick [UNBOUNDED] a, tick b WHERE a.id = b.id", True),
+        ("SELECT * FROM tick [ROWS 10] a, tick b WHERE a.id = b.id", False),
+    ],
+)
+def test_state_that_grows_without_bound(text: str, grows: bool) -> None:
+    assert has_unbounded_state(plan_of(text)) is grows

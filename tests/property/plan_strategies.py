@@ -8,14 +8,14 @@ where results are compared with a tolerance. Window sizes are small, so that int
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from headrace.algebra.kinds import SetKind
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -24,10 +24,12 @@ from headrace.algebra.nodes import (
     HopWindow,
     Istream,
     Join,
+    OuterJoin,
     Plan,
     Project,
     RowWindow,
     Rstream,
+    SemiJoin,
     SetOperation,
     Source,
     TimeWindow,
@@ -35,6 +37,7 @@ from headrace.algebra.nodes import (
     column,
     is_chronon,
 )
+from headrace.algebra.predicates import conjunction
 from headrace.elements import from_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal, make_cast
@@ -132,6 +135,8 @@ ROOTS = (
     "relation_to_stream",
     "distinct",
     "set_operation",
+    "semi_join",
+    "outer_join",
     "project",
     "filter",
 )
@@ -203,6 +208,8 @@ class _Builder:
             "relation_to_stream": self._relation_to_stream,
             "distinct": self._distinct,
             "set_operation": self._set_operation,
+            "semi_join": self._semi_join,
+            "outer_join": self._outer_join,
             "project": self._project,
             "filter": self._filter,
         }
@@ -291,6 +298,24 @@ class _Builder:
         return _Built(plan, tuple(below.is_summable(item) for item in items))
 
     def _join(self, depth: int) -> _Built:
+        join, summable = self._pairs(depth)
+        return _Built(join, summable)
+
+    def _semi_join(self, depth: int) -> _Built:
+        join, summable = self._pairs(depth)
+        anti = self.draw(st.booleans())
+        plan = SemiJoin(join.left, join.right, join.equalities, join.residual, anti)
+        return _Built(plan, summable[: len(plan.schema)])
+
+    def _outer_join(self, depth: int) -> _Built:
+        join, summable = self._pairs(depth)
+        kind = self.draw(st.sampled_from((JoinKind.LEFT, JoinKind.FULL, JoinKind.RIGHT)))
+        return _Built(
+            OuterJoin(join.left, join.right, join.equalities, join.residual, join.names, kind), summable
+        )
+
+    def _pairs(self, depth: int) -> tuple[Join, tuple[bool, ...]]:
+        """A join with any conditions, and which of its columns can be summed."""
         left, right = self._relation(depth), self._relation(depth)
         pairs = [
             (one, other) for one in left.columns() for other in right.columns() if one.type == other.type
@@ -298,10 +323,12 @@ class _Builder:
         chosen = self.draw(st.lists(st.sampled_from(pairs), max_size=2)) if pairs else []
         names = tuple(unique_names([*left.schema.names, *right.schema.names]))
         join = Join(left.plan, right.plan, tuple(chosen), None, names)
-        if self.draw(st.integers(0, 2)) == 0:
-            residual = self._expression(join.schema, BOOLEAN, 2)
-            join = Join(left.plan, right.plan, tuple(chosen), residual, names)
-        return _Built(join, (*left.summable, *right.summable))
+        conditions = [
+            self._expression(schema, BOOLEAN, 2)
+            for schema in (join.left.schema, join.schema)
+            if self.draw(st.integers(0, 2)) == 0
+        ]
+        return replace(join, residual=conjunction(conditions)), (*left.summable, *right.summable)
 
     def _distinct(self, depth: int) -> _Built:
         below = self._relation(depth)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Filter, Join, Plan, Project, column
+from headrace.algebra.kinds import JoinKind
+from headrace.algebra.nodes import Filter, Join, OuterJoin, Plan, Project, column
 from headrace.algebra.predicates import conjunction
 from headrace.errors import ExecutionError
 from headrace.expressions.functions import resolve
@@ -28,7 +29,13 @@ def queries(draw: st.DrawFn) -> Case:
     parts = draw(st.lists(_conditions(join), min_size=1, max_size=3))
     predicate = conjunction(parts)
     assert predicate is not None
-    found = Join(left, right, (), predicate, names) if draw(st.booleans()) else Filter(join, predicate)
+    kind = draw(st.sampled_from((JoinKind.INNER, JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL)))
+    found: Plan = Join(left, right, (), predicate, names)
+    if kind is not JoinKind.INNER:
+        condition = conjunction(draw(st.lists(_conditions(join), max_size=2)))
+        found = Filter(OuterJoin(left, right, (), condition, names, kind), predicate)
+    elif draw(st.booleans()):
+        found = Filter(join, predicate)
     return Case(draw(_inputs(st.just(found))), made)
 
 

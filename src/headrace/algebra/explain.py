@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never
+from typing import Final, assert_never
 
+from headrace.algebra.joins import AnyJoin, pair_schema
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -13,16 +15,19 @@ from headrace.algebra.nodes import (
     HopWindow,
     Istream,
     Join,
+    OuterJoin,
     Plan,
     Project,
     RowWindow,
     Rstream,
+    SemiJoin,
     SetOperation,
     Source,
     TimeWindow,
     Union,
     inputs_of,
     is_chronon,
+    kind_of,
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
 from headrace.expressions.render import quote, render, render_call
@@ -83,7 +88,7 @@ def describe(plan: Plan) -> str:
             return f"Union of {len(inputs)}"
         case SetOperation(kind=kind):
             return f"SetOperation {kind.value}"
-        case Join():
+        case Join() | OuterJoin() | SemiJoin():
             return _join(plan)
         case Aggregate():
             return _aggregate(plan)
@@ -93,15 +98,24 @@ def describe(plan: Plan) -> str:
             assert_never(plan)
 
 
-def _join(join: Join) -> str:
-    width = len(join.left.schema)
+def _join(join: AnyJoin) -> str:
+    width, pair = len(join.left.schema), pair_schema(join)
     conditions = [
-        f"{_text(one, join.schema)} = {_text(shift_columns(other, width), join.schema)}"
-        for one, other in join.equalities
+        f"{_text(one, pair)} = {_text(shift_columns(other, width), pair)}" for one, other in join.equalities
     ]
     if join.residual is not None:
-        conditions.append(_text(join.residual, join.schema))
-    return f"Join ON {' AND '.join(conditions)}" if conditions else "Join of all pairs"
+        conditions.append(_text(join.residual, pair))
+    return f"{_JOINS[kind_of(join)]} {'ON ' + ' AND '.join(conditions) if conditions else 'of all pairs'}"
+
+
+_JOINS: Final[dict[JoinKind | SetKind, str]] = {
+    JoinKind.INNER: "Join",
+    JoinKind.LEFT: "LeftOuterJoin",
+    JoinKind.RIGHT: "RightOuterJoin",
+    JoinKind.FULL: "FullOuterJoin",
+    JoinKind.SEMI: "SemiJoin",
+    JoinKind.ANTI: "AntiJoin",
+}
 
 
 def _aggregate(plan: Aggregate) -> str:

@@ -37,3 +37,34 @@ class SetKind(Enum):
                 return left
             case _:
                 assert_never(self)
+
+
+class JoinKind(Enum):
+    """Which rows a join keeps; the value is its SQL, before JOIN."""
+
+    INNER = "INNER"
+    """Pairs that match."""
+    LEFT = "LEFT"
+    """Those, and left rows without a match."""
+    RIGHT = "RIGHT"
+    """Those, and right rows without a match."""
+    FULL = "FULL"
+    """Those, and all rows without a match."""
+    SEMI = "LEFT SEMI"
+    """Left rows with a match."""
+    ANTI = "LEFT ANTI"
+    """Left rows without a match."""
+
+    def is_brief(self, left: bool, right: bool) -> bool:
+        """Whether results hold briefly, where rows of the left or the right input do or do not."""
+        match self:
+            case JoinKind.INNER | JoinKind.SEMI:
+                return left or right
+            case JoinKind.LEFT | JoinKind.ANTI:
+                return left
+            case JoinKind.RIGHT:
+                return right
+            case JoinKind.FULL:
+                return left and right
+            case _:
+                assert_never(self)

@@ -13,10 +13,14 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from headrace.algebra.checks import require_boolean, require_columns
-from headrace.algebra.kinds import SetKind
+from headrace.algebra.joins import AnyJoin as AnyJoin
+from headrace.algebra.joins import Join as Join
+from headrace.algebra.joins import OuterJoin as OuterJoin
+from headrace.algebra.joins import SemiJoin as SemiJoin
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, expressions_of
-from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
+from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
@@ -199,44 +203,6 @@ class SetOperation:
 
 
 @dataclass(frozen=True)
-class Join:
-    """All pairs of `L(t)` and `R(t)` that satisfy the equalities and the residual predicate.
-
-    Attributes:
-        left, right: the inputs; the result has the left columns, then the right ones.
-        equalities: pairs of an expression over the left and one of the same type over the right input; as
-            in SQL, NULL equals nothing.
-        residual: a predicate over the result's columns, or None.
-        names: the result's column names.
-    """
-
-    left: Plan
-    right: Plan
-    equalities: tuple[tuple[Expression, Expression], ...]
-    residual: Expression | None
-    names: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        for left, right in self.equalities:
-            require_columns(left, len(self.left.schema))
-            require_columns(right, len(self.right.schema))
-            if left.type != right.type:
-                raise PlanError(f"a join of {sql_type(left.type)} with {sql_type(right.type)}")
-        if self.residual is not None:
-            require_boolean(self.residual, "a join's predicate")
-            require_columns(self.residual, len(self.schema))
-        if len(self.names) != len(self.left.schema) + len(self.right.schema):
-            raise PlanError("a join names every column of both inputs")
-
-    @cached_property
-    def schema(self) -> Schema:
-        """The left columns, then the right ones, under the join's names."""
-        fields = (*self.left.schema, *self.right.schema)
-        named = zip(self.names, fields, strict=True)
-        return Schema(tuple(Field(name, field.type) for name, field in named))
-
-
-@dataclass(frozen=True)
 class Aggregate:
     """One row per group of `M(t)`: the keys, then the aggregates. No rows, no group, and so no result.
 
@@ -324,6 +290,8 @@ Plan = (
     | Union
     | SetOperation
     | Join
+    | OuterJoin
+    | SemiJoin
     | Aggregate
     | Distinct
     | Istream
@@ -339,8 +307,8 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             return ()
         case Union(inputs=inputs):
             return inputs
-        case Join(left=left, right=right) | SetOperation(left=left, right=right):
-            return (left, right)
+        case Join() | OuterJoin() | SemiJoin() | SetOperation():
+            return (plan.left, plan.right)
         case (
             Filter(input=below)
             | Project(input=below)
@@ -367,7 +335,7 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
             return plan
         case Union():
             return replace(plan, inputs=inputs)
-        case Join() | SetOperation():
+        case Join() | OuterJoin() | SemiJoin() | SetOperation():
             return replace(plan, left=inputs[0], right=inputs[1])
         case _:
             return replace(plan, input=inputs[0])
@@ -384,12 +352,23 @@ def is_chronon(plan: Plan) -> bool:
             return slide.length == 1
         case RowWindow():
             return False
-        case Join(left=left, right=right):
-            return is_chronon(left) or is_chronon(right)
-        case SetOperation(kind=kind, left=left, right=right):
-            return kind.is_brief(is_chronon(left), is_chronon(right))
+        case Join() | OuterJoin() | SemiJoin() | SetOperation():
+            return kind_of(plan).is_brief(is_chronon(plan.left), is_chronon(plan.right))
         case _:
             return all(is_chronon(below) for below in inputs_of(plan))
+
+
+def kind_of(plan: AnyJoin | SetOperation) -> JoinKind | SetKind:
+    """Which rows of its inputs a node of two inputs keeps."""
+    match plan:
+        case Join():
+            return JoinKind.INNER
+        case OuterJoin() | SetOperation():
+            return plan.kind
+        case SemiJoin(anti=anti):
+            return JoinKind.ANTI if anti else JoinKind.SEMI
+        case _:
+            assert_never(plan)
 
 
 def column(plan: Plan, index: int) -> Column:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -13,16 +14,19 @@ from headrace.algebra.nodes import (
     HopWindow,
     Istream,
     Join,
+    OuterJoin,
     Plan,
     Project,
     RowWindow,
     Rstream,
+    SemiJoin,
     SetOperation,
     Source,
     TimeWindow,
     Union,
     inputs_of,
     is_chronon,
+    kind_of,
 )
 from headrace.expressions.tree import Column, Expression
 from headrace.time import BEGINNING, INFINITY, TimeDomain
@@ -65,6 +69,8 @@ def is_insert_only(plan: Plan) -> bool:
             return False
         case Filter() | Project() | TimeWindow() | HopWindow() | Union() | Join() | Rstream():
             return all(is_insert_only(below) for below in inputs_of(plan))
+        case OuterJoin() | SemiJoin():
+            return all(is_chronon(below) and is_insert_only(below) for below in inputs_of(plan))
 
 
 def is_linear(plan: Plan) -> bool:
@@ -139,9 +145,13 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return _mapped_timestamps(plan.input, [item for _, item in items])
         case Aggregate(keys=keys):
             return _mapped_timestamps(plan.input, [key for _, key in keys])
-        case Join(left=left, right=right):
-            width = len(left.schema)
-            return timestamp_columns(left) | {width + place for place in timestamp_columns(right)}
+        case Join(left=left, right=right) | OuterJoin(left=left, right=right):
+            kept = kind_of(plan)
+            ours = frozenset[int]() if kept is JoinKind.RIGHT else timestamp_columns(left)
+            theirs = frozenset[int]() if kept is JoinKind.LEFT else timestamp_columns(right)
+            return ours | {len(left.schema) + place for place in theirs}
+        case SemiJoin(left=left):
+            return timestamp_columns(left)
         case Dstream() | HopWindow():
             return frozenset()
         case _:
@@ -163,9 +173,8 @@ def _lives_for_ever(plan: Plan) -> bool:
             return keys != ()
         case Source() | Istream() | Dstream():
             return False
-        case Join(left=left, right=right):
-            return _lives_for_ever(left) and _lives_for_ever(right)
-        case SetOperation(kind=kind, left=left, right=right):
-            return not kind.is_brief(not _lives_for_ever(left), not _lives_for_ever(right))
+        case Join() | OuterJoin() | SemiJoin() | SetOperation():
+            ends = not _lives_for_ever(plan.left), not _lives_for_ever(plan.right)
+            return not kind_of(plan).is_brief(*ends)
         case _:
             return any(_lives_for_ever(below) for below in inputs_of(plan))

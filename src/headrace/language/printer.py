@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.algebra.joins import AnyJoin
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -23,10 +24,12 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    SemiJoin,
     SetOperation,
     Source,
     TimeWindow,
     Union,
+    kind_of,
 )
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import domain_of, timestamp_columns
@@ -103,27 +106,30 @@ def _list(items: Sequence[tuple[str, str]]) -> str:
 
 
 def _from(plan: Plan) -> _Table:
-    if not isinstance(plan, Join):
+    if not isinstance(plan, AnyJoin):
         return _Table(_leaf(plan), tuple(_name(name) for name in plan.schema.names))
     return _joined(plan, 1)[0]
 
 
 def _joined(plan: Plan, number: int) -> tuple[_Table, int]:
     """A tree of joins whose other inputs are called t1, t2 and so on; and the next number."""
-    if not isinstance(plan, Join):
+    if not isinstance(plan, AnyJoin):
         columns = tuple(f"t{number}.{_name(name)}" for name in plan.schema.names)
         return _Table(f"{_leaf(plan)} AS t{number}", columns), number + 1
     left, number = _joined(plan.left, number)
     right, number = _joined(plan.right, number)
     columns = (*left.columns, *right.columns)
-    right_text = f"({right.text})" if isinstance(plan.right, Join) else right.text
+    right_text = f"({right.text})" if isinstance(plan.right, AnyJoin) else right.text
     condition = _condition(plan)
-    if condition is None:
+    if isinstance(plan, Join) and condition is None:
         return _Table(f"{left.text} CROSS JOIN {right_text}", columns), number
-    return _Table(f"{left.text} JOIN {right_text} ON {_text(condition, columns)}", columns), number
+    verb = "JOIN" if isinstance(plan, Join) else f"{kind_of(plan).value} JOIN"
+    matching = "TRUE" if condition is None else _text(condition, columns)
+    kept = left.columns if isinstance(plan, SemiJoin) else columns
+    return _Table(f"{left.text} {verb} {right_text} ON {matching}", kept), number
 
 
-def _condition(join: Join) -> Expression | None:
+def _condition(join: AnyJoin) -> Expression | None:
     width = len(join.left.schema)
     equalities = [Call("=", (left, shift_columns(right, width)), BOOLEAN) for left, right in join.equalities]
     return conjunction([*equalities, *(conjuncts(join.residual) if join.residual is not None else ())])

@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlglot import exp
 
-from headrace.algebra.kinds import SetKind
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.errors import Position
 from headrace.language.cursor import Cursor, position_of
 from headrace.language.syntax import (
@@ -243,19 +243,44 @@ def _joined(cursor: Cursor) -> FromItem:
     while True:
         position = cursor.position
         if cursor.accept("CROSS", "JOIN"):
-            item = JoinedTable(item, _table(cursor), None, (), position)
-        elif cursor.accept("JOIN") or cursor.accept("INNER", "JOIN"):
-            item = _join(cursor, item, position)
+            item = JoinedTable(JoinKind.INNER, item, _table(cursor), None, (), position)
+        elif (kind := _join_kind(cursor)) is not None:
+            item = _join(cursor, kind, item, position)
         elif cursor.word() in CLAUSES and cursor.word() not in SET_OPERATIONS:
             raise cursor.error(f"{cursor.word()} is not supported yet", CLAUSES[cursor.word()])
         else:
             return item
 
 
-def _join(cursor: Cursor, left: FromItem, position: Position) -> FromItem:
+def _join_kind(cursor: Cursor) -> JoinKind | None:
+    """Step over `[kind] JOIN`, if that comes next."""
+    for words, kind in _JOINS:
+        if cursor.accept(*words.split(), "JOIN"):
+            return kind
+    return None
+
+
+_JOINS: Final = (
+    ("", JoinKind.INNER),
+    ("INNER", JoinKind.INNER),
+    ("LEFT", JoinKind.LEFT),
+    ("LEFT OUTER", JoinKind.LEFT),
+    ("RIGHT", JoinKind.RIGHT),
+    ("RIGHT OUTER", JoinKind.RIGHT),
+    ("FULL", JoinKind.FULL),
+    ("FULL OUTER", JoinKind.FULL),
+    ("SEMI", JoinKind.SEMI),
+    ("LEFT SEMI", JoinKind.SEMI),
+    ("ANTI", JoinKind.ANTI),
+    ("LEFT ANTI", JoinKind.ANTI),
+)
+"""What may stand before JOIN, and the join that it means."""
+
+
+def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) -> FromItem:
     right = _table(cursor)
     if cursor.accept("ON"):
-        return JoinedTable(left, right, cursor.scalar("the condition after ON"), (), position)
+        return JoinedTable(kind, left, right, cursor.scalar("the condition after ON"), (), position)
     if not cursor.accept("USING"):
         hint = "write JOIN ... ON condition, or CROSS JOIN for all pairs"
         raise cursor.error(f"ON is missing after JOIN, before {cursor.shown()}", hint)
@@ -264,7 +289,7 @@ def _join(cursor: Cursor, left: FromItem, position: Position) -> FromItem:
     while cursor.accept(","):
         columns.append(cursor.name("a column"))
     cursor.expect(")", "after the columns of USING")
-    return JoinedTable(left, right, None, tuple(columns), position)
+    return JoinedTable(kind, left, right, None, tuple(columns), position)
 
 
 def _table(cursor: Cursor) -> FromItem:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from headrace.algebra.kinds import SetKind
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.errors import Position
 from headrace.time import Duration
 
@@ -105,8 +105,9 @@ class DerivedTable:
 
 @dataclass(frozen=True)
 class JoinedTable:
-    """`left JOIN right ON condition`, `... USING (columns)`, or `left CROSS JOIN right`."""
+    """`left [kind] JOIN right ON condition`, `... USING (columns)`, or `left CROSS JOIN right`."""
 
+    kind: JoinKind
     left: FromItem
     right: FromItem
     condition: Scalar | None

@@ -14,10 +14,12 @@ from headrace.algebra.nodes import (
     HopWindow,
     Istream,
     Join,
+    OuterJoin,
     Plan,
     Project,
     RowWindow,
     Rstream,
+    SemiJoin,
     SetOperation,
     Source,
     TimeWindow,
@@ -27,6 +29,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import walk
 from headrace.expressions.tree import Column, Expression
+from headrace.operators.expansion import expand
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
 
 STATE_FORMAT = 1
@@ -47,7 +50,7 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
         starts: the epoch from which on a query answers, 1 if it is not named.
     """
     lowering = _Lowering()
-    outputs = tuple((name, lowering.add(plan, starts.get(name, 1))) for name, plan in queries.items())
+    outputs = tuple((name, lowering.add(expand(plan), starts.get(name, 1))) for name, plan in queries.items())
     return Graph(tuple(lowering.nodes), outputs)
 
 
@@ -137,6 +140,8 @@ class _Lowering:
                 return frozenset()
             case Join(left=left, equalities=equalities):
                 return _join_partitioning(len(left.schema), equalities)
+            case OuterJoin() | SemiJoin():
+                raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
             case RowWindow(keys=keys):

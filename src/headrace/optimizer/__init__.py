@@ -17,11 +17,13 @@ from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.prune_columns import prune_columns
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
+from headrace.optimizer.push_filter_below_semi_join import push_filter_below_semi_join
 from headrace.optimizer.push_filter_below_union import push_filter_below_union
 from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
 from headrace.optimizer.rule import Rule, everywhere
+from headrace.optimizer.simplify_outer_join import simplify_outer_join
 
 RULES: Final[tuple[Rule, ...]] = (
     everywhere(fold_constants),
@@ -30,6 +32,8 @@ RULES: Final[tuple[Rule, ...]] = (
     everywhere(push_filter_below_project),
     everywhere(push_filter_below_window),
     everywhere(push_filter_below_union),
+    everywhere(simplify_outer_join),
+    everywhere(push_filter_below_semi_join),
     everywhere(push_filter_below_join),
     everywhere(equalities_into_join),
     everywhere(merge_projects),

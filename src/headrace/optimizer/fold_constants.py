@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from headrace.algebra.nodes import Aggregate, Filter, Join, Plan, Project
+from headrace.algebra.nodes import Aggregate, Filter, Join, OuterJoin, Plan, Project, SemiJoin
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.elements import empty_columns
 from headrace.expressions.evaluate import evaluate
@@ -30,7 +30,8 @@ def fold_constants(plan: Plan) -> Plan:
             return below if condition is None else _changed(plan, Filter(below, condition))
         case Project(input=below, items=items):
             return _changed(plan, Project(below, tuple((name, fold(part)) for name, part in items)))
-        case Join(equalities=equalities, residual=residual):
+        case Join() | OuterJoin() | SemiJoin():
+            equalities, residual = plan.equalities, plan.residual
             parts = [] if residual is None else [fold(part) for part in conjuncts(residual)]
             folded = tuple((fold(left), fold(right)) for left, right in equalities)
             condition = conjunction(part for part in parts if part != _TRUE)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from headrace.algebra.failure import aggregate_can_fail, can_fail
+from headrace.algebra.joins import AnyJoin
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -15,10 +16,12 @@ from headrace.algebra.nodes import (
     HopWindow,
     Istream,
     Join,
+    OuterJoin,
     Plan,
     Project,
     RowWindow,
     Rstream,
+    SemiJoin,
     SetOperation,
     Source,
     TimeWindow,
@@ -70,7 +73,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
             return _unless_same(plan, Union(narrowed)), _places(sorted(needed))
-        case Join():
+        case Join() | OuterJoin() | SemiJoin():
             return _join(plan, needed)
         case Aggregate():
             return _aggregate(plan, needed)
@@ -119,7 +122,7 @@ def _window(plan: TimeWindow | HopWindow | RowWindow, needed: frozenset[int]) ->
             assert_never(plan)
 
 
-def _join(plan: Join, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _join(plan: AnyJoin, needed: frozenset[int]) -> tuple[Plan, Places]:
     width = len(plan.left.schema)
     residual = columns_of(plan.residual) if plan.residual is not None else frozenset()
     both = needed | residual
@@ -128,14 +131,15 @@ def _join(plan: Join, needed: frozenset[int]) -> tuple[Plan, Places]:
     right |= _read(other for _, other in plan.equalities)
     kept = [*sorted(left), *(index + width for index in sorted(right))]
     lefts, rights, places = _places(sorted(left)), _places(sorted(right)), _places(kept)
-    join = Join(
-        _exactly(plan.left, left),
-        _exactly(plan.right, right),
-        tuple((_moved(one, lefts), _moved(other, rights)) for one, other in plan.equalities),
-        None if plan.residual is None else _moved(plan.residual, places),
-        tuple(plan.names[index] for index in kept),
-    )
-    return _unless_same(plan, join), places
+    one, other = _exactly(plan.left, left), _exactly(plan.right, right)
+    equalities = tuple((_moved(mine, lefts), _moved(yours, rights)) for mine, yours in plan.equalities)
+    predicate = None if plan.residual is None else _moved(plan.residual, places)
+    if isinstance(plan, SemiJoin):
+        return _unless_same(plan, SemiJoin(one, other, equalities, predicate, plan.anti)), lefts
+    names = tuple(plan.names[index] for index in kept)
+    if isinstance(plan, OuterJoin):
+        return _unless_same(plan, OuterJoin(one, other, equalities, predicate, names, plan.kind)), places
+    return _unless_same(plan, Join(one, other, equalities, predicate, names)), places
 
 
 def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:

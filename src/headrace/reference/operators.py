@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from headrace.algebra.kinds import SetKind
+from headrace.algebra.joins import AnyJoin
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -20,10 +21,12 @@ from headrace.algebra.nodes import (
     HopWindow,
     Istream,
     Join,
+    OuterJoin,
     Plan,
     Project,
     RowWindow,
     Rstream,
+    SemiJoin,
     SetOperation,
     Source,
     TimeWindow,
@@ -120,7 +123,7 @@ class _Evaluation:
                 return self._window(plan, instant)
             case HopWindow() | RowWindow():
                 return window_content(plan, instant, self._past(plan.input, instant))
-            case Union() | SetOperation() | Join():
+            case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
                 return self._aggregate(plan, self.content(plan.input, instant))
@@ -133,13 +136,13 @@ class _Evaluation:
             case _:
                 assert_never(plan)
 
-    def _combined(self, plan: Union | SetOperation | Join, inputs: list[Content]) -> Content:
+    def _combined(self, plan: Union | SetOperation | AnyJoin, inputs: list[Content]) -> Content:
         match plan:
             case Union():
                 return sum(inputs, Counter())
             case SetOperation(kind=kind):
                 return _combine(kind, *inputs)
-            case Join():
+            case Join() | OuterJoin() | SemiJoin():
                 return self._join(plan, *inputs)
             case _:
                 assert_never(plan)
@@ -188,20 +191,36 @@ class _Evaluation:
         """What a stream of chronons held at every instant so far; between these its content is empty."""
         return {past: self.content(plan, past) for past in self.instants(plan) if past <= instant}
 
-    def _join(self, plan: Join, left: Content, right: Content) -> Content:
+    def _join(self, plan: AnyJoin, left: Content, right: Content) -> Content:
+        pairs = self._pairs(plan, left, right)
+        ours, theirs = {one for one, _ in pairs}, {other for _, other in pairs}
+        if isinstance(plan, SemiJoin):
+            return Counter({row: count for row, count in left.items() if (row in ours) != plan.anti})
+        content: Content = Counter()
+        for one, other in pairs:
+            content[one + other] += left[one] * right[other]
+        if isinstance(plan, OuterJoin) and plan.kind is not JoinKind.RIGHT:
+            for row in left.keys() - ours:
+                content[row + (None,) * len(plan.right.schema)] += left[row]
+        if isinstance(plan, OuterJoin) and plan.kind is not JoinKind.LEFT:
+            for row in right.keys() - theirs:
+                content[(None,) * len(plan.left.schema) + row] += right[row]
+        return content
+
+    def _pairs(self, plan: AnyJoin, left: Content, right: Content) -> list[tuple[Payload, Payload]]:
+        """The payloads of both inputs that match."""
         left_keys = {row: self._values(plan, [one for one, _ in plan.equalities], row) for row in left}
         right_keys = {row: self._values(plan, [other for _, other in plan.equalities], row) for row in right}
-        content: Content = Counter()
+        pairs = []
         for one, one_key in left_keys.items():
             for other, other_key in right_keys.items():
                 if one_key is None or other_key is None:
                     continue
-                row = one + other
-                if all(map(equal, one_key, other_key)) and self._holds(plan, row):
-                    content[row] = left[one] * right[other]
-        return content
+                if all(map(equal, one_key, other_key)) and self._holds(plan, one + other):
+                    pairs.append((one, other))
+        return pairs
 
-    def _holds(self, plan: Join, row: Payload) -> bool:
+    def _holds(self, plan: AnyJoin, row: Payload) -> bool:
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
     def _aggregate(self, plan: Aggregate, below: Content) -> Content:

@@ -1,0 +1,136 @@
+"""Joins in FROM: pairs of rows, what their columns are called, and what ON and USING ask of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from headrace.algebra.kinds import JoinKind
+from headrace.algebra.nodes import Join, OuterJoin, Plan, Project, SemiJoin, column
+from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
+from headrace.algebra.properties import domain_of
+from headrace.errors import LanguageError, Position
+from headrace.expressions import functions
+from headrace.expressions.tree import Call, Expression, Literal, shift_columns
+from headrace.language.cursor import position_of
+from headrace.language.scalars import Context, bind_scalar, located
+from headrace.language.scope import Scope, ScopeTable
+from headrace.language.syntax import JoinedTable, Name
+from headrace.schema import BOOLEAN, unique_names
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A part of FROM: its plan, and what its columns are called."""
+
+    plan: Plan
+    scope: Scope
+
+
+def product(left: Bound, right: Bound, position: Position) -> Bound:
+    """All pairs; the right columns follow the left ones."""
+    check_domains(left.plan, right.plan, position)
+    aliases = {table.alias.lower() for table in left.scope.tables if table.alias}
+    for table in right.scope.tables:
+        if table.alias and table.alias.lower() in aliases:
+            message = f"{table.alias} is in FROM twice"
+            raise LanguageError(message, position=position, hint="give one of them another alias")
+    width = len(left.plan.schema)
+    moved = tuple(table.shifted(width) for table in right.scope.tables)
+    tables = (*left.scope.tables, *moved)
+    names = tuple(unique_names([name for table in tables for name, _ in table.columns]))
+    merged = left.scope.merged | {index + width for index in right.scope.merged}
+    plan = Join(left.plan, right.plan, (), None, names)
+    return Bound(plan, Scope(tables, merged))
+
+
+def check_domains(left: Plan, right: Plan, position: Position) -> None:
+    """Refuse streams whose instants count different things.
+
+    Raises:
+        LanguageError: one is timed by a TIMESTAMP, the other by an integer.
+    """
+    one, other = domain_of(left), domain_of(right)
+    if one is not other:
+        raise LanguageError(
+            f"streams timed by {one.name} and by {other.name} meet here",
+            position=position,
+            hint="time both by a TIMESTAMP or both by an integer",
+        )
+
+
+def join(item: JoinedTable, left: Bound, right: Bound) -> Bound:
+    """The join that a JOIN with ON or USING asks for; without either it is CROSS JOIN.
+
+    Raises:
+        LanguageError: an unknown name, a wrong type, or a table that is in FROM twice.
+    """
+    pairs = product(left, right, item.position)
+    if item.condition is not None:
+        predicate = bind_scalar(item.condition, Context(pairs.scope, "ON"))
+        parts = [part for part in conjuncts(predicate) if part != Literal(True, BOOLEAN)]
+        equalities, rest = split_equalities(parts, len(left.plan.schema))
+        with located(position_of(item.condition)):
+            return _matched(item.kind, left, right, equalities, conjunction(rest), pairs)
+    columns = [(left.scope.column(None, name), right.scope.column(None, name), name) for name in item.using]
+    equalities = tuple(_equal(*column) for column in columns)
+    matched = _matched(item.kind, left, right, equalities, None, pairs)
+    ours = {one.index for one, _, _ in columns}
+    theirs = {other.index + len(left.plan.schema) for _, other, _ in columns}
+    match item.kind:
+        case JoinKind.SEMI | JoinKind.ANTI:
+            return matched
+        case JoinKind.INNER | JoinKind.LEFT:
+            return Bound(matched.plan, replace(matched.scope, merged=matched.scope.merged | theirs))
+        case JoinKind.RIGHT:
+            return Bound(matched.plan, replace(matched.scope, merged=matched.scope.merged | ours))
+        case JoinKind.FULL:
+            hidden = replace(matched.scope, merged=matched.scope.merged | ours | theirs)
+            return _coalesced(Bound(matched.plan, hidden), equalities, item.using, len(left.plan.schema))
+        case _:
+            assert_never(item.kind)
+
+
+def _matched(
+    kind: JoinKind,
+    left: Bound,
+    right: Bound,
+    equalities: tuple[Equality, ...],
+    residual: Expression | None,
+    pairs: Bound,
+) -> Bound:
+    names = pairs.plan.schema.names
+    match kind:
+        case JoinKind.INNER:
+            return Bound(Join(left.plan, right.plan, equalities, residual, names), pairs.scope)
+        case JoinKind.LEFT | JoinKind.RIGHT | JoinKind.FULL:
+            return Bound(OuterJoin(left.plan, right.plan, equalities, residual, names, kind), pairs.scope)
+        case JoinKind.SEMI | JoinKind.ANTI:
+            anti = kind is JoinKind.ANTI
+            return Bound(SemiJoin(left.plan, right.plan, equalities, residual, anti), left.scope)
+        case _:
+            assert_never(kind)
+
+
+def _coalesced(bound: Bound, equalities: tuple[Equality, ...], names: tuple[Name, ...], width: int) -> Bound:
+    """A full outer join with the columns of USING in front, from whichever side has them."""
+    plan = bound.plan
+    merged = [functions.resolve("COALESCE", (one, shift_columns(other, width))) for one, other in equalities]
+    columns = [column(plan, place) for place in range(len(plan.schema))]
+    labels = unique_names([*(name.text for name in names), *plan.schema.names])
+    project = Project(plan, tuple(zip(labels, [*merged, *columns], strict=True)))
+    front = ScopeTable(
+        None, None, tuple((name.text, column(project, place)) for place, name in enumerate(names))
+    )
+    moved = tuple(table.shifted(len(names)) for table in bound.scope.tables)
+    hidden = frozenset(index + len(names) for index in bound.scope.merged)
+    return Bound(project, Scope((front, *moved), hidden))
+
+
+def _equal(left: Expression, right: Expression, name: Name) -> Equality:
+    """The two columns of USING in their common type."""
+    with located(name.position):
+        match functions.resolve("=", (left, right)):
+            case Call(arguments=(one, other)):
+                return one, other
+    raise AssertionError("= takes two arguments")

@@ -1,0 +1,114 @@
+"""Queries beside DuckDB: at every instant the answer's content is DuckDB's answer over the windows' contents.
+
+`{l}` and `{r}` in a query are windows for Headrace and, for DuckDB, tables with the rows that are in the
+window at the instant.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from headrace.elements import to_rows
+from headrace.history import canonical
+from headrace.language.binder import bind
+from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.parser import parse
+from headrace.language.statements import Select
+from headrace.optimizer import optimize
+from headrace.reference.contents import Content, Stream, content_at
+from headrace.reference.operators import evaluate
+from headrace.runtime.streams import BoundedStream
+from headrace.schema import BIGINT, STRING, Field, Schema
+from headrace.time import TimeDomain
+from support import TableSource, run_plans
+
+SCHEMA = Schema((Field("k", BIGINT), Field("v", BIGINT), Field("s", STRING), Field("ts", BIGINT)))
+SIZE = 6
+LAST = 20
+
+JOINS = """
+SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b ON a.k = b.k
+SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b ON a.k = b.k AND a.v > 2
+SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b ON a.k = b.k AND b.v > 2 AND a.v < b.v
+SELECT a.k, b.v FROM {l} a RIGHT JOIN {r} b ON a.k = b.k AND a.v > 2
+SELECT a.k, b.v FROM {l} a FULL JOIN {r} b ON a.v < b.v
+SELECT a.s, b.s FROM {l} a FULL OUTER JOIN {r} b ON a.k = b.k AND a.s = b.s
+SELECT k, a.v, b.v AS w FROM {l} a FULL JOIN {r} b USING (k)
+SELECT k, a.v FROM {l} a RIGHT JOIN {r} b USING (k)
+SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b ON a.k = b.k WHERE b.v IS NULL
+SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b ON a.k = b.k WHERE b.v > 1 AND a.v > 1
+SELECT a.k, b.v, c.v AS w FROM {l} a LEFT JOIN {r} b ON a.k = b.k LEFT JOIN {l} c ON b.v = c.v
+SELECT a.k, COUNT(b.v) AS n FROM {l} a LEFT JOIN {r} b ON a.k = b.k GROUP BY a.k
+SELECT k, v FROM {l} a SEMI JOIN {r} b ON a.k = b.k
+SELECT k, v FROM {l} a ANTI JOIN {r} b ON a.k = b.k
+SELECT a.k, a.v FROM {l} a SEMI JOIN {r} b ON a.v < b.v
+SELECT a.k, a.v FROM {l} a ANTI JOIN {r} b ON a.v < b.v AND a.k > 1
+SELECT k, v FROM {l} a ANTI JOIN {r} b USING (k, v)
+SELECT a.k FROM {l} a, {r} b WHERE a.k < b.k AND a.v + b.v > 3
+SELECT k FROM {l} EXCEPT ALL SELECT k FROM {r}
+SELECT k, s FROM {l} INTERSECT ALL SELECT k, s FROM {r}
+SELECT k FROM {l} UNION SELECT v FROM {r} EXCEPT SELECT v FROM {l} INTERSECT SELECT k FROM {r}
+"""
+
+
+def rows(seed: int) -> list[tuple[object, ...]]:
+    """Rows in order of time, with ties and NULLs."""
+    chance = random.Random(seed)
+    times = sorted(chance.randrange(LAST) for _ in range(14))
+
+    def value() -> int | None:
+        return None if chance.random() < 0.15 else chance.randrange(4)
+
+    return [(value(), value(), chance.choice(("a", "b", None)), ts) for ts in times]
+
+
+STREAMS = {"l": rows(1), "r": rows(2)}
+
+
+def table(name: str, instant: int | None = None) -> pa.Table:
+    """A stream's rows, or those in the window at an instant."""
+    chosen = [row for row in STREAMS[name] if instant is None or instant - SIZE < int(str(row[3])) <= instant]
+    columns = list(zip(*chosen, strict=True)) or [()] * len(SCHEMA)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA.arrow())
+
+
+def answers_of_duckdb(query: str) -> dict[int, Content]:
+    """DuckDB's answer at each instant."""
+    found = {}
+    for instant in range(LAST + SIZE + 1):
+        with duckdb.connect() as db:
+            for name in STREAMS:
+                db.register(name, table(name, instant))
+            found[instant] = Counter(db.execute(query.format(l="l", r="r")).fetchall())
+    return found
+
+
+def check(query: str) -> None:
+    catalog = Catalog()
+    for name in STREAMS:
+        catalog = catalog.define(StreamInfo(name, SCHEMA, "ts", TimeDomain.INTEGER))
+    (statement,) = parse(query.format(l=f"l [RANGE {SIZE}]", r=f"r [RANGE {SIZE}]"))
+    assert isinstance(statement, Select)
+    plan = bind(statement.query, catalog)
+    expected = answers_of_duckdb(query)
+    streams = {}
+    for name, content in STREAMS.items():
+        elements = [(row, int(str(row[3])), int(str(row[3])) + 1, 1) for row in content]
+        streams[name] = Stream(SCHEMA.names, elements)
+    history = [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)]
+    assert {instant: content_at(history, instant) for instant in expected} == expected
+    sources = {name: BoundedStream(TableSource(table(name)), "ts", 0) for name in STREAMS}
+    reader = run_plans({"q": optimize(plan)}, sources, epoch_rows=5, buckets=2)["q"]
+    found = to_rows(canonical(reader.elements()))
+    assert {instant: content_at(found, instant) for instant in expected} == expected
+
+
+@pytest.mark.parametrize("query", JOINS.strip().split("\n"))
+def test_joins_and_set_operations(query: str) -> None:
+    check(query)

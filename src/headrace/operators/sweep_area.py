@@ -188,7 +188,10 @@ class SweepArea:
                 expiries = np.concatenate([run.expiries for run in runs])
                 rows = rows.take(pa.array(np.flatnonzero(expiries >= heartbeat)))
                 times = integers(rows.column(TIME))
-                columns = self._netted(rows, np.maximum(times, heartbeat) if self._holds_elements else times)
+                if self._holds_elements:
+                    # The last instant below the heartbeat stays: its answer may have to be taken back.
+                    times = np.maximum(times, heartbeat - 1)
+                columns = self._netted(rows, times)
         return self._new_run(columns)
 
     def _new_run(self, columns: dict[str, pa.Array]) -> Run:

@@ -346,6 +346,7 @@ class _Builder:
             below.plan,
             tuple((f"k{place}", key) for place, key in enumerate(keys)),
             tuple((f"a{place}", call) for place, call in enumerate(calls)),
+            emit_empty=not keys and self.draw(st.booleans()),
         )
         flags = [call.function != "AVG" and _argument_summable(below, call) for call in calls]
         return _Built(plan, (*(below.is_summable(key) for key in keys), *flags))

@@ -229,6 +229,8 @@ ENDS = aggregates(
     filtered("MAX", V),
 )
 UNARY = {
+    "sums of nothing": Aggregate(LEFT, (), EXACT, emit_empty=True),
+    "values of nothing": Aggregate(LEFT, (), ENDS, emit_empty=True),
     "grouped distinct values": Aggregate(LEFT, (("k", K),), DISTINCTS),
     "scalar distinct values": Aggregate(LEFT, (), DISTINCTS),
     "populations and conditions": Aggregate(LEFT, (("k", K),), POPULATIONS),

@@ -207,14 +207,18 @@ class Aggregate:
     """One row per group of `M(t)`: the keys, then the aggregates. No rows, no group, and so no result.
 
     Grouping takes NULL as equal to NULL, NaN to NaN and -0 to 0. Without keys this is PIPES' scalar
-    aggregation: an empty content has no result row.
+    aggregation: an empty content has no result row; with `emit_empty` it has SQL's row, counts of 0 and
+    NULLs, from the first instant on at which there was something to aggregate.
     """
 
     input: Plan
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
+    emit_empty: bool = False
 
     def __post_init__(self) -> None:
+        if self.emit_empty and self.keys:
+            raise PlanError("an empty content has no groups to emit")
         width = len(self.input.schema)
         for _, key in self.keys:
             require_columns(key, width)
@@ -346,6 +350,8 @@ def is_chronon(plan: Plan) -> bool:
     match plan:
         case Source() | Istream() | Dstream():
             return True
+        case Aggregate(emit_empty=True):
+            return False
         case TimeWindow(size=size, slide=slide):
             return size.length == 1 and slide.length == 1
         case HopWindow(slide=slide):

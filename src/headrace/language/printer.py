@@ -95,7 +95,7 @@ def _select(plan: Plan, verb: str) -> str:
         text += f" WHERE {_text(where, tables.columns)}"
     if isinstance(plan, Aggregate) and plan.keys:
         text += f" GROUP BY {', '.join(str(place + 1) for place in range(len(plan.keys)))}"
-    return text
+    return text + " EMIT EMPTY" if isinstance(plan, Aggregate) and plan.emit_empty else text
 
 
 def _list(items: Sequence[tuple[str, str]]) -> str:

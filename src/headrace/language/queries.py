@@ -161,7 +161,9 @@ def _select(cursor: Cursor) -> SelectQuery:
     where = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
     group_by = _group_by(cursor)
     having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
-    return SelectQuery(items, distinct, tables, where, group_by, having, position)
+    end = cursor.position
+    emit = end if cursor.accept("EMIT", "EMPTY") else None
+    return SelectQuery(items, distinct, tables, where, group_by, having, emit, position)
 
 
 def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
@@ -209,7 +211,7 @@ def _alias(cursor: Cursor) -> Name | None:
     """Read an alias, with AS or without."""
     if cursor.accept("AS"):
         return cursor.name("the alias after AS")
-    if cursor.at_name() and cursor.word() not in CLAUSES:
+    if cursor.at_name() and cursor.word() not in CLAUSES and not cursor.at("EMIT", "EMPTY"):
         return cursor.name("an alias")
     return None
 

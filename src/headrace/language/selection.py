@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -54,7 +54,8 @@ def bind_selection(query: SelectQuery, plan: Plan, scope: Scope) -> Plan:
     names = _names(items)
     expressions = [item.expression for item in items]
     if keys or aggregates:
-        plan = _group(plan, items, names, keys, aggregates)
+        grouped = _group(plan, items, names, keys, aggregates)
+        plan = grouped if query.emit is None else _emit_empty(grouped, query.emit)
         for index, item in enumerate(items):
             with located(item.position):
                 expressions[index] = regroup(item.expression, tuple(keys), width, plan.schema)
@@ -62,8 +63,18 @@ def bind_selection(query: SelectQuery, plan: Plan, scope: Scope) -> Plan:
             with located(position_of(query.having)):
                 condition = regroup(having, tuple(keys), width, plan.schema)
             plan = _filter(plan, query.having, condition)
+    elif query.emit is not None:
+        hint = "leave it out; only an aggregate has an answer about nothing"
+        raise LanguageError("EMIT EMPTY without aggregates", position=query.emit, hint=hint)
     plan = project(plan, tuple(zip(names, expressions, strict=True)))
     return Distinct(plan) if query.distinct else plan
+
+
+def _emit_empty(plan: Aggregate, position: Position) -> Aggregate:
+    if plan.keys:
+        hint = "leave one of them out; a group without rows is not known to be there"
+        raise LanguageError("EMIT EMPTY cannot stand beside GROUP BY", position=position, hint=hint)
+    return replace(plan, emit_empty=True)
 
 
 def project(plan: Plan, items: tuple[tuple[str, Expression], ...]) -> Plan:
@@ -136,7 +147,7 @@ def _group(
     names: list[str],
     keys: Mapping[Expression, Scalar],
     aggregates: list[AggregateCall],
-) -> Plan:
+) -> Aggregate:
     """The aggregation; a key or aggregate that stands in the SELECT list has its name from there."""
     width = len(plan.schema)
     defaults = [key.name if isinstance(key, Column) else default_name(node) for key, node in keys.items()]

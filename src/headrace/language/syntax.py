@@ -148,7 +148,7 @@ FromItem = NamedTable | DerivedTable | JoinedTable | WindowedTable
 
 @dataclass(frozen=True)
 class SelectQuery:
-    """One SELECT; the items of FROM that commas separate are `tables`."""
+    """One SELECT; the items of FROM that commas separate are `tables`, `emit` is where EMIT EMPTY stands."""
 
     items: tuple[SelectItem, ...]
     distinct: bool
@@ -156,6 +156,7 @@ class SelectQuery:
     where: Scalar | None
     group_by: tuple[Scalar, ...]
     having: Scalar | None
+    emit: Position | None
     position: Position
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, is_chronon
-from headrace.elements import Batch, concat, integers, record_batch
+from headrace.elements import Batch, BoolArray, concat, integers, record_batch
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.timeline import net_points
 from headrace.operators.accumulators import (
@@ -27,6 +27,7 @@ from headrace.operators.segments import emit_segments
 from headrace.operators.sweep_area import SweepArea, matrix
 from headrace.operators.timeline import Changes, Points, Timeline, append_changes
 from headrace.schema import BIGINT, DOUBLE, Field, Schema
+from headrace.time import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ class AggregateOperator:
     """Grouped and scalar aggregation (timeline family; thesis, section 11.3.6).
 
     Definition:
-        At t, one row per group of `M(t)`: the keys, then each aggregate over the group's rows.
+        At t, one row per group of `M(t)`: the keys, then each aggregate over the group's rows. With
+        `emit_empty`, which goes without keys, that row stays when the content has become empty.
 
     Retractions:
         A retraction takes its element's sums away over its interval, and its value out of the live values
@@ -144,9 +146,8 @@ class AggregateOperator:
         self._report = report
         self._form = Accumulation.of(node)
         self._coalesce = not is_chronon(node)
-        self._timeline = Timeline(
-            self._form.key_names, self._form.sums.int_width, self._form.sums.float_width
-        )
+        widths = self._form.sums.int_width, self._form.sums.float_width
+        self._timeline = Timeline(self._form.key_names, *widths, keep_empty=node.emit_empty)
         distinct = [entry.argument for entry in self._form.sums.sums if entry.distinct]
         self._distinct = {argument: DistinctValues(self._form.key_names) for argument in distinct}
         self._orderings: dict[Ordering, list[AggregateCall]] = {}
@@ -222,10 +223,17 @@ class AggregateOperator:
             evaluate(self._form.sums, call, ints, floats) if is_invertible(call) else live[call]
             for _, call in self._node.aggregates
         ]
-        segments = emit_segments(points, values, self._coalesce)
+        present = _begun(points) if self._node.emit_empty else None
+        segments = emit_segments(points, values, self._coalesce, present)
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
         keys = [column.take(pa.array(codes)) for column in points.keys]
         rows = pa.array(segments.rows)
         columns = [*keys, *(column.take(rows) for column in values)]
         payload = record_batch(columns, self._node.schema, len(codes))
         return Batch(payload, segments.ts, segments.te, segments.w)
+
+
+def _begun(points: Points) -> BoolArray:
+    """Where the only key has or had a row: at the points, then in its base."""
+    begun = points.covered != BEGINNING
+    return np.concatenate([begun | np.logical_or.accumulate(points.ints[:, 0] > 0), begun])

@@ -33,16 +33,21 @@ class Segments:
     w: Int64Array
 
 
-def emit_segments(points: Points, values: list[pa.Array], coalesce: bool) -> Segments:
+def emit_segments(
+    points: Points, values: list[pa.Array], coalesce: bool, present: BoolArray | None = None
+) -> Segments:
     """The elements that turn what was emitted into what holds now.
 
     Args:
         points: the touched keys' points.
         values: the operator's value columns, m rows for the points, then k rows for the bases.
         coalesce: leave out points at which no value changes; not for streams that promise chronons.
+        present: where there is something to emit, m rows for the points, then k rows for the bases; None for
+            where a row is left.
     """
     count = len(points.codes)
-    present = np.concatenate([points.ints[:, 0] > 0, points.base_ints[:, 0] > 0])
+    if present is None:
+        present = np.concatenate([points.ints[:, 0] > 0, points.base_ints[:, 0] > 0])
     kept = np.arange(count)
     if coalesce:
         kept = np.flatnonzero(_changed(points, values, present))

@@ -63,7 +63,8 @@ class Points:
         codes, times: int64[m], the key and the instant of each point.
         ints, floats: the sums from each point on, [m, c] and [m, 2 * f].
         base_ints, base_floats: the sums before the first point, [k, c] and [k, 2 * f].
-        covered: int64[k], up to where the segment that was open before has been emitted.
+        covered: int64[k], up to where the segment that was open before has been emitted; BEGINNING for a key
+            that never had a row.
         until: int64[k], the next known endpoint after the last point, or INFINITY.
     """
 
@@ -86,13 +87,18 @@ class Timeline:
     Args:
         keys: the names of the key columns in state.
         int_width, float_width: the widths of the sums.
+        keep_empty: whether a key is remembered after its last row has left.
     """
 
-    def __init__(self, keys: tuple[str, ...], int_width: int, float_width: int) -> None:
+    def __init__(
+        self, keys: tuple[str, ...], int_width: int, float_width: int, keep_empty: bool = False
+    ) -> None:
         ints = tuple(f"__i{place}" for place in range(int_width))
         floats = tuple(f"__f{place}" for place in range(float_width))
         self.deltas = SweepArea(Layout(keys, ints=ints, floats=floats))
-        self.bases = SweepArea(Layout(keys, ints=ints, floats=floats, netting=Netting.REPLACE))
+        self.bases = SweepArea(
+            Layout(keys, ints=ints, floats=floats, netting=Netting.REPLACE, keep_empty=keep_empty)
+        )
 
     def step(self, changes: Changes, before: int, horizon: int) -> Points | None:
         """Take in elements and move the horizon.
@@ -137,7 +143,11 @@ class Timeline:
         total_ints, total_floats = running_sums(codes, ints, floats, base_ints, base_floats)
         until = np.minimum(self.deltas.next_times(hashes, keys, horizon), pool.next_times(touched, horizon))
         last = np.flatnonzero(np.diff(codes, append=len(touched)))
-        self._store_bases(hashes, keys, total_ints[last], total_floats[last], until)
+        # A key whose rows all were taken back before they counted has never been there.
+        fresh = np.flatnonzero(np.diff(codes, prepend=-1))
+        begun = (covered != BEGINNING) | (np.maximum.reduceat(total_ints[:, 0], fresh) > 0)
+        emitted = np.where(begun, until, BEGINNING)
+        self._store_bases(hashes, keys, total_ints[last], total_floats[last], emitted)
         element_keys = rank[pool.codes.codes[: pool.elements]]
         return Points(
             keys, hashes, element_keys, codes, times, total_ints, total_floats,

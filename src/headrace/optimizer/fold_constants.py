@@ -36,9 +36,10 @@ def fold_constants(plan: Plan) -> Plan:
             folded = tuple((fold(left), fold(right)) for left, right in equalities)
             condition = conjunction(part for part in parts if part != _TRUE)
             return _changed(plan, replace(plan, equalities=folded, residual=condition))
-        case Aggregate(input=below, keys=keys, aggregates=aggregates):
+        case Aggregate(keys=keys, aggregates=aggregates):
             calls = tuple((name, transform_call(call, fold)) for name, call in aggregates)
-            return _changed(plan, Aggregate(below, tuple((name, fold(key)) for name, key in keys), calls))
+            folded_keys = tuple((name, fold(key)) for name, key in keys)
+            return _changed(plan, replace(plan, keys=folded_keys, aggregates=calls))
         case _:
             return plan
 

@@ -160,7 +160,7 @@ def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
         (name, transform_call(call, lambda part: _moved(part, places))) for name, call in calls
     )
     keys = tuple((name, _moved(key, places)) for name, key in plan.keys)
-    aggregate = Aggregate(_exactly(plan.input, read), keys, aggregates)
+    aggregate = replace(plan, input=_exactly(plan.input, read), keys=keys, aggregates=aggregates)
     return _unless_same(plan, aggregate), _places([*range(width), *(index + width for index in kept)])
 
 

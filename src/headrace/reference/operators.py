@@ -126,7 +126,7 @@ class _Evaluation:
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
-                return self._aggregate(plan, self.content(plan.input, instant))
+                return self._aggregate(plan, instant)
             case Distinct():
                 return Counter(set(self.content(plan.input, instant)))
             case Istream() | Dstream():
@@ -223,7 +223,16 @@ class _Evaluation:
     def _holds(self, plan: AnyJoin, row: Payload) -> bool:
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
-    def _aggregate(self, plan: Aggregate, below: Content) -> Content:
+    def _aggregate(self, plan: Aggregate, instant: int) -> Content:
+        content = self._groups(plan, self.content(plan.input, instant))
+        if not content and plan.emit_empty:
+            # From the earliest on, so that each one finds those before it answered.
+            past = sorted(before for before in self.instants(plan) if before < instant)
+            if any(self.content(plan, before) for before in past):
+                content[payload(aggregate(call, ()) for _, call in plan.aggregates)] = 1
+        return content
+
+    def _groups(self, plan: Aggregate, below: Content) -> Content:
         groups: dict[Payload, list[list[Payload | None]]] = defaultdict(list)
         keys = [key for _, key in plan.keys]
         calls = [call for _, call in plan.aggregates]

@@ -38,6 +38,10 @@ def run_endless(db: Database, view: str, format_: Format) -> Summary:
     if len(db.queries) > 1 and format_ not in (Format.JSONL, Format.NULL):
         raise UserError(f"several answers cannot be printed as {format_} at once", hint="use --format jsonl")
     db.start()
+    if db.differences.added:
+        typer.echo(f"headrace: new in this store: {', '.join(db.differences.added)}", err=True)
+    if db.differences.dropped:
+        typer.echo(f"headrace: dropped from this store: {', '.join(db.differences.dropped)}", err=True)
     lock = threading.Lock()
     followers = [
         threading.Thread(target=_follow, args=(query, view, format_, lock, len(db.queries) > 1), daemon=True)

@@ -1,6 +1,7 @@
 """The composition root: a database of streams and continuous queries, and what users do with them."""
 
-from headrace.engine.database import Database, connect
+from headrace.engine.connection import connect
+from headrace.engine.database import Database
 from headrace.engine.query import Query
 from headrace.engine.summary import StreamSummary, Summary
 

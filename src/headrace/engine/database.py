@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-import importlib
-import itertools
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal
+from typing import Any, assert_never
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan
+from headrace.engine.answers import Answers
+from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
-from headrace.engine.inputs import Input, TemporaryFolders, declared, in_memory
+from headrace.engine.inputs import TemporaryFolders, declared, in_memory
 from headrace.engine.query import Query, explain_plan
 from headrace.engine.summary import Summary
-from headrace.errors import LanguageError, UserError
+from headrace.errors import LanguageError, Position, UserError
 from headrace.language.binder import bind
-from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
+from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.parser import parse
 from headrace.language.statements import (
     CreateQuery,
     CreateStream,
     CreateStreamAs,
+    DropQuery,
+    DropStream,
     Explain,
     Select,
     Statement,
 )
-from headrace.optimizer import optimize
+from headrace.language.syntax import Query as Syntax
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
-from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS
-from headrace.runtime.inline import InlineRunner
+from headrace.runtime.description import Differences
 from headrace.runtime.progress import Progress
 from headrace.runtime.runner import Runner
 from headrace.runtime.views import Change, ResultReader, dead_letters
 from headrace.schema import Schema
-
-RunnerName = Literal["spark", "inline"]
 
 
 class Database:
@@ -59,13 +58,11 @@ class Database:
         self._make_runner = make_runner
         self._settings = settings
         self._made: Runner | None = None
-        self._catalog = Catalog()
-        self._inputs: dict[str, Input] = {}
-        self._queries: dict[str, Query] = {}
+        self._definitions = Definitions()
         self._attachments: list[Attachment] = []
         self._folders = TemporaryFolders()
         self._execution: Execution | None = None
-        self._answered: frozenset[str] = frozenset()
+        self._lock = threading.RLock()
 
     def __enter__(self) -> Database:
         return self
@@ -86,17 +83,17 @@ class Database:
     @property
     def queries(self) -> tuple[Query, ...]:
         """All queries, in the order in which they were registered."""
-        return tuple(self._queries.values())
+        return tuple(self._definitions.queries.values())
 
     @property
     def streams(self) -> Mapping[str, StreamInfo | DerivedStream]:
         """All streams by their names in lower case."""
-        return MappingProxyType(dict(self._catalog.entries))
+        return MappingProxyType(dict(self._definitions.catalog.entries))
 
     @property
     def endless(self) -> tuple[str, ...]:
         """The streams that never end: for them there is `start`, for all others `run`."""
-        return tuple(name for name, stream in self._inputs.items() if stream.is_live)
+        return tuple(name for name, stream in self._definitions.inputs.items() if stream.is_live)
 
     @property
     def running(self) -> bool:
@@ -107,6 +104,11 @@ class Database:
     def problems(self) -> Mapping[str, str]:
         """Streams that were given up and sinks that fail, with the reason; everything else goes on."""
         return self._execution.problems if self._execution is not None else {}
+
+    @property
+    def differences(self) -> Differences:
+        """The queries that `start` has added to those of a durable store, and dropped from them."""
+        return self._execution.differences if self._execution is not None else Differences()
 
     def execute(self, text: str, base: Path | None = None) -> list[Query | str]:
         """Carry out statements separated by semicolons.
@@ -131,18 +133,20 @@ class Database:
     def query(self, text: str, name: str | None = None) -> Query:
         """Register one continuous query, given as SELECT or CREATE QUERY.
 
+        In an endless run it is answered from the next epoch on, over the rows that arrive from then on.
+
         Args:
             text: the query.
             name: its name; `query_1`, `query_2` ... if None.
 
         Raises:
-            UserError: the text is not one query, or the name is taken.
+            UserError: the text is not one query, the name is taken, or a stream cannot be started.
         """
         match parse(text):
             case [Select(query=query)]:
-                return self._register(name, bind(query, self._catalog))
-            case [CreateQuery(name=own, query=query)]:
-                return self._register(name or own.text, bind(query, self._catalog))
+                return self._register(name, query, None)
+            case [CreateQuery(name=own, query=query, position=position)]:
+                return self._register(name or own.text, query, position)
             case _:
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
@@ -160,7 +164,33 @@ class Database:
         Raises:
             UserError: a column has a type that streams do not have, or the timestamp is missing.
         """
-        self._define(in_memory(name, data, timestamp, disorder, self._folders))
+        stream = in_memory(name, data, timestamp, disorder, self._folders)
+        with self._lock:
+            self._change(self._definitions.with_input(stream))
+
+    def drop(self, name: str) -> None:
+        """Drop a query or a stream, as DROP QUERY and DROP STREAM do.
+
+        In an endless run a query that is dropped is not answered from the next epoch on, and its state goes.
+        What was committed for it stays readable until the database is closed; its sinks get all of that.
+
+        Args:
+            name: the query's or the stream's, whatever its case.
+
+        Raises:
+            UserError: there is no such name, or one of both kinds; the stream is used by a query or by a
+                derived stream; or a sink of the query has not taken everything.
+        """
+        query = self._definitions.find_query(name)
+        stream = self._definitions.catalog.find(name)
+        if query is not None and stream is not None:
+            raise UserError(
+                f"{name} is a query and a stream", hint="execute DROP QUERY or DROP STREAM with the name"
+            )
+        if stream is not None:
+            self._drop_stream(name, None)
+        else:
+            self._drop_query(name, None)
 
     def push(
         self,
@@ -202,17 +232,21 @@ class Database:
         Raises:
             UserError: there is no query, a stream never ends, or an input turns out to be damaged.
         """
-        return self._new_execution().complete(progress)
+        return self._new_execution(adapt=False).complete(progress)
 
     def start(self) -> None:
         """Answer all queries in the background, as input comes, until `stop`.
 
+        On a durable store a query that the store does not have is added now, and one that only the store has
+        is dropped; `differences` tells which.
+
         Raises:
             UserError: there is no query, or an endless run is going on already.
         """
-        if self.running:
-            raise UserError("the database is running already", hint="call stop() first")
-        self._new_execution().start()
+        with self._lock:
+            if self.running:
+                raise UserError("the database is running already", hint="call stop() first")
+            self._new_execution(adapt=True).start()
 
     def stop(self, timeout: float | None = STOP_TIMEOUT) -> Summary:
         """End an endless run between two epochs; what was committed stays readable.
@@ -246,18 +280,11 @@ class Database:
         Raises:
             UserError: the query has no answer: it was not run, or it failed.
         """
-        if self._execution is None or query.name not in self._answered:
-            raise UserError(f"{query.name} has no answer yet", hint="call run() first")
-        if query.name in self._execution.run.failed:
-            message, hint = self._execution.run.failed[query.name]
-            raise UserError(f"{query.name} failed: {message}", hint=hint)
-        return self._execution.reader(query.name, query.plan)
+        return self._answers_of(query).reader(query)
 
     def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
         """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
-        reader = self.reader(query)
-        assert self._execution is not None
-        return self._execution.follow(reader, from_epoch)
+        return self._answers_of(query).follow(query, from_epoch)
 
     def deliver(
         self,
@@ -270,44 +297,68 @@ class Database:
         """Deliver a query's committed changes to a sink; see `Query.deliver`."""
         if not self._settings.keep_results:
             raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
-        attachment = attachment_of(query.name, to, name, from_epoch, retry, self._attachments)
-        if self._execution is not None and self.running and query.name in self._answered:
-            self._execution.attach(attachment, query.plan)
-        self._attachments.append(attachment)
+        with self._lock:
+            if self._definitions.find_query(query.name) is not query:
+                raise UserError(f"{query.name} was dropped", hint="read what is left of its answer")
+            attachment = attachment_of(query.name, to, name, from_epoch, retry, self._attachments)
+            if self._execution is not None and self.running:
+                self._execution.attach(attachment)
+            self._attachments.append(attachment)
 
     def _execute(self, statement: Statement, base: Path) -> Query | str | None:
         match statement:
             case CreateStream():
-                self._define(declared(statement, base, self._read_stream))
-                return None
+                stream = declared(statement, base, self._read_stream)
+                with self._lock:
+                    self._change(self._definitions.with_input(stream))
             case CreateStreamAs(name=name, query=query, position=position):
-                entry = DerivedStream(name.text, bind(query, self._catalog))
-                self._catalog = self._catalog.define(entry, position)
-                return None
-            case CreateQuery(name=name, query=query):
-                return self._register(name.text, bind(query, self._catalog), statement)
+                with self._lock:
+                    self._change(self._definitions.with_derived(name, query, position))
+            case CreateQuery(name=name, query=query, position=position):
+                return self._register(name.text, query, position)
             case Select(query=query):
-                return self._register(None, bind(query, self._catalog))
+                return self._register(None, query, None)
             case Explain(query=query, stage=stage):
-                return explain_plan(bind(query, self._catalog), stage)
+                return explain_plan(bind(query, self._definitions.catalog), stage)
+            case DropStream(name=name):
+                self._drop_stream(name.text, name.position)
+            case DropQuery(name=name):
+                self._drop_query(name.text, name.position)
+            case _:
+                assert_never(statement)
+        return None
 
-    def _define(self, stream: Input) -> None:
-        self._catalog = self._catalog.define(stream.info)
-        self._inputs[stream.info.name] = stream
+    def _register(self, name: str | None, syntax: Syntax, position: Position | None) -> Query:
+        with self._lock:
+            plan = bind(syntax, self._definitions.catalog)
+            query = Query(self, name or self._definitions.free_name(), plan)
+            self._change(self._definitions.with_query(query, syntax, position))
+            return query
 
-    def _register(self, name: str | None, plan: Plan, statement: CreateQuery | None = None) -> Query:
-        taken = {known.lower() for known in self._queries}
-        if name is None:
-            numbered = (f"query_{number}" for number in itertools.count(len(taken) + 1))
-            name = next(candidate for candidate in numbered if candidate not in taken)
-        if name.lower() in taken:
-            position = statement.position if statement else None
-            raise LanguageError(
-                f"there is a query {name} already", position=position, hint="choose another name"
-            )
-        query = Query(self, name, plan)
-        self._queries[name] = query
-        return query
+    def _drop_stream(self, name: str, position: Position | None) -> None:
+        with self._lock:
+            self._change(self._definitions.without_stream(name, position))
+
+    def _drop_query(self, name: str, position: Position | None) -> None:
+        with self._lock:
+            query = self._definitions.find_query(name)
+            self._change(self._definitions.without_query(name, position))
+            assert query is not None
+            self._attachments = [part for part in self._attachments if part.query != query.name]
+        # Not under the lock: a sink may use the database.
+        if self._execution is not None:
+            self._execution.drop_sinks(query.name)
+
+    def _change(self, new: Definitions) -> None:
+        """Let definitions take effect: at once, or between two epochs of a run that is going on."""
+        if self._execution is not None and self._execution.running:
+            self._execution.change(new)
+        self._definitions = new
+
+    def _answers_of(self, query: Query) -> Answers:
+        if self._execution is None:
+            raise UserError(f"{query.name} has no answer yet", hint="call run() first")
+        return self._execution.answers
 
     def _runner(self) -> Runner:
         if self._made is None:
@@ -318,18 +369,16 @@ class Database:
         """A streaming data frame of one of Spark's own formats."""
         return self._runner().read_stream(format, options, schema)
 
-    def _new_execution(self) -> Execution:
-        if not self._queries:
+    def _new_execution(self, *, adapt: bool) -> Execution:
+        if not self._definitions.queries:
             raise UserError(
                 "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
             )
         self._forget()
-        plans = {name: optimize(query.plan) for name, query in self._queries.items()}
-        self._execution = Execution(self._runner(), self._settings, plans, self._inputs, adapt=False)
-        self._answered = frozenset(plans) if self._settings.keep_results else frozenset()
+        self._execution = Execution(self._runner(), self._settings, self._definitions, adapt=adapt)
         try:
             for attachment in self._attachments:
-                self._execution.attach(attachment, self._queries[attachment.query].plan)
+                self._execution.attach(attachment)
         except BaseException:
             self._forget()
             raise
@@ -339,50 +388,3 @@ class Database:
         if self._execution is not None:
             self._execution.close()
             self._execution = None
-
-
-def connect(
-    runner: RunnerName = "spark",
-    storage: str | Path | None = None,
-    spark: Any = None,
-    *,
-    master: str | None = None,
-    buckets: int | None = None,
-    epoch_rows: int | None = None,
-    keep_results: bool = True,
-    retain_epochs: int | None = None,
-) -> Database:
-    """A new database.
-
-    Args:
-        runner: `spark`, or `inline` for this process without Spark.
-        storage: a folder that makes runs durable: started again on it, a run goes on where its last commit
-            was. It must be one that all machines share. None for a temporary folder.
-        spark: an existing Spark session; without one, a local one is started when it is first needed.
-        master: the Spark master to start, if not all cores of this machine.
-        buckets: over how many buckets state is spread; as many as tasks can run at once if None. A durable
-            store keeps the number it was made with.
-        epoch_rows: about how many rows an epoch takes; 500,000 if None.
-        keep_results: False computes everything and stores no results, for measurements.
-        retain_epochs: of how many of the last epochs results are kept; of all if None.
-
-    Raises:
-        UserError: an argument makes no sense.
-    """
-    numbers = {"buckets": buckets, "epoch_rows": epoch_rows, "retain_epochs": retain_epochs}
-    for name, value in numbers.items():
-        if value is not None and value < 1:
-            raise UserError(f"{name} must be at least 1, not {value}")
-    if runner not in ("spark", "inline"):
-        raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
-    make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
-    folder = None if storage is None else Path(storage).absolute()
-    rows = epoch_rows or DEFAULT_EPOCH_ROWS
-    return Database(make, Settings(folder, rows, buckets, keep_results, retain_epochs))
-
-
-def _spark_runner(session: Any, master: str | None) -> Runner:
-    # Imported when it is needed: explaining a query should not wait for Spark to load.
-    module = importlib.import_module("headrace.runtime.spark")
-    runner: Runner = module.SparkRunner(session, master)
-    return runner

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of
-from headrace.elements import Batch
+from headrace.engine.answers import Answers
+from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders
 from headrace.engine.summary import Summary, summarise
-from headrace.errors import StoreError, UserError
+from headrace.errors import UserError
 from headrace.operators.lowering import identity
-from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
-from headrace.runtime.description import Description
+from headrace.runtime.description import Description, Differences
 from headrace.runtime.epochs import Run
 from headrace.runtime.feeds import Feed, PushFeed
 from headrace.runtime.journal import Journal
-from headrace.runtime.live import LiveRun
+from headrace.runtime.live import LiveRun, PlanChange
 from headrace.runtime.progress import Progress
-from headrace.runtime.retention import since_of, whole_from
+from headrace.runtime.query_set import Reason
 from headrace.runtime.runner import Runner
 from headrace.runtime.store import FolderStore
-from headrace.runtime.views import Change, Release, ResultReader
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,14 @@ class Execution:
     Args:
         runner: where epochs run.
         settings: how.
-        plans: optimized plans by query name.
-        inputs: all streams by name.
+        defined: the queries, and all streams.
         adapt: whether a durable store follows when queries are new or missing, or refuses.
+
+    Attributes:
+        run: what commits the epochs.
+        store: where everything lies.
+        answers: what the queries have said.
+        differences: the queries that were new to the store, and those that only it had.
 
     Raises:
         StoreError: the durable store cannot be used.
@@ -68,39 +72,42 @@ class Execution:
         self,
         runner: Runner,
         settings: Settings,
-        plans: Mapping[str, Plan],
-        inputs: Mapping[str, Input],
+        defined: Definitions,
         *,
         adapt: bool,
     ) -> None:
-        self._inputs = dict(inputs)
+        self._defined = defined
         self._settings = settings
         self._folders = TemporaryFolders()
+        self._feed_folder = settings.storage or self._folders.new()
         self._changed = threading.Condition()
         self._live: LiveRun | None = None
-        self._feeds: dict[str, Feed] = {}
         self._journal: Journal | None = None
+        self.differences = Differences()
         buckets = settings.buckets or runner.parallelism
         if settings.storage is None:
             self.store = runner.new_store()
         else:
             self.store = FolderStore(str(settings.storage), durable=True)
-            description = _described(plans, self._inputs, buckets)
+            description = _described(defined, buckets)
             self._journal = Journal(self.store, description)
             buckets = self._journal.buckets
-        streams = {name: stream.stream for name, stream in self._inputs.items()}
+        self._buckets = buckets
         self.run = Run(
-            runner, self.store, streams, plans,
+            runner, self.store, defined.streams, defined.plans,
             settings.epoch_rows, buckets, settings.keep_results, settings.retain_epochs,
         )  # fmt: skip
         if self._journal is not None:
             try:
-                self.run.resume(self._journal, description, adapt=adapt)
+                self.differences = self.run.resume(self._journal, description, adapt=adapt)
+                self._sweep_streams()
             except BaseException:
                 self._journal.close()
                 raise
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
         self.run.keep_for(self._deliveries.needed)
+        self.answers = Answers(self.run, self.store, self._changed, self._state)
+        self._answer(defined)
 
     @property
     def running(self) -> bool:
@@ -113,17 +120,51 @@ class Execution:
         streams = self._live.problems if self._live is not None else {}
         return {**streams, **self._deliveries.problems}
 
-    def attach(self, attachment: Attachment, plan: Plan) -> None:
+    def change(self, defined: Definitions) -> None:
+        """Answer other queries from the next epoch on; returns when that is committed.
+
+        Args:
+            defined: the queries from then on, and all streams.
+
+        Raises:
+            UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
+            StoreError: the change cannot be written; nothing has changed then.
+        """
+        assert self._live is not None
+        if defined.queries == self._defined.queries and not self.run.known_streams - defined.inputs.keys():
+            return
+        description = _described(defined, self._buckets) if self._journal is not None else None
+        forgotten = self.run.known_streams - defined.inputs.keys()
+        failed = self.run.failed
+        epoch = self._live.change(
+            PlanChange(
+                defined.plans, defined.streams, description, lambda name: self._feed(defined.inputs[name])
+            )
+        )
+        self._defined = defined
+        self._answer(defined, epoch, failed)
+        for name in forgotten:
+            self._forget_stream(name)
+
+    def drop_sinks(self, query: str) -> None:
+        """End the deliveries of a query that was dropped, when they have delivered what was committed.
+
+        Raises:
+            DeliveryError: a sink has not taken everything.
+        """
+        self._deliveries.drop(query, STOP_TIMEOUT)
+
+    def attach(self, attachment: Attachment) -> None:
         """Deliver the changes of a query, from now on or from when the run starts.
 
         Args:
             attachment: the query's name and the sink.
-            plan: the query's plan.
 
         Raises:
             UserError: the sink cannot be used, or would miss epochs.
         """
-        self._deliveries.add(attachment, plan)
+        plan = self._defined.queries[attachment.query].plan
+        self._deliveries.add(attachment, plan, self.run.start_of(attachment.query))
 
     def complete(self, progress: Callable[[Progress], None] | None) -> Summary:
         """Read bounded streams to their end.
@@ -132,7 +173,7 @@ class Execution:
             UserError: a stream never ends, an input is damaged, or a sink does not take everything.
         """
         try:
-            endless = [name for name in self.run.streams if self._inputs[name].is_live]
+            endless = [name for name in self.run.streams if self._defined.inputs[name].is_live]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
             self.run.run(progress)
@@ -143,13 +184,9 @@ class Execution:
 
     def start(self) -> None:
         """Run epochs in a thread, as input comes."""
-        folder = self._settings.storage or self._folders.new()
         self._live = LiveRun(self.run, self._changed)
-        for name in self.run.streams:
-            stream = self._inputs[name]
-            if stream.is_live:
-                self._feeds[name] = stream.feed(folder, self._settings.epoch_rows, self._live.wake)
-        self._live.start(self._feeds)
+        used = (self._defined.inputs[name] for name in self.run.streams)
+        self._live.start({stream.info.name: self._feed(stream) for stream in used if stream.is_live})
         self._deliveries.start()
 
     def push(self, name: str, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
@@ -158,7 +195,7 @@ class Execution:
         Raises:
             UserError: there is no such stream among those that a query reads, or the rows do not fit.
         """
-        feed = self._feeds.get(name)
+        feed = self._live.feed(name) if self._live is not None else None
         if not isinstance(feed, PushFeed):
             raise UserError(
                 f"no query reads a stream {name} of pushed rows",
@@ -184,41 +221,6 @@ class Execution:
         self._deliveries.check()
         return summarise(self.run)
 
-    def follow(self, reader: ResultReader, from_epoch: int) -> Iterator[Change]:
-        """The changes from an epoch on, as they are committed; ends when the run does.
-
-        Raises:
-            UserError: an epoch that is due is no longer kept; or what ended the run.
-        """
-        release, last, begin = Release(reader), 0, from_epoch
-        while True:
-            with self._changed:
-                while self.running and not self._news(last):
-                    self._changed.wait(timeout=1.0)
-            # Asked first: a run that ends in between has committed all its news by then.
-            running = self.running
-            news = self._news(last)
-            if not news and not running:
-                if self._live is not None and self._live.error is not None:
-                    raise self._live.error
-                return
-            if news and not last:
-                begin, last = _beginning(reader.name, news, from_epoch)
-            for part in news:
-                if part.epoch <= last:
-                    continue
-                if part.epoch > last + 1:
-                    raise _gone(reader.name, last + 1, whole_from(reader.name, news))
-                last = part.epoch
-                batch = self._released(reader.name, release, part)
-                if last >= begin:
-                    table = reader.change_table(last, batch)
-                    yield Change(last, reader.heartbeat_of(part), batch, table)
-
-    def reader(self, name: str, plan: Plan) -> ResultReader:
-        """What has been committed for a query so far."""
-        return ResultReader(name, plan, self.store, tuple(self.run.results))
-
     def close(self) -> None:
         """Stop what runs, and remove what is temporary."""
         if self._live is not None:
@@ -227,17 +229,31 @@ class Execution:
         self._release()
         self.store.close()
 
-    def _released(self, name: str, release: Release, part: EpochResults) -> Batch:
-        try:
-            return release.next(part)
-        except StoreError:
-            oldest = self.run.results[0].epoch
-            if part.epoch < oldest:
-                raise _gone(name, part.epoch, oldest) from None
-            raise
+    def _state(self) -> tuple[bool, BaseException | None]:
+        """Whether an endless run is going on, and what has ended it."""
+        return self.running, self._live.error if self._live is not None else None
 
-    def _news(self, last: int) -> list[EpochResults]:
-        return [part for part in self.run.results if part.epoch > last]
+    def _answer(
+        self, defined: Definitions, epoch: int = 1, failed: Mapping[str, Reason] = MappingProxyType({})
+    ) -> None:
+        if self._settings.keep_results:
+            self.answers.change(defined.queries.values(), epoch, failed)
+
+    def _feed(self, stream: Input) -> Feed:
+        assert self._live is not None
+        return stream.feed(self._feed_folder, self._settings.epoch_rows, self._live.wake)
+
+    def _forget_stream(self, name: str) -> None:
+        """Remove what a stream's feed has left, such as Spark's log; another one of the name begins anew."""
+        shutil.rmtree(self._feed_folder / "streams" / name, ignore_errors=True)
+
+    def _sweep_streams(self) -> None:
+        """Do so for streams that were dropped just before the run was killed."""
+        folder = self._feed_folder / "streams"
+        if self.run.totals.epochs and folder.exists():
+            for path in folder.iterdir():
+                if path.name not in self.run.known_streams:
+                    self._forget_stream(path.name)
 
     def _release(self) -> None:
         if self._journal is not None:
@@ -245,32 +261,12 @@ class Execution:
         self._folders.close()
 
 
-def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int) -> tuple[int, int]:
-    """The first epoch to tell, and the one after which reading begins.
-
-    Raises:
-        UserError: the epoch that is wanted is no longer kept.
-    """
-    whole = whole_from(query, results)
-    if whole > from_epoch > 1:
-        raise _gone(query, from_epoch, whole)
-    begin = max(from_epoch, whole)
-    return begin, since_of(query, results, begin) - 1
-
-
-def _described(plans: Mapping[str, Plan], inputs: Mapping[str, Input], buckets: int) -> Description:
+def _described(defined: Definitions, buckets: int) -> Description:
     """What a durable store is told of queries and streams."""
     return Description(
-        queries={name: identity(plan) for name, plan in plans.items()},
-        streams={name: stream.describe() for name, stream in inputs.items()},
+        queries={name: identity(plan) for name, plan in defined.plans.items()},
+        streams={name: stream.describe() for name, stream in defined.inputs.items()},
         buckets=buckets,
-        query_domains={name: domain_of(plan) for name, plan in plans.items()},
-        stream_domains={name: stream.info.domain for name, stream in inputs.items()},
-    )
-
-
-def _gone(query: str, due: int, oldest: int) -> UserError:
-    return UserError(
-        f"the results of {query} in epoch {due} are no longer kept; the oldest are those of epoch {oldest}",
-        hint="read faster, or keep more with retain_epochs",
+        query_domains={name: query.domain for name, query in defined.queries.items()},
+        stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
     )

@@ -66,6 +66,11 @@ class Catalog:
             )
         return Catalog(MappingProxyType({**self.entries, entry.name.lower(): entry}))
 
+    def without(self, name: str) -> Catalog:
+        """The catalog without a stream."""
+        left = {key: entry for key, entry in self.entries.items() if key != name.lower()}
+        return Catalog(MappingProxyType(left))
+
 
 def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
     """The catalog's entry for a CREATE STREAM.

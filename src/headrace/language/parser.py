@@ -6,11 +6,20 @@ from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
 from headrace.language.ddl import parse_create_stream
 from headrace.language.queries import parse_query
-from headrace.language.statements import CreateQuery, CreateStreamAs, Explain, Select, Stage, Statement
+from headrace.language.statements import (
+    CreateQuery,
+    CreateStreamAs,
+    DropQuery,
+    DropStream,
+    Explain,
+    Select,
+    Stage,
+    Statement,
+)
 from headrace.language.text import SourceText
 from headrace.language.unsupported import CREATABLE, STATEMENTS
 
-_HINT = "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH or EXPLAIN"
+_HINT = "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, DROP or EXPLAIN"
 
 
 def parse(text: str) -> list[Statement]:
@@ -52,6 +61,8 @@ def _statement(cursor: Cursor) -> Statement:
     position = cursor.position
     if cursor.accept("CREATE"):
         return _create(cursor, position)
+    if cursor.accept("DROP"):
+        return _drop(cursor, position)
     if cursor.accept("EXPLAIN"):
         return _explain(cursor, position)
     if cursor.word() in ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM"):
@@ -77,6 +88,15 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
         raise cursor.error(f"CREATE {what} is not supported yet", hint)
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}")
+
+
+def _drop(cursor: Cursor, position: Position) -> Statement:
+    for kind, statement in (("STREAM", DropStream), ("QUERY", DropQuery)):
+        if cursor.accept(kind):
+            if cursor.at("IF", "EXISTS"):
+                raise cursor.error("IF EXISTS is not supported", "leave it out")
+            return statement(cursor.name(f"the {kind.lower()}'s name"), position)
+    raise cursor.error(f"STREAM or QUERY is missing after DROP, before {cursor.shown()}")
 
 
 def _refuse_condition(cursor: Cursor) -> None:

@@ -89,4 +89,20 @@ class Explain:
     position: Position
 
 
-Statement = CreateStream | CreateStreamAs | CreateQuery | Select | Explain
+@dataclass(frozen=True)
+class DropStream:
+    """`DROP STREAM name`: the stream is no longer there."""
+
+    name: Name
+    position: Position
+
+
+@dataclass(frozen=True)
+class DropQuery:
+    """`DROP QUERY name`: the query is no longer answered."""
+
+    name: Name
+    position: Position
+
+
+Statement = CreateStream | CreateStreamAs | CreateQuery | Select | Explain | DropStream | DropQuery

@@ -11,7 +11,6 @@ from headrace.errors import LanguageError
 from headrace.language.text import SourceText
 
 STATEMENTS: Final[dict[str, str]] = {
-    "DROP": "leave the CREATE statement out of the text instead",
     "SHOW": "use EXPLAIN to see a query's plan",
     "SET": "options of a stream go into its OPTIONS (...), options of a run onto the command line",
     "INSERT": "streams are filled from their source; write CREATE STREAM name FROM format ...",

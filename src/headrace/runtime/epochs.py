@@ -42,7 +42,6 @@ from headrace.runtime.work import (
     TaskReport,
     merge_arrivals,
 )
-from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 DEFAULT_EPOCH_ROWS = 500_000
@@ -173,7 +172,8 @@ class Run:
             streams=points,
             state=queries.state_of(self._state),
             checkpoint=True,
-            retained=self._retained_after(results),
+            # Sinks may not have told yet what they need; the next epoch lets go of what is too old.
+            retained=(self.results or [results])[0].epoch,
             results=results,
             failed=queries.failed,
             totals=totals,
@@ -216,7 +216,11 @@ class Run:
 
     def point(self, name: str) -> StreamPoint:
         """How far a stream has been read."""
-        return self._points[name]
+        return self._points.get(name, StreamPoint(0, BEGINNING))
+
+    def reads(self, plans: Mapping[str, Plan]) -> frozenset[str]:
+        """The streams that would be read after a change to some plans."""
+        return frozenset(self._queries.changed(plans, self.totals.epochs + 1).columns)
 
     @property
     def streams(self) -> Mapping[str, BoundedStream | LiveStream]:
@@ -255,7 +259,7 @@ class Run:
         inputs = {
             name: StreamInput(
                 intakes[name].source if name in intakes else None,
-                stream.schema.select(tuple(_find(stream.schema, column) for column in columns[name])),
+                stream.schema.select(tuple(map(stream.schema.names.index, columns[name]))),
                 stream.timestamp,
                 stream.disorder,
                 self._points[name].heartbeat,
@@ -398,9 +402,3 @@ class Run:
                 for name in self._store.names(folder):
                     if name not in kept:
                         self._store.delete(name)
-
-
-def _find(schema: Schema, name: str) -> int:
-    index = schema.find(name)
-    assert index is not None
-    return index

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError
+from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.delivery import Delivery, Results
 from headrace.runtime.delivery.function import FunctionSink
@@ -70,15 +72,21 @@ class Deliveries:
         self._all: list[Delivery] = []
         self._started = False
 
-    def add(self, attachment: Attachment, plan: Plan) -> None:
+    def add(self, attachment: Attachment, plan: Plan, start: int = 1) -> None:
         """Attach a sink to a query with a certain plan; in a run that goes on, deliver from now on.
+
+        Args:
+            attachment: the query's name and the sink.
+            plan: the query's plan.
+            start: the epoch from which on the query answers.
 
         Raises:
             UserError: the sink cannot be used, or would miss epochs.
         """
+        attachment = replace(attachment, from_epoch=max(attachment.from_epoch, start))
         reader = ResultReader(attachment.query, plan, self._store, ())
         ledger = Ledger(self._store, attachment.query, attachment.name)
-        delivery = Delivery(attachment, reader, ledger, self._results, self._changed)
+        delivery = Delivery(attachment, reader, ledger, lambda: self._since(start), self._changed, start)
         # From here on results are kept for it, also while the sink gets ready.
         self._all.append(delivery)
         try:
@@ -88,6 +96,21 @@ class Deliveries:
             raise
         if self._started:
             delivery.start()
+
+    def drop(self, query: str, timeout: float | None) -> None:
+        """End the deliveries of a query when they have delivered what has been committed.
+
+        Args:
+            query: the query's name.
+            timeout: seconds to wait for its sinks together; None waits as long as it takes.
+
+        Raises:
+            DeliveryError: a sink has not taken everything.
+        """
+        dropped = [delivery for delivery in self._all if delivery.attachment.query == query]
+        _end(dropped, timeout)
+        self._all = [delivery for delivery in self._all if delivery not in dropped]
+        _check(dropped)
 
     def start(self) -> None:
         """Deliver in the background, as epochs are committed."""
@@ -101,11 +124,7 @@ class Deliveries:
         Args:
             timeout: seconds to wait for all sinks together; None waits as long as it takes.
         """
-        for delivery in self._all:
-            delivery.stop()
-        until = None if timeout is None else time.monotonic() + timeout
-        for delivery in self._all:
-            delivery.wait(until)
+        _end(self._all, timeout)
         self._started = False
 
     def finish(self) -> None:
@@ -120,9 +139,7 @@ class Deliveries:
 
     def check(self) -> None:
         """Raise what ended a delivery before its time."""
-        for delivery in self._all:
-            if delivery.error is not None:
-                raise delivery.error
+        _check(self._all)
 
     def needed(self) -> int:
         """The oldest epoch whose results a sink still needs; INFINITY if there is none."""
@@ -136,3 +153,22 @@ class Deliveries:
             for delivery in self._all
             if delivery.problem is not None
         }
+
+    def _since(self, start: int) -> Sequence[EpochResults]:
+        """What is committed and retained from an epoch on."""
+        results = self._results()
+        return results[max(0, start - results[0].epoch) :] if start > 1 and results else results
+
+
+def _end(deliveries: Sequence[Delivery], timeout: float | None) -> None:
+    for delivery in deliveries:
+        delivery.stop()
+    until = None if timeout is None else time.monotonic() + timeout
+    for delivery in deliveries:
+        delivery.wait(until)
+
+
+def _check(deliveries: Sequence[Delivery]) -> None:
+    for delivery in deliveries:
+        if delivery.error is not None:
+            raise delivery.error

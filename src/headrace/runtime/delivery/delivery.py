@@ -32,6 +32,7 @@ class Delivery:
         ledger: where its position is remembered.
         results: tells what is committed.
         changed: notified after every commit.
+        start: the epoch from which on the query answers.
 
     Attributes:
         problem: why the sink does not get on at the moment, or was given up; or None.
@@ -49,6 +50,7 @@ class Delivery:
         ledger: Ledger,
         results: Results,
         changed: threading.Condition,
+        start: int = 1,
     ) -> None:
         self.attachment = attachment
         self._reader = reader
@@ -56,7 +58,11 @@ class Delivery:
         self._results = results
         self._changed = changed
         self._release = Release(reader)
-        self._position = _checked(attachment, ledger.load(), results())
+        position = ledger.load()
+        if position is not None and position.first < start:
+            # It is that of an earlier query of the same name.
+            position = None
+        self._position = _checked(attachment, position, results())
         self._read = self._position.since - 1
         self._stopping = threading.Event()
         self._is_final = False

@@ -1,0 +1,172 @@
+"""The answers of a run's queries, as far as they are committed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headrace.elements import Batch
+from headrace.engine.query import Query
+from headrace.errors import StoreError, UserError
+from headrace.runtime.commits import EpochResults
+from headrace.runtime.epochs import Run
+from headrace.runtime.query_set import Reason
+from headrace.runtime.retention import since_of, whole_from
+from headrace.runtime.store import Store
+from headrace.runtime.views import Change, Release, ResultReader
+from headrace.time import INFINITY
+
+
+@dataclass(eq=False)
+class _Span:
+    """The epochs of a run in which a query is answered; it ends when the query is dropped.
+
+    Attributes:
+        start: the first of them.
+        end: the first one after them; INFINITY while the query is answered.
+        failed: why the query had failed when it was dropped, or None.
+    """
+
+    start: int
+    end: int = INFINITY
+    failed: Reason | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.end != INFINITY
+
+
+class Answers:
+    """What has been committed for the queries of a run; those that were dropped meanwhile stay readable.
+
+    Args:
+        run: commits the epochs.
+        store: where results lie.
+        changed: notified after every commit.
+        state: tells whether an endless run is going on, and what has ended it.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        store: Store,
+        changed: threading.Condition,
+        state: Callable[[], tuple[bool, BaseException | None]],
+    ) -> None:
+        self._run = run
+        self._store = store
+        self._changed = changed
+        self._state = state
+        self._spans: dict[Query, _Span] = {}
+
+    def change(self, queries: Collection[Query], epoch: int, failed: Mapping[str, Reason]) -> None:
+        """Let the answers of new queries be read, and those of queries that are gone end.
+
+        Args:
+            queries: all that are answered now.
+            epoch: that of the change.
+            failed: the queries that had failed before it.
+        """
+        for query, span in self._spans.items():
+            if query not in queries and not span.is_over:
+                span.failed = failed.get(query.name)
+                span.end = epoch
+        for query in queries:
+            if query not in self._spans:
+                self._spans[query] = _Span(self._run.start_of(query.name))
+        with self._changed:
+            self._changed.notify_all()
+
+    def reader(self, query: Query) -> ResultReader:
+        """What has been committed for a query so far.
+
+        Raises:
+            UserError: the query has no answer: it is not part of the run, or it failed.
+        """
+        span = self._spans.get(query)
+        if span is None:
+            raise UserError(f"{query.name} has no answer yet", hint="call run() first")
+        failed = span.failed if span.is_over else self._run.failed.get(query.name)
+        if failed is not None:
+            message, hint = failed
+            raise UserError(f"{query.name} failed: {message}", hint=hint)
+        return ResultReader(query.name, query.plan, self._store, tuple(self._news(span)))
+
+    def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
+        """The changes from an epoch on, as they are committed; ends when the run does, or the query.
+
+        Raises:
+            UserError: the query has no answer; an epoch that is due is no longer kept; or what ended the run.
+        """
+        return self._follow(self.reader(query), self._spans[query], from_epoch)
+
+    def _follow(self, reader: ResultReader, span: _Span, from_epoch: int) -> Iterator[Change]:
+        release, last, begin = Release(reader), 0, from_epoch
+        while True:
+            # Asked first: what ends in between has committed all its news by then.
+            going_on, error = self._wait(span, last)
+            news = self._news(span, last)
+            if not news and not going_on:
+                if error is not None:
+                    raise error
+                return
+            if news and not last:
+                begin, last = _beginning(reader.name, news, from_epoch, span.start)
+            for part in news:
+                if part.epoch <= last:
+                    continue
+                if part.epoch > last + 1:
+                    raise _gone(reader.name, last + 1, whole_from(reader.name, news))
+                last = part.epoch
+                batch = self._released(reader.name, release, part)
+                if last >= begin:
+                    table = reader.change_table(last, batch)
+                    yield Change(last, reader.heartbeat_of(part), batch, table)
+
+    def _wait(self, span: _Span, last: int) -> tuple[bool, BaseException | None]:
+        """Wait for epochs after the last one, or for the end; whether it goes on, and what ended the run."""
+        with self._changed:
+            while self._state()[0] and not span.is_over and not self._news(span, last):
+                self._changed.wait(timeout=1.0)
+        running, error = self._state()
+        return running and not span.is_over, None if span.is_over else error
+
+    def _news(self, span: _Span, last: int = 0) -> list[EpochResults]:
+        first = max(span.start, last + 1)
+        return [part for part in self._run.results if first <= part.epoch < span.end]
+
+    def _released(self, name: str, release: Release, part: EpochResults) -> Batch:
+        try:
+            return release.next(part)
+        except StoreError:
+            oldest = self._run.results[0].epoch
+            if part.epoch < oldest:
+                raise _gone(name, part.epoch, oldest) from None
+            raise
+
+
+def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int, start: int) -> tuple[int, int]:
+    """The first epoch to tell, and the one after which reading begins.
+
+    Args:
+        query: the query's name.
+        results: those of its epochs that are kept.
+        from_epoch: the first epoch that is wanted.
+        start: the query's first epoch.
+
+    Raises:
+        UserError: the epoch that is wanted is no longer kept.
+    """
+    whole = whole_from(query, results)
+    if whole > from_epoch > start:
+        raise _gone(query, from_epoch, whole)
+    begin = max(from_epoch, whole)
+    return begin, since_of(query, results, begin) - 1
+
+
+def _gone(query: str, due: int, oldest: int) -> UserError:
+    return UserError(
+        f"the results of {query} in epoch {due} are no longer kept; the oldest are those of epoch {oldest}",
+        hint="read faster, or keep more with retain_epochs",
+    )

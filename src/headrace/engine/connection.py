@@ -1,0 +1,63 @@
+"""The door to Headrace: a new database, with what it runs on."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any, Literal
+
+from headrace.engine.database import Database
+from headrace.engine.execution import Settings
+from headrace.errors import UserError
+from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS
+from headrace.runtime.inline import InlineRunner
+from headrace.runtime.runner import Runner
+
+RunnerName = Literal["spark", "inline"]
+
+
+def connect(
+    runner: RunnerName = "spark",
+    storage: str | Path | None = None,
+    spark: Any = None,
+    *,
+    master: str | None = None,
+    buckets: int | None = None,
+    epoch_rows: int | None = None,
+    keep_results: bool = True,
+    retain_epochs: int | None = None,
+) -> Database:
+    """A new database.
+
+    Args:
+        runner: `spark`, or `inline` for this process without Spark.
+        storage: a folder that makes runs durable: started again on it, a run goes on where its last commit
+            was. It must be one that all machines share. None for a temporary folder.
+        spark: an existing Spark session; without one, a local one is started when it is first needed.
+        master: the Spark master to start, if not all cores of this machine.
+        buckets: over how many buckets state is spread; as many as tasks can run at once if None. A durable
+            store keeps the number it was made with.
+        epoch_rows: about how many rows an epoch takes; 500,000 if None.
+        keep_results: False computes everything and stores no results, for measurements.
+        retain_epochs: of how many of the last epochs results are kept; of all if None.
+
+    Raises:
+        UserError: an argument makes no sense.
+    """
+    numbers = {"buckets": buckets, "epoch_rows": epoch_rows, "retain_epochs": retain_epochs}
+    for name, value in numbers.items():
+        if value is not None and value < 1:
+            raise UserError(f"{name} must be at least 1, not {value}")
+    if runner not in ("spark", "inline"):
+        raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
+    make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
+    folder = None if storage is None else Path(storage).absolute()
+    rows = epoch_rows or DEFAULT_EPOCH_ROWS
+    return Database(make, Settings(folder, rows, buckets, keep_results, retain_epochs))
+
+
+def _spark_runner(session: Any, master: str | None) -> Runner:
+    # Imported when it is needed: explaining a query should not wait for Spark to load.
+    module = importlib.import_module("headrace.runtime.spark")
+    runner: Runner = module.SparkRunner(session, master)
+    return runner

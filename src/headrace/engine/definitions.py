@@ -1,0 +1,152 @@
+"""What a database has been told: its streams and queries, as a value that a change replaces."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from headrace.algebra.nodes import Plan
+from headrace.engine.inputs import Input
+from headrace.engine.query import Query
+from headrace.errors import LanguageError, Position
+from headrace.language.binder import bind
+from headrace.language.catalog import Catalog, DerivedStream
+from headrace.language.names import streams_named
+from headrace.language.suggestions import did_you_mean
+from headrace.language.syntax import Name
+from headrace.language.syntax import Query as Syntax
+from headrace.optimizer import optimize
+from headrace.runtime.streams import BoundedStream, LiveStream
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The streams and queries of a database.
+
+    Attributes:
+        catalog: all streams, derived ones included.
+        inputs: the streams that are read from outside, by name.
+        queries: by name, in the order in which they were registered.
+        plans: the optimized plan of each.
+        named: what each query, and each derived stream, is written over: titles such as `the query q`, with
+            the names of streams in lower case.
+    """
+
+    catalog: Catalog = field(default_factory=Catalog)
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    queries: Mapping[str, Query] = field(default_factory=dict)
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+    named: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def streams(self) -> dict[str, BoundedStream | LiveStream]:
+        """What a run reads, by name."""
+        return {name: stream.stream for name, stream in self.inputs.items()}
+
+    def with_input(self, stream: Input) -> Definitions:
+        """A stream more.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        catalog = self.catalog.define(stream.info)
+        return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
+
+    def with_derived(self, name: Name, query: Syntax, position: Position) -> Definitions:
+        """A derived stream more.
+
+        Raises:
+            LanguageError: the name is taken, or the query is wrong.
+        """
+        entry = DerivedStream(name.text, bind(query, self.catalog))
+        catalog = self.catalog.define(entry, position)
+        return replace(self, catalog=catalog, named={**self.named, _stream(name.text): streams_named(query)})
+
+    def with_query(self, query: Query, syntax: Syntax, position: Position | None) -> Definitions:
+        """A query more.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        if self.find_query(query.name) is not None:
+            raise LanguageError(
+                f"there is a query {query.name} already", position=position, hint="choose another name"
+            )
+        return replace(
+            self,
+            queries={**self.queries, query.name: query},
+            plans={**self.plans, query.name: optimize(query.plan)},
+            named={**self.named, _query(query.name): streams_named(syntax)},
+        )
+
+    def without_query(self, name: str, position: Position | None) -> Definitions:
+        """A query less.
+
+        Raises:
+            LanguageError: there is no such query.
+        """
+        query = self.find_query(name)
+        if query is None:
+            raise _unknown("query", name, self.queries, position)
+        return replace(
+            self,
+            queries=_less(self.queries, query.name),
+            plans=_less(self.plans, query.name),
+            named=_less(self.named, _query(query.name)),
+        )
+
+    def without_stream(self, name: str, position: Position | None) -> Definitions:
+        """A stream less.
+
+        Raises:
+            LanguageError: there is no such stream, or something is written over it.
+        """
+        entry = self.catalog.find(name)
+        if entry is None:
+            raise _unknown("stream", name, self.catalog.names, position)
+        users = [title for title, streams in self.named.items() if name.lower() in streams]
+        if users:
+            raise LanguageError(
+                f"the stream {entry.name} cannot be dropped: it is used by {', '.join(users)}",
+                position=position,
+                hint=f"drop {users[0]} first",
+            )
+        return replace(
+            self,
+            catalog=self.catalog.without(name),
+            inputs=_less(self.inputs, entry.name),
+            named=_less(self.named, _stream(entry.name)),
+        )
+
+    def find_query(self, name: str) -> Query | None:
+        """The query of that name, whatever its case, or None."""
+        return next((query for query in self.queries.values() if query.name.lower() == name.lower()), None)
+
+    def free_name(self) -> str:
+        """A name for a query that was given none: `query_1`, `query_2` and so on."""
+        numbered = (f"query_{number}" for number in itertools.count(len(self.queries) + 1))
+        return next(name for name in numbered if self.find_query(name) is None)
+
+
+def _query(name: str) -> str:
+    return f"the query {name}"
+
+
+def _stream(name: str) -> str:
+    return f"the stream {name}"
+
+
+def _less(entries: Mapping[str, T], name: str) -> dict[str, T]:
+    return {key: entry for key, entry in entries.items() if key != name}
+
+
+def _unknown(kind: str, name: str, known: Iterable[str], position: Position | None) -> LanguageError:
+    names = list(known)
+    listed = f"there is {', '.join(names)}" if names else None
+    return LanguageError(
+        f"there is no {kind} {name}", position=position, hint=did_you_mean(name, names) or listed
+    )

@@ -1,0 +1,31 @@
+"""Which streams a query names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from headrace.language.syntax import NamedTable, Query, WithQuery
+
+
+def streams_named(query: Query) -> frozenset[str]:
+    """The streams in FROM, in lower case, those of inner queries included; what WITH defines is none."""
+    return frozenset(_named(query, frozenset()))
+
+
+def _named(part: object, defined: frozenset[str]) -> Iterator[str]:
+    match part:
+        case NamedTable(name=name):
+            if name.text.lower() not in defined:
+                yield name.text.lower()
+        case WithQuery(definitions=definitions, query=inner):
+            for name, query in definitions:
+                yield from _named(query, defined)
+                defined |= {name.text.lower()}
+            yield from _named(inner, defined)
+        case tuple():
+            for item in part:
+                yield from _named(item, defined)
+        case _ if is_dataclass(part):
+            for field in fields(part):
+                yield from _named(getattr(part, field.name), defined)

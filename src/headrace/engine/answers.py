@@ -87,17 +87,15 @@ class Answers:
         span = self._spans.get(query)
         if span is None:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
-        failed = span.failed if span.is_over else self._run.failed.get(query.name)
-        if failed is not None:
-            message, hint = failed
-            raise UserError(f"{query.name} failed: {message}", hint=hint)
-        return ResultReader(query.name, query.plan, self._store, tuple(self._news(span)))
+        self._refuse_failed(query.name, span)
+        return ResultReader(query.name, query.plan, self._store, tuple(self._news(query.name, span)))
 
     def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
         """The changes from an epoch on, as they are committed; ends when the run does, or the query.
 
         Raises:
-            UserError: the query has no answer; an epoch that is due is no longer kept; or what ended the run.
+            UserError: the query has no answer, or it fails; an epoch that is due is no longer kept; or what
+                ended the run.
         """
         return self._follow(self.reader(query), self._spans[query], from_epoch)
 
@@ -105,9 +103,10 @@ class Answers:
         release, last, begin = Release(reader), 0, from_epoch
         while True:
             # Asked first: what ends in between has committed all its news by then.
-            going_on, error = self._wait(span, last)
-            news = self._news(span, last)
+            going_on, error = self._wait(reader.name, span, last)
+            news = self._news(reader.name, span, last)
             if not news and not going_on:
+                self._refuse_failed(reader.name, span)
                 if error is not None:
                     raise error
                 return
@@ -124,17 +123,29 @@ class Answers:
                     table = reader.change_table(last, batch)
                     yield Change(last, reader.heartbeat_of(part), batch, table)
 
-    def _wait(self, span: _Span, last: int) -> tuple[bool, BaseException | None]:
+    def _wait(self, name: str, span: _Span, last: int) -> tuple[bool, BaseException | None]:
         """Wait for epochs after the last one, or for the end; whether it goes on, and what ended the run."""
         with self._changed:
-            while self._state()[0] and not span.is_over and not self._news(span, last):
+            while self._goes_on(name, span) and not self._news(name, span, last):
                 self._changed.wait(timeout=1.0)
-        running, error = self._state()
-        return running and not span.is_over, None if span.is_over else error
+        going_on = self._goes_on(name, span)
+        return going_on, None if span.is_over else self._state()[1]
 
-    def _news(self, span: _Span, last: int = 0) -> list[EpochResults]:
+    def _goes_on(self, name: str, span: _Span) -> bool:
+        return self._state()[0] and not span.is_over and name not in self._run.failed
+
+    def _refuse_failed(self, name: str, span: _Span) -> None:
+        failed = span.failed if span.is_over else self._run.failed.get(name)
+        if failed is not None:
+            message, hint = failed
+            raise UserError(f"{name} failed: {message}", hint=hint)
+
+    def _news(self, name: str, span: _Span, last: int = 0) -> list[EpochResults]:
+        """The query's epochs after one; it has no heartbeat once it has failed, or is just being dropped."""
         first = max(span.start, last + 1)
-        return [part for part in self._run.results if first <= part.epoch < span.end]
+        return [
+            part for part in self._run.results if first <= part.epoch < span.end and name in part.heartbeats
+        ]
 
     def _released(self, name: str, release: Release, part: EpochResults) -> Batch:
         try:

@@ -315,12 +315,36 @@ def test_a_query_that_fails_lets_go_of_its_stream_and_can_be_dropped(db: hr.Data
         bad.history()
     with pytest.raises(UserError, match="no query reads a stream other"):
         db.push("other", row(3))
+    with pytest.raises(UserError, match="bad failed"):
+        list(bad.subscribe())
     db.drop("bad")
     with pytest.raises(UserError, match="bad failed"):
         bad.history()
     good = db.query("SELECT COUNT(*) AS n FROM other [RANGE UNBOUNDED]", name="bad")
     db.push("other", [row(10), row(11)])
     assert numbers(good) == [1]
+
+
+def test_whoever_follows_a_query_is_told_when_it_fails(db: hr.Database) -> None:
+    bad = db.query("SELECT SUM(9223372036854775807 - ts) AS n FROM s [RANGE UNBOUNDED]")
+    told: list[BaseException] = []
+    epochs: list[int] = []
+
+    def listen() -> None:
+        try:
+            epochs.extend(part.epoch for part in bad.subscribe())
+        except UserError as error:
+            told.append(error)
+
+    listener = threading.Thread(target=listen)
+    listener.start()
+    db.push("s", row(1))
+    db.push("s", [row(10), row(30)])
+    listener.join(PATIENCE)
+    assert not listener.is_alive()
+    assert ["failed" in str(error) for error in told] == [True]
+    assert 3 not in epochs, "it has nothing to say of the epoch in which it fails"
+    assert db.running
 
 
 def test_a_restart_goes_on_with_the_queries_as_they_were_changed(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     SemiJoin,
+    SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
@@ -253,23 +254,29 @@ class _Builder:
         below = self._below(depth)
         if not is_chronon(below.plan):
             below = below.over(Istream(below.plan))
-        kind = self.draw(st.integers(0, 5))
-        if kind == 0:
-            return self._hop(below)
-        if kind == 1:
-            rows, every = (self.draw(st.sampled_from((2, 1, 3))) for _ in range(2))
-            keys = (
-                self.draw(st.lists(st.sampled_from(below.columns()), max_size=2)) if below.columns() else []
-            )
-            return below.over(RowWindow(below.plan, rows, every, tuple(keys)))
+        if self.draw(st.integers(0, 2)) == 0:
+            return self.draw(st.sampled_from((self._rows, self._hop, self._session)))(below)
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
         return below.over(TimeWindow(below.plan, Duration(size), Duration(slide)))
+
+    def _rows(self, below: _Built) -> _Built:
+        rows, every = (self.draw(st.sampled_from((2, 1, 3))) for _ in range(2))
+        return below.over(RowWindow(below.plan, rows, every, self._partition(below)))
+
+    def _partition(self, below: _Built) -> tuple[Column, ...]:
+        some = st.lists(st.sampled_from(below.columns()), max_size=2)
+        return tuple(self.draw(some)) if below.columns() else ()
 
     def _hop(self, below: _Built) -> _Built:
         size, slide = (self.draw(st.sampled_from((3, 2, 5, 1, 4))) for _ in range(2))
         offset = self.draw(st.sampled_from((0, 0, 1, 7)))
         plan = HopWindow(below.plan, Duration(size), Duration(slide), Duration(offset))
+        return _Built(plan, (*below.summable, True, True))
+
+    def _session(self, below: _Built) -> _Built:
+        gap = self.draw(st.sampled_from((3, 2, 5, 1)))
+        plan = SessionWindow(below.plan, Duration(gap), self._partition(below))
         return _Built(plan, (*below.summable, True, True))
 
     def _union(self, depth: int) -> _Built:

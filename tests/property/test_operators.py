@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     RowWindow,
+    SessionWindow,
     SetOperation,
     Source,
 )
@@ -42,7 +43,7 @@ from headrace.operators.runs import Part, Run, RunRef, stored_run
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
-from headrace.time import BEGINNING, INFINITY, TimeDomain
+from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 
 SCHEMA = Schema((Field("k", STRING), Field("v", BIGINT), Field("x", DOUBLE)))
 K, V, X = (Column(place, field.name, field.type) for place, field in enumerate(SCHEMA))
@@ -263,6 +264,10 @@ WINDOWS = {
     "rows that tumble by partition": RowWindow(LEFT, 2, 2, (K,)),
     "rows by partition": RowWindow(LEFT, 2, 1, (K,)),
     "rows by a float": RowWindow(LEFT, 3, 2, (X, K)),
+    "sessions": SessionWindow(LEFT, Duration(3), (K,)),
+    "sessions by a float": SessionWindow(LEFT, Duration(2), (X, V)),
+    "sessions of all": SessionWindow(LEFT, Duration(4)),
+    "sessions of an instant": SessionWindow(LEFT, Duration(1), (K,)),
 }
 EPOCHS = 4
 
@@ -281,7 +286,7 @@ def test_set_operations(kind: SetKind, left: list[Arrival], right: list[Arrival]
 
 @pytest.mark.parametrize("name", WINDOWS)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
-def test_row_windows(name: str, arrivals: list[Arrival], slack: int) -> None:
+def test_windows_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(WINDOWS[name], [arrivals], EPOCHS, slack)
 
 

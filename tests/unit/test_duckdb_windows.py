@@ -61,6 +61,9 @@ HOPPING = (
     "SELECT tick.*, s AS window_start FROM tick, (SELECT UNNEST(generate_series(-40, 40, 4)) AS s) "
     "WHERE s <= ts AND ts < s + 6"
 )
+CUT = "SELECT *, (ts - LAG(ts) OVER (PARTITION BY k ORDER BY ts) < 5) IS NOT TRUE AS cut FROM tick"
+RUNNING = "OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING)"
+SESSIONS = f"SELECT *, SUM(cut::INT) {RUNNING} AS session FROM ({CUT})"
 PAIRS = {
     "tumble": (
         f"SELECT window_start, window_end, {AGGREGATED} FROM TUMBLE(TABLE tick, DESCRIPTOR(ts), 10) "
@@ -71,6 +74,11 @@ PAIRS = {
         f"SELECT window_start, window_end, {AGGREGATED} FROM HOP(TABLE tick, DESCRIPTOR(ts), 4, 6) "
         "GROUP BY window_start, window_end, k",
         f"SELECT window_start, window_start + 6, {AGGREGATED} FROM ({HOPPING}) GROUP BY window_start, k",
+    ),
+    "session": (
+        f"SELECT window_start, window_end, {AGGREGATED} FROM SESSION(tick PARTITION BY k, DESCRIPTOR(ts), 5) "
+        "GROUP BY window_start, window_end, k",
+        f"SELECT MIN(ts), MAX(ts) + 5, {AGGREGATED} FROM ({SESSIONS}) GROUP BY session, k",
     ),
     "rows of hopping windows": (
         "SELECT k, v, window_start FROM HOP(TABLE tick, DESCRIPTOR(ts), 4, 6)",

@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     SemiJoin,
+    SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
@@ -77,13 +78,8 @@ def describe(plan: Plan) -> str:
         case Project(items=items):
             listed = (_item(name, part, plan.input.schema) for name, part in items)
             return f"Project {', '.join(listed)}".rstrip()
-        case TimeWindow(size=size, slide=slide):
-            return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
-        case HopWindow(size=size, slide=slide, offset=offset):
-            return f"HopWindow SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
-        case RowWindow(rows=rows, slide=slide, keys=keys):
-            partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
-            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {slide}" if slide > 1 else "")
+        case TimeWindow() | HopWindow() | RowWindow() | SessionWindow():
+            return _window(plan)
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
         case SetOperation(kind=kind):
@@ -94,6 +90,22 @@ def describe(plan: Plan) -> str:
             return _aggregate(plan)
         case Distinct() | Istream() | Dstream() | Rstream():
             return type(plan).__name__
+        case _:
+            assert_never(plan)
+
+
+def _window(plan: TimeWindow | HopWindow | RowWindow | SessionWindow) -> str:
+    match plan:
+        case TimeWindow(size=size, slide=slide):
+            return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
+        case HopWindow(size=size, slide=slide, offset=offset):
+            return f"HopWindow SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
+        case RowWindow(rows=rows, slide=slide, keys=keys):
+            partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
+            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {slide}" if slide > 1 else "")
+        case SessionWindow(gap=gap, keys=keys):
+            by = ", ".join(_text(key, plan.input.schema) for key in keys)
+            return f"SessionWindow GAP {gap}" + (f" BY {by}" if by else "")
         case _:
             assert_never(plan)
 

@@ -166,6 +166,32 @@ class HopWindow:
 
 
 @dataclass(frozen=True)
+class SessionWindow:
+    """Every row with the start and the end of its session as two columns more.
+
+    The rows of a key are cut into sessions where `gap` or more lies between one and the next; a session is
+    the interval `[start, end)` from its first row's instant to `gap` after its last row's. A row is valid
+    from its session's last instant on for `gap`, that is, for as long as no two sessions of a key can meet.
+    """
+
+    input: Plan
+    gap: Duration
+    keys: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.gap.length < INFINITY:
+            raise PlanError("a session's gap must be at least 1, and not UNBOUNDED")
+        for key in self.keys:
+            require_columns(key, len(self.input.schema))
+        _require_chronon(self.input, "a session window")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then `window_start` and `window_end`, of the timestamp's type."""
+        return _with_window(self.input)
+
+
+@dataclass(frozen=True)
 class Union:
     """The sum of the inputs' contents (UNION ALL)."""
 
@@ -291,6 +317,7 @@ Plan = (
     | TimeWindow
     | HopWindow
     | RowWindow
+    | SessionWindow
     | Union
     | SetOperation
     | Join
@@ -319,6 +346,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             | TimeWindow(input=below)
             | HopWindow(input=below)
             | RowWindow(input=below)
+            | SessionWindow(input=below)
             | Aggregate(input=below)
             | Distinct(input=below)
             | Istream(input=below)
@@ -360,6 +388,8 @@ def is_chronon(plan: Plan) -> bool:
             return False
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             return kind_of(plan).is_brief(is_chronon(plan.left), is_chronon(plan.right))
+        case SessionWindow(gap=gap):
+            return gap.length == 1
         case _:
             return all(is_chronon(below) for below in inputs_of(plan))
 

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     SemiJoin,
+    SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
@@ -63,7 +64,7 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Aggregate() | Distinct() | SetOperation():
             return is_chronon(plan)
-        case Istream() | Dstream():
+        case Istream() | Dstream() | SessionWindow():
             return True
         case RowWindow():
             return False
@@ -152,7 +153,7 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return ours | {len(left.schema) + place for place in theirs}
         case SemiJoin(left=left):
             return timestamp_columns(left)
-        case Dstream() | HopWindow():
+        case Dstream() | HopWindow() | SessionWindow():
             return frozenset()
         case _:
             return frozenset.intersection(*map(timestamp_columns, inputs_of(plan)))

@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     SemiJoin,
+    SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
@@ -150,6 +151,9 @@ def _leaf(plan: Plan) -> str:
             return f"{_unwindowed(below)} WINDOW({by}ROWS {rows}{every})"
         case HopWindow():
             return _hop(plan)
+        case SessionWindow(keys=keys, gap=gap):
+            names = ", ".join(_name(plan.input.schema[key.index].name) for key in keys)
+            return _table_function("SESSION", plan.input, f" PARTITION BY ({names})" if keys else "", [gap])
         case Istream() | Dstream() | Rstream():
             return _query(plan)
         case _:

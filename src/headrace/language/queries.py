@@ -30,7 +30,7 @@ from headrace.language.syntax import (
     WithQuery,
 )
 from headrace.language.table_functions import at_table_function, parse_table_function
-from headrace.language.unsupported import CLAUSES, STATEMENTS, TABLE_FUNCTIONS
+from headrace.language.unsupported import CLAUSES, STATEMENTS
 from headrace.language.windows import parse_window
 
 STREAM_OPERATORS: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -340,8 +340,6 @@ def _behind(cursor: Cursor, ahead: int) -> int:
 
 
 def _named_table(cursor: Cursor) -> NamedTable:
-    if cursor.word(1) == "(" and (hint := TABLE_FUNCTIONS.get(cursor.word())):
-        raise cursor.error(f"{cursor.word()}(...) is not supported yet", hint)
     name = cursor.name("the name of a stream")
     if cursor.at("."):
         raise cursor.error("a stream's name has one part", "write the name alone")

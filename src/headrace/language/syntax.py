@@ -123,6 +123,7 @@ class WindowFunction:
         function: its name, in upper case.
         data: the table whose rows fall into windows.
         time: the column that the descriptor names, or None where it is left out.
+        keys: the columns that a SESSION is partitioned by.
         durations: the other arguments by name, in upper case, with their places.
         position: where the function starts.
     """
@@ -130,6 +131,7 @@ class WindowFunction:
     function: str
     data: FromItem
     time: Name | None
+    keys: tuple[Name, ...]
     durations: Mapping[str, tuple[Duration, Position]]
     position: Position
 

@@ -1,4 +1,4 @@
-"""The window table functions: `TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECONDS))` and HOP.
+"""The window table functions TUMBLE, HOP and SESSION: `TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' HOUR)`.
 
 Arguments come in the order of Calcite and Flink, or by name, as in Flink: `SIZE => INTERVAL '10' SECONDS`.
 """
@@ -18,12 +18,14 @@ from headrace.time import Duration
 DURATIONS: Final[dict[str, tuple[str, ...]]] = {
     "TUMBLE": ("SIZE", "OFFSET"),
     "HOP": ("SLIDE", "SIZE", "OFFSET"),
+    "SESSION": ("GAP",),
 }
 """The functions, and their durations in the order in which they stand; the offset may be left out."""
 
 WRITTEN: Final[dict[str, str]] = {
     "TUMBLE": "write TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECONDS)",
     "HOP": "the slide comes first: HOP(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
+    "SESSION": "write SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(ts), INTERVAL '5' MINUTES)",
 }
 """How each is written, for hints."""
 
@@ -61,40 +63,61 @@ def _function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunc
         raise cursor.error(f"the table of {name} is missing, before {cursor.shown()}", WRITTEN[name])
     cursor.accept("TABLE")
     data = table(cursor)
-    time, durations = _arguments(cursor, name)
+    keys = _partition(cursor, name)
+    time, described, durations = _arguments(cursor, name)
+    if keys and described:
+        raise LanguageError(
+            f"{name} is partitioned twice", position=described[0].position, hint=WRITTEN[name]
+        )
     for wanted in DURATIONS[name]:
         if wanted not in durations and wanted != "OFFSET":
             raise cursor.error(
                 f"the {wanted.lower()} of {name} is missing, before {cursor.shown()}", WRITTEN[name]
             )
     cursor.expect(")", f"to close {name}")
-    return WindowFunction(name, data, time, durations, position)
+    return WindowFunction(name, data, time, keys or described, durations, position)
 
 
-def _arguments(cursor: Cursor, name: str) -> tuple[Name | None, dict[str, tuple[Duration, Position]]]:
-    """Read what follows the table: the descriptor, which may be left out, and the durations."""
-    time: Name | None = None
+def _partition(cursor: Cursor, name: str) -> tuple[Name, ...]:
+    """Read `PARTITION BY a, b` or `PARTITION BY (a, b)`, if it comes next."""
+    if not cursor.at("PARTITION BY"):
+        return ()
+    if name != "SESSION":
+        raise cursor.error(f"{name} takes no PARTITION BY", "group by the columns instead")
+    cursor.index += 1
+    parentheses = cursor.accept("(")
+    names = [cursor.name("a column after PARTITION BY")]
+    while cursor.at(",") and (parentheses or cursor.word(2) in (",", ")")):
+        cursor.index += 1
+        names.append(cursor.name("a column after PARTITION BY"))
+    if parentheses:
+        cursor.expect(")", "after the columns of PARTITION BY")
+    return tuple(names)
+
+
+def _arguments(
+    cursor: Cursor, name: str
+) -> tuple[Name | None, tuple[Name, ...], dict[str, tuple[Duration, Position]]]:
+    """Read what follows the table: the timestamp, which may be left out, keys, and the durations."""
+    descriptors: dict[str, tuple[Name, ...]] = {}
     durations: dict[str, tuple[Duration, Position]] = {}
+    described = ("TIMECOL", "KEY") if name == "SESSION" else ("TIMECOL",)
     while cursor.accept(","):
         position = cursor.position
-        label = _label(cursor, name, ("TIMECOL", *DURATIONS[name]))
-        if label in durations or (label == "TIMECOL" and time is not None):
+        label = _label(cursor, name, (*described, *DURATIONS[name]))
+        if label in durations or label in descriptors:
             raise LanguageError(f"{name} has two arguments {label}", position=position)
-        if label == "TIMECOL" or (
-            label is None and time is None and not durations and cursor.at("DESCRIPTOR")
-        ):
-            time = _descriptor(cursor)
-            continue
-        free = [wanted for wanted in DURATIONS[name] if wanted not in durations]
-        if label is None and not free:
+        if label is None:
+            known = described if cursor.at("DESCRIPTOR") else DURATIONS[name]
+            label = next((free for free in known if free not in descriptors and free not in durations), None)
+        if label is None:
             raise cursor.error(f"{name} has too many arguments", WRITTEN[name])
-        durations[label or free[0]] = _duration(cursor, name, label or free[0])
-    return time, durations
-
-
-def _duration(cursor: Cursor, name: str, label: str) -> tuple[Duration, Position]:
-    position = cursor.position
-    return parse_duration_at(cursor, f"the {label.lower()} of {name}"), position
+        if label in described:
+            descriptors[label] = _descriptor(cursor, several=label == "KEY")
+        else:
+            durations[label] = parse_duration_at(cursor, f"the {label.lower()} of {name}"), position
+    (time, *_), keys = descriptors.get("TIMECOL", (None,)), descriptors.get("KEY", ())
+    return time, keys, durations
 
 
 def _label(cursor: Cursor, name: str, known: tuple[str, ...]) -> str | None:
@@ -109,10 +132,12 @@ def _label(cursor: Cursor, name: str, known: tuple[str, ...]) -> str | None:
     return label
 
 
-def _descriptor(cursor: Cursor) -> Name:
+def _descriptor(cursor: Cursor, several: bool) -> tuple[Name, ...]:
     if not cursor.accept("DESCRIPTOR"):
         raise cursor.error(f"DESCRIPTOR is missing, before {cursor.shown()}", "write DESCRIPTOR(column)")
     cursor.expect("(", "after DESCRIPTOR")
-    name = cursor.name("the timestamp column")
+    names = [cursor.name("a column in DESCRIPTOR")]
+    while several and cursor.accept(","):
+        names.append(cursor.name("a column in DESCRIPTOR"))
     cursor.expect(")", "to close DESCRIPTOR")
-    return name
+    return tuple(names)

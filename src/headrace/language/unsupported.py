@@ -65,11 +65,6 @@ CLAUSES: Final[dict[str, str]] = {
 }
 """Clauses that are refused, by the word that starts them, with a hint."""
 
-TABLE_FUNCTIONS: Final[dict[str, str]] = {
-    "SESSION": "there are no session windows yet",
-}
-"""Table functions that are refused, with a hint."""
-
 _FROM_DATA = "answers depend on the data alone; use a column"
 _IN_FROM = "put the window behind the stream in FROM: Bid WINDOW(RANGE 10 MINUTES)"
 

@@ -1,8 +1,8 @@
-"""What the window table functions mean: TUMBLE and HOP over a bound table."""
+"""What the window table functions mean: TUMBLE, HOP and SESSION over a bound table."""
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import NO_OFFSET, HopWindow, Plan
+from headrace.algebra.nodes import NO_OFFSET, HopWindow, Plan, SessionWindow
 from headrace.algebra.properties import domain_of, timestamp_columns
 from headrace.errors import LanguageError
 from headrace.language.catalog import check_duration
@@ -21,10 +21,14 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
     for length, position in function.durations.values():
         check_duration(length, domain_of(plan), "INTERVAL", position)
     lengths = {label: length for label, (length, _) in function.durations.items()}
+    keys = tuple(scope.column(None, name) for name in function.keys)
     with located(function.position):
-        windows = HopWindow(
-            plan, lengths["SIZE"], lengths.get("SLIDE", lengths["SIZE"]), lengths.get("OFFSET", NO_OFFSET)
-        )
+        windows: Plan
+        if function.function == "SESSION":
+            windows = SessionWindow(plan, lengths["GAP"], keys)
+        else:
+            size = lengths["SIZE"]
+            windows = HopWindow(plan, size, lengths.get("SLIDE", size), lengths.get("OFFSET", NO_OFFSET))
     _check_descriptor(function, plan, scope)
     return windows
 

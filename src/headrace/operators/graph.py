@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Join,
     Plan,
     RowWindow,
+    SessionWindow,
     SetOperation,
     Source,
 )
@@ -27,6 +28,7 @@ from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
 from headrace.operators.presence import ChangeOperator, DistinctOperator, SetOperator
 from headrace.operators.row_window import RowWindowOperator
+from headrace.operators.sessions import SessionOperator
 
 
 class Spread(Enum):
@@ -135,7 +137,9 @@ class Graph:
 
 def is_stateful(plan: Plan) -> bool:
     """Whether a node has an operator with state."""
-    return isinstance(plan, Aggregate | Distinct | SetOperation | Istream | Dstream | Join | RowWindow)
+    return isinstance(
+        plan, Aggregate | Distinct | SetOperation | Istream | Dstream | Join | RowWindow | SessionWindow
+    )
 
 
 def create_operator(node: Node, report: Report) -> Operator:
@@ -153,5 +157,7 @@ def create_operator(node: Node, report: Report) -> Operator:
             return JoinOperator(plan, report)
         case RowWindow() as plan:
             return RowWindowOperator(plan)
+        case SessionWindow() as plan:
+            return SessionOperator(plan)
         case _:
             raise AssertionError(f"{type(node.plan).__name__} has no state")

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     SemiJoin,
+    SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
@@ -85,7 +86,7 @@ class _Lowering:
                 # Without equality every pair must meet: one side stays spread, the other is copied.
                 spread = None if self.nodes[producers[0]].level else Exchange(Spread.ROW)
                 return spread, Exchange(Spread.COPY)
-            case Aggregate() | Distinct() | Istream() | Dstream() | Join() | SetOperation() | RowWindow():
+            case _ if is_stateful(plan):
                 return tuple(
                     None if self._suffices(plan, port, producer) else self._by_key(plan, port)
                     for port, producer in enumerate(producers)
@@ -144,10 +145,9 @@ class _Lowering:
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
-            case RowWindow(keys=keys):
-                if self._suffices(plan, 0, producers[0]):
-                    return below[0]
-                return frozenset([tuple(key.index for key in keys)])
+            case RowWindow(keys=keys) | SessionWindow(keys=keys):
+                kept = self._suffices(plan, 0, producers[0])
+                return below[0] if kept else frozenset([tuple(key.index for key in keys)])
             case Aggregate() | Distinct() | Istream() | Dstream():
                 if self._suffices(plan, 0, producers[0]):
                     return _mapped(below[0], list(_required(plan, 0)))
@@ -159,7 +159,7 @@ def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
     match plan:
         case Aggregate(keys=keys):
             return tuple(expression for _, expression in keys)
-        case RowWindow(keys=keys):
+        case RowWindow(keys=keys) | SessionWindow(keys=keys):
             return keys
         case Join(equalities=equalities):
             return tuple(pair[port] for pair in equalities)

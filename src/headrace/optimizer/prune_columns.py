@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     SemiJoin,
+    SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
@@ -68,7 +69,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _unless_same(plan, Filter(pruned, _moved(predicate, places))), places
         case Project():
             return _project(plan, needed)
-        case TimeWindow() | HopWindow() | RowWindow():
+        case TimeWindow() | HopWindow() | RowWindow() | SessionWindow():
             return _window(plan, needed)
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
@@ -100,26 +101,35 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
     return _unless_same(plan, project), _places(kept)
 
 
-def _window(plan: TimeWindow | HopWindow | RowWindow, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _window(
+    plan: TimeWindow | HopWindow | RowWindow | SessionWindow, needed: frozenset[int]
+) -> tuple[Plan, Places]:
     match plan:
         case TimeWindow(input=below):
             return _unless_same(plan, replace(plan, input=_exactly(below, needed))), _places(sorted(needed))
         case HopWindow(input=below):
-            width = len(below.schema)
-            kept = sorted(index for index in needed if index < width)
-            pruned = replace(plan, input=_exactly(below, frozenset(kept)))
-            return _unless_same(plan, pruned), _places([*kept, width, width + 1])
+            kept, places = _beside_bounds(plan, needed)
+            return _unless_same(plan, replace(plan, input=_exactly(below, kept))), places
+        case SessionWindow(input=below, keys=keys):
+            kept, places = _beside_bounds(plan, needed | _read(keys))
+            moved = tuple(replace(key, index=places[key.index]) for key in keys)
+            return _unless_same(plan, replace(plan, input=_exactly(below, kept), keys=moved)), places
         case RowWindow(input=below, keys=keys):
             # The keys, and the columns up to the last one that is read: they order the rows of one instant.
             fixed = frozenset(key.index for key in keys)
-            kept = sorted(fixed | set(range(max(needed - fixed, default=-1) + 1)))
-            places = _places(kept)
+            kept = fixed | frozenset(range(max(needed - fixed, default=-1) + 1))
+            places = _places(sorted(kept))
             moved = tuple(replace(key, index=places[key.index]) for key in keys)
-            return _unless_same(
-                plan, replace(plan, input=_exactly(below, frozenset(kept)), keys=moved)
-            ), places
+            return _unless_same(plan, replace(plan, input=_exactly(below, kept), keys=moved)), places
         case _:
             assert_never(plan)
+
+
+def _beside_bounds(plan: HopWindow | SessionWindow, needed: frozenset[int]) -> tuple[frozenset[int], Places]:
+    """Which columns of its input a window needs that adds its start and end behind them."""
+    width = len(plan.input.schema)
+    kept = frozenset(index for index in needed if index < width)
+    return kept, _places([*sorted(kept), width, width + 1])
 
 
 def _join(plan: AnyJoin, needed: frozenset[int]) -> tuple[Plan, Places]:

@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     SemiJoin,
+    SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
@@ -37,7 +38,7 @@ from headrace.expressions.tree import AggregateCall, Expression, arguments_of
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
 from headrace.reference.scalars import RowError, equal, value
-from headrace.reference.windows import Past, hop_changes, window_content
+from headrace.reference.windows import Past, hop_changes, session_changes, window_content
 from headrace.time import INFINITY
 
 
@@ -104,6 +105,8 @@ class _Evaluation:
                 return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}
             case TimeWindow():
                 return {change for instant in below for change in _window_changes(plan, instant)}
+            case SessionWindow():
+                return {change for instant in below for change in session_changes(plan, instant)}
             case HopWindow():
                 return {change for instant in below for change in hop_changes(plan, instant)}
             case Istream() | Dstream():
@@ -121,7 +124,7 @@ class _Evaluation:
                 return self._project(plan, self.content(plan.input, instant))
             case TimeWindow():
                 return self._window(plan, instant)
-            case HopWindow() | RowWindow():
+            case HopWindow() | RowWindow() | SessionWindow():
                 return window_content(plan, instant, self._past(plan.input, instant))
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import assert_never
 
-from headrace.algebra.nodes import HopWindow, Plan, RowWindow, instant_type
+from headrace.algebra.nodes import HopWindow, Plan, RowWindow, SessionWindow, instant_type
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 
@@ -14,11 +15,17 @@ Past = Mapping[int, Content]
 """The content of a stream of chronons at every instant at which it is not empty, up to some instant."""
 
 
-def window_content(plan: HopWindow | RowWindow, instant: int, past: Past) -> Content:
-    """The content of a window at an instant, given its input's at all instants up to there."""
-    if isinstance(plan, HopWindow):
-        return _hop_content(plan, instant, past)
-    return _row_window_content(plan, past)
+def window_content(plan: HopWindow | RowWindow | SessionWindow, instant: int, past: Past) -> Content:
+    """The content at an instant, from those of its input up to it."""
+    match plan:
+        case HopWindow():
+            return _hop_content(plan, instant, past)
+        case RowWindow():
+            return _row_window_content(plan, past)
+        case SessionWindow():
+            return _session_content(plan, instant, past)
+        case _:
+            assert_never(plan)
 
 
 def _hop_content(plan: HopWindow, instant: int, past: Past) -> Content:
@@ -55,6 +62,39 @@ def _row_window_content(plan: RowWindow, past: Past) -> Content:
         last = len(rows) // plan.slide * plan.slide
         content.update(rows[max(last - plan.rows, 0) : last])
     return content
+
+
+def _session_content(plan: SessionWindow, instant: int, past: Past) -> Content:
+    """The rows of the sessions that ended at this instant or less than a gap before it."""
+    gap = plan.gap.length
+    by_key: dict[Payload, dict[int, Content]] = defaultdict(lambda: defaultdict(Counter))
+    for then, rows in past.items():
+        for row, count in rows.items():
+            by_key[tuple(row[key.index] for key in plan.keys)][then][row] = count
+    content: Content = Counter()
+    for contents in by_key.values():
+        for session in _sessions(sorted(contents), gap):
+            if session[-1] + gap - 1 <= instant < session[-1] + 2 * gap - 1:
+                bounds = instant_value(session[0], plan), instant_value(session[-1] + gap, plan)
+                rows = sum((contents[then] for then in session), Counter())
+                content.update({row + bounds: count for row, count in rows.items()})
+    return content
+
+
+def _sessions(instants: list[int], gap: int) -> list[list[int]]:
+    """The instants of rows cut where the gap or more lies between two."""
+    sessions: list[list[int]] = []
+    for instant in instants:
+        if sessions and instant - sessions[-1][-1] < gap:
+            sessions[-1].append(instant)
+        else:
+            sessions.append([instant])
+    return sessions
+
+
+def session_changes(plan: SessionWindow, instant: int) -> tuple[int, int]:
+    """When a session whose last row is of an instant is there, and when it goes."""
+    return instant + plan.gap.length - 1, instant + 2 * plan.gap.length - 1
 
 
 def instant_value(instant: int, plan: Plan) -> object:

@@ -51,6 +51,9 @@ QUERIES = [
     """SELECT * FROM TABLE(HOP(DATA => TABLE Bid, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '1' HOUR,
         SLIDE => INTERVAL '5' MINUTES)) AS a
         JOIN TUMBLE((SELECT itemID FROM Bid), 5 MINUTES) b ON a.itemID = b.itemID""",
+    "SELECT * FROM TABLE(SESSION(TABLE Bid PARTITION BY itemID, bidderID, DESCRIPTOR(ts), 5 MINUTES))",
+    "SELECT COUNT(*) FROM SESSION(tick, DESCRIPTOR(at), DESCRIPTOR(kind, id), 5) GROUP BY window_start, kind",
+    "SELECT * FROM SESSION(DATA => TABLE tick PARTITION BY (kind), GAP => 7)",
     "WITH a AS (SELECT id FROM tick WHERE id > 1) SELECT x.id FROM a x, a y WHERE x.id <=> y.id",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.algebra.nodes import Aggregate, HopWindow, Plan, Source, column
+from headrace.algebra.nodes import Aggregate, HopWindow, Plan, SessionWindow, Source, column
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
@@ -60,4 +60,26 @@ def test_a_slide_longer_than_the_size_passes_rows_over() -> None:
         ("x", 4, -10, -10, -8, -9, 1),
         ("y", 2, 490, 490, 492, 491, 501),
         ("z", 3, 491, 490, 492, 491, 501),
+    ]
+
+
+def test_sessions_end_a_gap_after_their_last_row() -> None:
+    rows = [("a", 1, 0), ("b", 2, 4), ("a", 3, 9), ("a", 4, 14), ("a", 5, 14), ("b", 6, 30)]
+    sessions = SessionWindow(BID, Duration(5))
+    assert history(sessions, rows) == [
+        ("a", 1, 0, 0, 9, 8, 13),
+        ("b", 2, 4, 0, 9, 8, 13),
+        ("a", 3, 9, 9, 14, 13, 18),
+        ("a", 4, 14, 14, 19, 18, 23),
+        ("a", 5, 14, 14, 19, 18, 23),
+        ("b", 6, 30, 30, 35, 34, 39),
+    ]
+    by_item = SessionWindow(BID, Duration(10), (column(BID, 0),))
+    assert [row[:5] for row in history(by_item, rows)] == [
+        ("b", 2, 4, 4, 14),
+        ("a", 1, 0, 0, 24),
+        ("a", 3, 9, 0, 24),
+        ("a", 4, 14, 0, 24),
+        ("a", 5, 14, 0, 24),
+        ("b", 6, 30, 30, 40),
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     HopWindow,
     Istream,
     Join,
@@ -29,16 +31,19 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     column,
     is_chronon,
 )
 from headrace.algebra.predicates import conjunction
+from headrace.algebra.properties import lasts_at_most
 from headrace.elements import from_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal, make_cast
@@ -236,6 +241,9 @@ class _Builder:
 
     def _filter(self, depth: int) -> _Built:
         below = self._below(depth)
+        if self.draw(st.integers(0, 3)) == 0:
+            share = Sample(below.plan, Decimal(self.draw(st.sampled_from((50, 80, 100)))))
+            return below.over(share)
         return below.over(Filter(below.plan, self._expression(below.schema, BOOLEAN, 2)))
 
     def _project(self, depth: int) -> _Built:
@@ -253,12 +261,15 @@ class _Builder:
     def _window(self, depth: int) -> _Built:
         below = self._below(depth)
         if not is_chronon(below.plan):
-            below = below.over(Istream(below.plan))
+            brief = lasts_at_most(below.plan, 12) and self.draw(st.booleans())
+            below = below.over(Split(below.plan) if brief else Istream(below.plan))
         if self.draw(st.integers(0, 2)) == 0:
             return self.draw(st.sampled_from((self._rows, self._hop, self._session)))(below)
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
-        return below.over(TimeWindow(below.plan, Duration(size), Duration(slide)))
+        window = TimeWindow(below.plan, Duration(size), Duration(slide))
+        granule = self.draw(st.sampled_from((1, 1, 1, 2, 5)))
+        return below.over(window if granule == 1 else Granularity(window, Duration(granule)))
 
     def _rows(self, below: _Built) -> _Built:
         rows, every = (self.draw(st.sampled_from((2, 1, 3))) for _ in range(2))

@@ -12,6 +12,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     HopWindow,
     Istream,
     Join,
@@ -20,10 +21,12 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     inputs_of,
@@ -78,7 +81,7 @@ def describe(plan: Plan) -> str:
         case Project(items=items):
             listed = (_item(name, part, plan.input.schema) for name, part in items)
             return f"Project {', '.join(listed)}".rstrip()
-        case TimeWindow() | HopWindow() | RowWindow() | SessionWindow():
+        case TimeWindow() | HopWindow() | RowWindow() | SessionWindow() | Sample() | Granularity():
             return _window(plan)
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
@@ -88,24 +91,28 @@ def describe(plan: Plan) -> str:
             return _join(plan)
         case Aggregate():
             return _aggregate(plan)
-        case Distinct() | Istream() | Dstream() | Rstream():
+        case Distinct() | Istream() | Dstream() | Rstream() | Split():
             return type(plan).__name__
         case _:
             assert_never(plan)
 
 
-def _window(plan: TimeWindow | HopWindow | RowWindow | SessionWindow) -> str:
+def _window(plan: TimeWindow | HopWindow | RowWindow | SessionWindow | Sample | Granularity) -> str:
     match plan:
         case TimeWindow(size=size, slide=slide):
             return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
         case HopWindow(size=size, slide=slide, offset=offset):
             return f"HopWindow SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
-        case RowWindow(rows=rows, slide=slide, keys=keys):
+        case RowWindow(rows=rows, slide=every, keys=keys):
             partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
-            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {slide}" if slide > 1 else "")
+            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {every}" if every > 1 else "")
         case SessionWindow(gap=gap, keys=keys):
             by = ", ".join(_text(key, plan.input.schema) for key in keys)
             return f"SessionWindow GAP {gap}" + (f" BY {by}" if by else "")
+        case Sample(percent=percent):
+            return f"Sample {percent:f} percent"
+        case Granularity(granule=granule):
+            return f"Granularity {granule}"
         case _:
             assert_never(plan)
 

@@ -7,6 +7,7 @@ each node's definition on contents: `M(t)` is the input's content at instant t.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import Final, assert_never
 
@@ -192,6 +193,56 @@ class SessionWindow:
 
 
 @dataclass(frozen=True)
+class Sample:
+    """The payloads of `M(t)` whose hash is among the first `percent` of a hundred (CQL's SAMPLE).
+
+    The hash is that of `headrace.operators.sample`: of all columns, and the same for ever. So equal payloads
+    are in the sample together or not at all, and so is what retracts them.
+    """
+
+    input: Plan
+    percent: Decimal
+
+    def __post_init__(self) -> None:
+        if not 0 < self.percent <= 100:
+            raise PlanError("SAMPLE takes a percentage above 0 and up to 100")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Granularity:
+    """At t, `M(k*g)` for the granule g and the largest such instant up to t (thesis, chapter 20)."""
+
+    input: Plan
+    granule: Duration
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.granule.length < INFINITY:
+            raise PlanError("GRANULARITY takes a length of at least 1")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
+class Split:
+    """`M(t)` itself, in elements of one instant each, so that a window can stand over it (thesis, 11.5)."""
+
+    input: Plan
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+
+@dataclass(frozen=True)
 class Union:
     """The sum of the inputs' contents (UNION ALL)."""
 
@@ -318,6 +369,9 @@ Plan = (
     | HopWindow
     | RowWindow
     | SessionWindow
+    | Sample
+    | Granularity
+    | Split
     | Union
     | SetOperation
     | Join
@@ -347,6 +401,9 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             | HopWindow(input=below)
             | RowWindow(input=below)
             | SessionWindow(input=below)
+            | Sample(input=below)
+            | Granularity(input=below)
+            | Split(input=below)
             | Aggregate(input=below)
             | Distinct(input=below)
             | Istream(input=below)
@@ -386,6 +443,10 @@ def is_chronon(plan: Plan) -> bool:
             return slide.length == 1
         case RowWindow():
             return False
+        case Split():
+            return True
+        case Granularity(input=below, granule=granule):
+            return granule.length == 1 and is_chronon(below)
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             return kind_of(plan).is_brief(is_chronon(plan.left), is_chronon(plan.right))
         case SessionWindow(gap=gap):

@@ -11,6 +11,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     HopWindow,
     Istream,
     Join,
@@ -19,10 +20,12 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     inputs_of,
@@ -68,7 +71,18 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case RowWindow():
             return False
-        case Filter() | Project() | TimeWindow() | HopWindow() | Union() | Join() | Rstream():
+        case (
+            Filter()
+            | Project()
+            | TimeWindow()
+            | HopWindow()
+            | Sample()
+            | Granularity()
+            | Split()
+            | Union()
+            | Join()
+            | Rstream()
+        ):
             return all(is_insert_only(below) for below in inputs_of(plan))
         case OuterJoin() | SemiJoin():
             return all(is_chronon(below) and is_insert_only(below) for below in inputs_of(plan))
@@ -81,7 +95,8 @@ def is_linear(plan: Plan) -> bool:
 
 def is_stateless(plan: Plan) -> bool:
     """Whether the node's operator handles each element alone and keeps nothing."""
-    return isinstance(plan, Source | Filter | Project | TimeWindow | HopWindow | Union | Rstream)
+    unary = Filter | Project | TimeWindow | HopWindow | Sample | Granularity | Split | Rstream
+    return isinstance(plan, Source | Union | unary)
 
 
 def has_unbounded_state(plan: Plan) -> bool:
@@ -117,6 +132,8 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
             return slide_start(heartbeat, slide.length)
         case HopWindow(size=size, slide=slide, offset=offset):
             return slide_start(heartbeat, slide.length, size.length + offset.length)
+        case Granularity(granule=granule):
+            return granule_start(heartbeat, granule.length)
         case _:
             return heartbeat
 
@@ -132,6 +149,34 @@ def slide_start(instant: int, slide: int, phase: int = 0) -> int:
     if slide == 1 or instant in (BEGINNING, INFINITY):
         return instant
     return -(-(instant + 1 - phase) // slide) * slide + phase - 1
+
+
+def granule_start(instant: int, granule: int) -> int:
+    """The first multiple of a granule at or after an instant."""
+    return instant if instant in (BEGINNING, INFINITY) else instant + -instant % granule
+
+
+def lasts_at_most(plan: Plan, limit: int) -> bool:
+    """Whether a row of a source makes rows of the plan for so many instants at most."""
+    match plan:
+        case Source() | Istream() | Dstream() | Split():
+            return True
+        case TimeWindow(size=size, slide=slide):
+            return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
+        case HopWindow(slide=slide):
+            return slide.length <= limit
+        case SessionWindow(gap=gap):
+            return gap.length <= limit
+        case RowWindow():
+            return False
+        case Granularity(input=below, granule=granule):
+            whole = limit // granule.length * granule.length
+            return whole > 0 and lasts_at_most(below, whole)
+        case Join() | OuterJoin() | SemiJoin() | SetOperation():
+            sides = lasts_at_most(plan.left, limit), lasts_at_most(plan.right, limit)
+            return kind_of(plan).is_brief(*sides)
+        case _:
+            return all(lasts_at_most(below, limit) for below in inputs_of(plan))
 
 
 def timestamp_columns(plan: Plan) -> frozenset[int]:
@@ -153,7 +198,7 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return ours | {len(left.schema) + place for place in theirs}
         case SemiJoin(left=left):
             return timestamp_columns(left)
-        case Dstream() | HopWindow() | SessionWindow():
+        case Dstream() | HopWindow() | SessionWindow() | Split():
             return frozenset()
         case _:
             return frozenset.intersection(*map(timestamp_columns, inputs_of(plan)))
@@ -172,7 +217,7 @@ def _lives_for_ever(plan: Plan) -> bool:
             return size.length == INFINITY
         case RowWindow(keys=keys):
             return keys != ()
-        case Source() | Istream() | Dstream():
+        case Source() | Istream() | Dstream() | Split():
             return False
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             ends = not _lives_for_ever(plan.left), not _lives_for_ever(plan.right)

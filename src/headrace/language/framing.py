@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import Final, assert_never
 
-from headrace.algebra.nodes import Filter, Plan, RowWindow, TimeWindow
-from headrace.algebra.properties import domain_of
+from headrace.algebra.nodes import (
+    Filter,
+    Granularity,
+    Plan,
+    RowWindow,
+    Sample,
+    Split,
+    TimeWindow,
+    is_chronon,
+)
+from headrace.algebra.properties import domain_of, lasts_at_most
+from headrace.errors import LanguageError, Position
 from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
 from headrace.language.scalars import Context, bind_scalar, located
@@ -13,9 +23,15 @@ from headrace.language.scope import Scope
 from headrace.language.syntax import RangeFrame, RowsFrame, WindowClause
 from headrace.time import Duration
 
+MAX_SPLIT: Final = 1_000
+"""A row may be valid for so many instants at most where it is cut into instants for a window."""
+
 
 def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
     """The plan under its window; the default and NOW are no node, since they change nothing (PIPES).
+
+    A sample is taken of the rows that come to the window (CQL), and the granularity is that of what the
+    window yields (thesis, section 20.2).
 
     Args:
         plan: what stands before the window.
@@ -27,29 +43,57 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
     """
     if window is None:
         return plan
+    if window.sample is not None:
+        plan = Sample(plan, window.sample)
     if window.condition is not None:
         predicate = bind_scalar(window.condition, Context(scope, "WHERE"))
         with located(position_of(window.condition)):
             plan = Filter(plan, predicate)
+    plan = _framed(plan, window, scope)
+    if window.granule is None:
+        return plan
+    check_duration(window.granule, domain_of(plan), "GRANULARITY", window.position)
+    with located(window.position):
+        return Granularity(plan, window.granule)
+
+
+def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
     keys = tuple(scope.column(key.table, key.name) for key in window.partition)
     match window.frame:
         case None:
             return plan
         case RowsFrame(rows=rows, slide=every):
             with located(window.position):
-                return RowWindow(plan, rows, every, keys)
+                return RowWindow(chronons(plan, window.position), rows, every, keys)
         case RangeFrame():
             # The rows of an interval are the same, partition by partition or all together (thesis, 8.1).
-            return _ranged(plan, window.frame, window)
+            return _ranged(plan, window.frame, window.position)
         case _:
             assert_never(window.frame)
 
 
-def _ranged(plan: Plan, frame: RangeFrame, window: WindowClause) -> Plan:
+def _ranged(plan: Plan, frame: RangeFrame, position: Position) -> Plan:
     domain = domain_of(plan)
-    check_duration(frame.size, domain, "RANGE", window.position)
+    check_duration(frame.size, domain, "RANGE", position)
     slide = frame.slide or Duration(1)
     if frame.slide is not None:
-        check_duration(frame.slide, domain, "SLIDE", window.position)
-    with located(window.position):
-        return TimeWindow(plan, frame.size, slide)
+        check_duration(frame.slide, domain, "SLIDE", position)
+    with located(position):
+        return TimeWindow(chronons(plan, position), frame.size, slide)
+
+
+def chronons(plan: Plan, position: Position) -> Plan:
+    """A stream that a window can stand over: PIPES puts a split before it where rows are valid for longer.
+
+    Raises:
+        LanguageError: the split would make too many rows of one.
+    """
+    if is_chronon(plan):
+        return plan
+    if lasts_at_most(plan, MAX_SPLIT):
+        return Split(plan)
+    raise LanguageError(
+        f"a window stands over rows that may be valid for more than {MAX_SPLIT} instants, and each counts",
+        position=position,
+        hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
+    )

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     HopWindow,
     Istream,
     Join,
@@ -24,10 +25,12 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     kind_of,
@@ -149,6 +152,14 @@ def _leaf(plan: Plan) -> str:
             every = f" SLIDE {number}" if number > 1 else ""
             by = f"PARTITION BY {partition} " if keys else ""
             return f"{_unwindowed(below)} WINDOW({by}ROWS {rows}{every})"
+        case Sample(input=below, percent=percent):
+            return f"{_unwindowed(below)} SAMPLE({percent:f})"
+        case Granularity(input=below, granule=granule):
+            table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
+            return f"{table} GRANULARITY({_duration(granule, domain_of(plan))})"
+        case Split(input=below):
+            # The binder puts it there again: it stands below windows only.
+            return _leaf(below)
         case HopWindow():
             return _hop(plan)
         case SessionWindow(keys=keys, gap=gap):
@@ -182,7 +193,10 @@ def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duratio
 
 def _unwindowed(plan: Plan) -> str:
     """A table behind which a window can be written."""
-    return f"({_query(plan)})" if isinstance(plan, TimeWindow | RowWindow) else _leaf(plan)
+    while isinstance(plan, Split):
+        plan = plan.input
+    windows = TimeWindow | RowWindow | Sample | Granularity
+    return f"({_query(plan)})" if isinstance(plan, windows) else _leaf(plan)
 
 
 def _duration(duration: Duration, domain: TimeDomain) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
 from typing import Final
 
 from sqlglot import exp
 
 from headrace.algebra.kinds import JoinKind, SetKind
-from headrace.errors import Position
+from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor, position_of
 from headrace.language.syntax import (
     DerivedTable,
@@ -31,7 +33,8 @@ from headrace.language.syntax import (
 )
 from headrace.language.table_functions import at_table_function, parse_table_function
 from headrace.language.unsupported import CLAUSES, STATEMENTS
-from headrace.language.windows import parse_window
+from headrace.language.windows import parse_granularity, parse_sample, parse_window
+from headrace.time import Duration
 
 STREAM_OPERATORS: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
 """The operators that turn a relation into a stream, as CQL names them."""
@@ -351,14 +354,38 @@ def _named_table(cursor: Cursor) -> NamedTable:
 
 
 def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
-    """Read an alias and a window, in either order."""
-    window = parse_window(cursor)
-    alias = _alias(cursor)
-    if window is None:
-        window = parse_window(cursor)
+    """Read an alias, a window, SAMPLE and GRANULARITY, in any order."""
+    start = cursor.position
+    alias: Name | None = None
+    window: WindowClause | None = None
+    sample: Decimal | None = None
+    granule: Duration | None = None
+    while True:
+        position = cursor.position
+        if (found := parse_window(cursor)) is not None:
+            _refuse_second("a window", window, position)
+            window = found
+        elif (percent := parse_sample(cursor)) is not None:
+            _refuse_second("SAMPLE", sample, position)
+            sample = percent
+        elif (length := parse_granularity(cursor)) is not None:
+            _refuse_second("GRANULARITY", granule, position)
+            granule = length
+        elif alias is None and (name := _alias(cursor)) is not None:
+            alias = name
+        else:
+            break
     if cursor.at("(") and alias is not None:
         raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
+    if sample is not None or granule is not None:
+        window = replace(window or WindowClause(None, (), None, start), sample=sample, granule=granule)
     return alias, window
+
+
+def _refuse_second(what: str, before: object, position: Position) -> None:
+    if before is not None:
+        hint = "put the first one into a subquery: FROM (SELECT * FROM ...)"
+        raise LanguageError(f"{what} stands here twice", position=position, hint=hint)
 
 
 def _refuse_clause(cursor: Cursor) -> None:

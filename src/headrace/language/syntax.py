@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TypeAlias
 
 from sqlglot import exp
@@ -55,13 +56,16 @@ class RowsFrame:
 class WindowClause:
     """`WINDOW([PARTITION BY columns] frame [WHERE condition])` or its form in brackets.
 
-    `frame` is None for NOW; the condition holds for the rows that the window is made of (CQL).
+    `frame` is None for NOW, and for no window; the condition holds for the rows that the window is made of
+    (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` stand behind it or alone.
     """
 
     frame: RangeFrame | RowsFrame | None
     partition: tuple[ColumnName, ...]
     condition: Scalar | None
     position: Position
+    sample: Decimal | None = None
+    granule: Duration | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from headrace.algebra.nodes import NO_OFFSET, HopWindow, Plan, SessionWindow
 from headrace.algebra.properties import domain_of, timestamp_columns
 from headrace.errors import LanguageError
 from headrace.language.catalog import check_duration
+from headrace.language.framing import chronons
 from headrace.language.scalars import located
 from headrace.language.scope import Scope
 from headrace.language.syntax import WindowFunction
@@ -22,13 +23,14 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
         check_duration(length, domain_of(plan), "INTERVAL", position)
     lengths = {label: length for label, (length, _) in function.durations.items()}
     keys = tuple(scope.column(None, name) for name in function.keys)
+    table = chronons(plan, function.position)
     with located(function.position):
         windows: Plan
         if function.function == "SESSION":
-            windows = SessionWindow(plan, lengths["GAP"], keys)
+            windows = SessionWindow(table, lengths["GAP"], keys)
         else:
             size = lengths["SIZE"]
-            windows = HopWindow(plan, size, lengths.get("SLIDE", size), lengths.get("OFFSET", NO_OFFSET))
+            windows = HopWindow(table, size, lengths.get("SLIDE", size), lengths.get("OFFSET", NO_OFFSET))
     _check_descriptor(function, plan, scope)
     return windows
 

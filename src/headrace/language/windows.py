@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from decimal import Decimal
+
 from sqlglot.tokens import TokenType
 
 from headrace.algebra.nodes import MAX_ROWS
@@ -40,6 +43,37 @@ def parse_duration_at(cursor: Cursor, what: str) -> Duration:
     except UserError as error:
         hint = error.hint if text.isdecimal() else _DURATION
         raise LanguageError(error.message, position=position, hint=hint) from None
+
+
+def parse_sample(cursor: Cursor) -> Decimal | None:
+    """Read `SAMPLE(percent)`, or None where it does not come next.
+
+    Raises:
+        LanguageError: there is no percentage in it.
+    """
+    if not cursor.accept("SAMPLE", "("):
+        return None
+    token = cursor.peek()
+    text = "" if token is None or token.token_type != TokenType.NUMBER else str(token.text)
+    if not re.fullmatch(r"\d{1,3}(\.\d{1,12})?", text) or not 0 < Decimal(text) <= 100:
+        message = f"SAMPLE takes a percentage above 0 and up to 100, not {cursor.shown()}"
+        raise cursor.error(message, "write SAMPLE(10) for a tenth of the rows")
+    cursor.index += 1
+    cursor.expect(")", "to close SAMPLE")
+    return Decimal(text).normalize()
+
+
+def parse_granularity(cursor: Cursor) -> Duration | None:
+    """Read `GRANULARITY(granule)`, or None where it does not come next.
+
+    Raises:
+        LanguageError: there is no duration in it.
+    """
+    if not cursor.accept("GRANULARITY", "("):
+        return None
+    granule = parse_duration_at(cursor, "the granule's length")
+    cursor.expect(")", "to close GRANULARITY")
+    return granule
 
 
 def parse_window(cursor: Cursor) -> WindowClause | None:

@@ -11,6 +11,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     HopWindow,
     Istream,
     Join,
@@ -19,10 +20,12 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     column,
@@ -133,7 +136,7 @@ class _Lowering:
         match plan:
             case Source():
                 return frozenset()
-            case Filter() | TimeWindow() | HopWindow() | Rstream():
+            case Filter() | TimeWindow() | HopWindow() | Sample() | Granularity() | Split() | Rstream():
                 return below[0]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
@@ -197,8 +200,10 @@ def _shares_intervals(plan: Aggregate) -> bool:
     if not plan.keys:
         return True
     below: Plan = plan.input
-    while isinstance(below, Filter | Project | Rstream):
+    while isinstance(below, Filter | Project | Sample | Rstream):
         below = below.input
+    if isinstance(below, Granularity):
+        return True
     return isinstance(below, TimeWindow | HopWindow) and below.slide.length > 1
 
 

@@ -1,4 +1,4 @@
-"""Operators that handle each element alone: filter, project, the time windows, union, RSTREAM."""
+"""Operators that handle each element alone: filter, project, the time windows, split, union and the like."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from typing import TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Filter, HopWindow, Plan, Project, Rstream, TimeWindow, Union, instant_type
-from headrace.elements import Batch, Int64Array, record_batch
+from headrace.algebra.nodes import (
+    Filter,
+    Granularity,
+    HopWindow,
+    Plan,
+    Project,
+    Rstream,
+    Sample,
+    Split,
+    TimeWindow,
+    Union,
+    instant_type,
+)
+from headrace.elements import Batch, Int64Array, record_batch, take_rows
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
+from headrace.operators.sample import sampled
 from headrace.time import INFINITY
 
-Stateless = Filter | Project | TimeWindow | HopWindow | Union | Rstream
+Stateless = Filter | Project | TimeWindow | HopWindow | Sample | Granularity | Split | Union | Rstream
 
 
 def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
@@ -34,6 +47,12 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _window(node, batch)
         case HopWindow():
             return _hop(node, batch)
+        case Sample(percent=percent):
+            return batch.filter(sampled(batch, percent))
+        case Granularity():
+            return _granules(node, batch)
+        case Split():
+            return _split(batch)
         case Union():
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
         case Rstream():
@@ -76,6 +95,26 @@ def _hop(node: HopWindow, batch: Batch) -> Batch:
     bounds = [pa.array(instants).cast(instant_type(node)) for instants in (starts, ends)]
     payload = record_batch([*rows.payload.columns, *bounds], node.schema, len(rows))
     return Batch(payload, ends - 1, ends - 1 + slide, rows.w)
+
+
+def _granules(node: Granularity, batch: Batch) -> Batch:
+    # Thesis, Algorithm 24: an interval without a multiple of the granule is dropped.
+    granule = node.granule.length
+    ts = batch.ts + -batch.ts % granule
+    endless = batch.te > INFINITY - granule
+    te = np.where(endless, INFINITY, batch.te + -np.where(endless, 0, batch.te) % granule)
+    return Batch(batch.payload, ts, te, batch.w).filter(ts < te)
+
+
+def _split(batch: Batch) -> Batch:
+    # Thesis, Algorithm 15, with pieces of one instant; they need not wait, since nothing depends on order.
+    lengths = batch.te - batch.ts
+    if (lengths == 1).all():
+        return batch
+    rows = np.repeat(np.arange(len(batch)), lengths)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    ts = batch.ts[rows] + within
+    return Batch(take_rows(batch.payload, rows), ts, ts + 1, batch.w[rows])
 
 
 def _ends(ts: Int64Array, size: int) -> Int64Array:

@@ -13,6 +13,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     HopWindow,
     Istream,
     Join,
@@ -21,10 +22,12 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     column,
@@ -78,14 +81,14 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _join(plan, needed)
         case Aggregate():
             return _aggregate(plan, needed)
-        case Rstream(input=below):
+        case Rstream(input=below) | Granularity(input=below) | Split(input=below):
             pruned, places = _prune(below, needed)
-            return _unless_same(plan, Rstream(pruned)), places
+            return _unless_same(plan, replace(plan, input=pruned)), places
         case SetOperation(left=left, right=right):
             width = range(len(plan.schema))
             sides = _exactly(left, frozenset(width)), _exactly(right, frozenset(width))
             return _unless_same(plan, replace(plan, left=sides[0], right=sides[1])), _places(width)
-        case Distinct(input=below) | Istream(input=below) | Dstream(input=below):
+        case Sample(input=below) | Distinct(input=below) | Istream(input=below) | Dstream(input=below):
             everything = range(len(plan.schema))
             pruned, _ = _prune(below, frozenset(everything))
             return _unless_same(plan, replace(plan, input=pruned)), _places(everything)

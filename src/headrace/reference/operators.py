@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     HopWindow,
     Istream,
     Join,
@@ -26,10 +27,12 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Rstream,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     inputs_of,
@@ -37,6 +40,7 @@ from headrace.algebra.nodes import (
 from headrace.expressions.tree import AggregateCall, Expression, arguments_of
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
+from headrace.reference.sampling import in_sample
 from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.windows import Past, hop_changes, session_changes, window_content
 from headrace.time import INFINITY
@@ -111,6 +115,12 @@ class _Evaluation:
                 return {change for instant in below for change in hop_changes(plan, instant)}
             case Istream() | Dstream():
                 return below | {instant + 1 for instant in below}
+            case Granularity(granule=granule):
+                return {-(-instant // granule.length) * granule.length for instant in below}
+            case Split():
+                # A stream of chronons changes at every instant at which it holds rows; windows look there.
+                ends = zip(sorted(below), sorted(below)[1:], strict=False)
+                return below.union(*(range(a, b) for a, b in ends if self.content(plan.input, a)))
             case _:
                 return below
 
@@ -118,7 +128,7 @@ class _Evaluation:
         match plan:
             case Source():
                 return self._source(plan, instant)
-            case Filter():
+            case Filter() | Sample():
                 return self._filter(plan, self.content(plan.input, instant))
             case Project():
                 return self._project(plan, self.content(plan.input, instant))
@@ -134,7 +144,9 @@ class _Evaluation:
                 return Counter(set(self.content(plan.input, instant)))
             case Istream() | Dstream():
                 return self._change(plan, instant)
-            case Rstream():
+            case Granularity(input=below, granule=granule):
+                return self.content(below, instant // granule.length * granule.length)
+            case Rstream() | Split():
                 return self.content(plan.input, instant)
             case _:
                 assert_never(plan)
@@ -159,7 +171,9 @@ class _Evaluation:
             content[tuple(row[place] for place in places)] += count
         return content
 
-    def _filter(self, plan: Filter, below: Content) -> Content:
+    def _filter(self, plan: Filter | Sample, below: Content) -> Content:
+        if isinstance(plan, Sample):
+            return Counter({row: count for row, count in below.items() if in_sample(plan, row)})
         content: Content = Counter()
         for row, count in below.items():
             if self._values(plan, (plan.predicate,), row) == (True,):

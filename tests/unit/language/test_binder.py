@@ -14,13 +14,16 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     Istream,
     Join,
     Plan,
     Project,
     RowWindow,
     Rstream,
+    Sample,
     Source,
+    Split,
     TimeWindow,
     Union,
     column,
@@ -165,6 +168,24 @@ def test_row_windows():
     assert plan_of("SELECT * FROM tick t WINDOW(ROWS 10 SLIDE 5)") == RowWindow(TICK, 10, 5)
     keys = (column(TICK, 1), column(TICK, 0))
     assert plan_of("SELECT * FROM tick t [PARTITION BY Kind, t.id ROWS 3]") == RowWindow(TICK, 3, 1, keys)
+
+
+def test_samples_and_granules():
+    sample = Sample(TICK, Decimal("2.5"))
+    assert plan_of("SELECT * FROM tick SAMPLE(2.50)") == sample
+    assert plan_of("SELECT * FROM tick t [RANGE 5] SAMPLE(2.5)") == TimeWindow(sample, Duration(5))
+    window = RowWindow(TICK, 5)
+    assert plan_of("SELECT * FROM tick [ROWS 5] t GRANULARITY(10)") == Granularity(window, Duration(10))
+    assert plan_of("SELECT * FROM tick GRANULARITY(10)") == Granularity(TICK, Duration(10))
+
+
+def test_a_window_over_a_derived_stream_stands_over_its_instants():
+    inner = TimeWindow(TICK, Duration(1000))
+    assert plan_of("SELECT * FROM (SELECT * FROM tick [RANGE 1000]) [RANGE 5]") == TimeWindow(
+        Split(inner), Duration(5)
+    )
+    assert plan_of("SELECT * FROM (SELECT * FROM tick [RANGE 1000]) [ROWS 5]") == RowWindow(Split(inner), 5)
+    assert plan_of("SELECT * FROM (SELECT * FROM tick [RANGE 1000]) [NOW]") == inner
 
 
 def test_the_rows_of_an_interval_are_the_same_by_partition():

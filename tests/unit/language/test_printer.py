@@ -23,6 +23,12 @@ QUERIES = [
     "SELECT * FROM tick a JOIN (tick b JOIN tick c ON b.id = c.id) ON a.id = b.id AND a.price < c.price",
     "SELECT * FROM tick a CROSS JOIN tick b",
     "SELECT * FROM tick JOIN tick b USING (id, kind)",
+    "SELECT * FROM tick [RANGE 10] t SAMPLE(12.5) WHERE t.id > 1",
+    "SELECT COUNT(*) FROM tick WINDOW(RANGE 10 SLIDE 5) GRANULARITY(15) AS t",
+    "SELECT * FROM tick SAMPLE(100) GRANULARITY(3) a, (SELECT * FROM tick SAMPLE(1)) SAMPLE(5) b",
+    """SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM tick [RANGE 10 SLIDE 5] GROUP BY kind) [RANGE 100] t
+        JOIN (SELECT id FROM tick [RANGE 5]) [ROWS 3] u ON t.n = u.id""",
+    "SELECT * FROM (SELECT * FROM tick [RANGE 10] GRANULARITY(4)) GRANULARITY(8)",
     "SELECT kind, COUNT(*) FROM tick [PARTITION BY kind, `at` ROWS 10 SLIDE 2] GROUP BY kind",
     "SELECT * FROM tick a [ROWS 5 PRECEDING WHERE a.id > 1], ISTREAM(tick [ROWS 3]) b WHERE a.id = b.id",
     "SELECT a.price = b.id, a.id FROM tick a JOIN tick b ON a.id = b.price",

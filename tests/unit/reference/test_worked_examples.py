@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    Granularity,
     Istream,
     Join,
     Plan,
@@ -24,6 +25,7 @@ from headrace.algebra.nodes import (
     Rstream,
     SetOperation,
     Source,
+    Split,
     TimeWindow,
     Union,
     column,
@@ -334,6 +336,20 @@ def test_a_row_window_orders_the_rows_of_one_instant_by_payload() -> None:
     streams = {"S3": Stream(("e",), [((e,), 1, 2, 1) for e in ("c", None, "a", "b", "a")])}
     same(RowWindow(THREE, 2), "b[1,oo) c[1,oo)", streams)
     same(RowWindow(THREE, 3, 3), "None[1,oo) a[1,oo) a[1,oo)", streams)
+
+
+def test_split() -> None:
+    # Table 11.14; a split changes no content, but where a window looks for it.
+    same(Split(ONE), "c[1,8) a[5,11) d[6,14) a[9,10) b[12,17)")
+    streams = {"S1": physical("c[1,4) a[3,5)")}
+    same(TimeWindow(Split(ONE), Duration(2)), "c[1,3) c[2,4) c[3,5) a[3,5) a[4,6)", streams)
+    same(RowWindow(Split(ONE), 1), "c[1,2) c[2,3) c[3,4) a[4,oo)", streams)
+
+
+def test_granularity() -> None:
+    # Algorithm 24: d[6,14) and b[12,17) start on a multiple of 6, c[1,8) and a[5,11) reach one.
+    same(Granularity(ONE, Duration(6)), "c[6,12) a[6,12) d[6,18) b[12,18)")
+    same(Granularity(TWO, Duration(4)), "b[4,8) d[4,12) a[4,8) b[8,16) e[12,20)")
 
 
 def test_istream() -> None:

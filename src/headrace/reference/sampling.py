@@ -1,0 +1,74 @@
+"""The hash that decides about samples, in plain Python (splitmix64's finaliser, folded column by column)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+
+from headrace.algebra.nodes import Sample
+from headrace.reference.contents import Payload
+from headrace.schema import STRING
+
+_MASK = 2**64 - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+_NULL = 0x5851F42D4C957F2D
+_SALT = 0x53414D504C45
+
+
+def in_sample(plan: Sample, row: Payload) -> bool:
+    """Whether a row is among the sampled percentage of all rows, by its hash."""
+    folded = 0
+    for value, field in zip(row, plan.schema, strict=True):
+        for word in _words(value, field.type):
+            folded = _mix(folded ^ _mix(word & _MASK))
+    folded = _mix(folded ^ _mix(_SALT + _GOLDEN & _MASK))
+    return folded < int(plan.percent * 2**64 / 100)
+
+
+def _words(value: object, dtype: pa.DataType) -> Iterator[int]:
+    """What a value folds into the hash: a word, two of them for a DECIMAL."""
+    count = 2 if pa.types.is_decimal(dtype) else 1
+    if value is None:
+        yield from [_NULL] * count
+    elif isinstance(value, str) and dtype == STRING:
+        yield _text(value.encode())
+    elif isinstance(value, Decimal):
+        unscaled = int(value.scaleb(dtype.scale)) & (2**128 - 1)
+        yield (unscaled & _MASK) + _GOLDEN
+        yield (unscaled >> 64) + _GOLDEN
+    else:
+        yield _integer(value) + _GOLDEN
+
+
+def _integer(value: object) -> int:
+    match value:
+        case float():
+            # One NaN stands for all: a quiet one without a sign.
+            bits = 0x7FF8000000000000 if value != value else struct.unpack("<q", struct.pack("<d", value))[0]
+            return int(bits)
+        case datetime():
+            since = value - datetime(1970, 1, 1, tzinfo=UTC)
+            return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        case date():
+            return (value - date(1970, 1, 1)).days
+        case int():
+            return int(value)
+    raise AssertionError(f"no hash of {value!r}")
+
+
+def _text(data: bytes) -> int:
+    word = len(data) + _GOLDEN
+    for at in range(0, len(data), 8):
+        word = _mix(word ^ _mix(int.from_bytes(data[at : at + 8], "big") + _GOLDEN & _MASK))
+    return word
+
+
+def _mix(value: int) -> int:
+    value &= _MASK
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _MASK
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & _MASK
+    return value ^ value >> 31

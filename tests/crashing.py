@@ -26,6 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import delivering
 import headrace as hr
 from headrace.runtime import faults
 from headrace.runtime.inspect import verify
@@ -121,6 +122,7 @@ def attempt(job: Job) -> None:
             frame = reader.option("maxFilesPerTrigger", 1).parquet(str(job.files))
             db.stream("filed", frame, timestamp="ts", disorder="1 hour")
             db.execute(STREAMED)
+        delivering.attach(db, job.notes, _spark_sinks() if session else None)
         db.start()
         _push(db, job)
         _finish(db, "split_sums", lambda heartbeat: heartbeat == INFINITY)
@@ -128,6 +130,7 @@ def attempt(job: Job) -> None:
             _finish(db, "streamed", lambda _: _rows_read(db, "filed") == filed_rows(job.files))
         summary = db.stop()
         found: dict[str, Any] = _results(db) if job.retain is None else {}
+        found |= delivering.check(db, job.notes, session)
         found["read"] = {part.name: [part.rows, part.late, part.rejected] for part in summary.streams}
         found["emitted"] = {name: summary.emitted[name] for name in ("failing", "pushed")}
     job.answers.with_suffix(".draft").write_text(json.dumps(found, sort_keys=True))
@@ -218,6 +221,10 @@ def _session() -> Any:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def _spark_sinks() -> Any:
+    return importlib.import_module("headrace.runtime.spark_sinks")
 
 
 @dataclass

@@ -20,8 +20,13 @@ POINTS: Final = (
     "commit.done",
     "sweep.begun",
     "sweep.done",
+    "sink.begun",
+    "file.drafted",
+    "file.moved",
+    "sink.taken",
+    "sink.recorded",
 )
-"""All fault points, in the order in which an epoch reaches them."""
+"""All fault points, in the order in which an epoch reaches them; the last ones belong to its delivery."""
 
 _WANTED, _, _COUNT = os.environ.get("HEADRACE_FAULT", "").partition(":")
 _seen: Counter[str] = Counter()

@@ -1,6 +1,7 @@
 """A run killed at every fault point and at random moments answers as if nothing had happened.
 
-Inline: split and pushed streams in one endless run, with the producers' own retries (`tests/crashing.py`).
+Inline: split and pushed streams in one endless run, with the producers' own retries (`tests/crashing.py`),
+and with sinks, each of which holds in the end what its promise says (`tests/delivering.py`).
 """
 
 from __future__ import annotations
@@ -48,9 +49,9 @@ def check(found: dict[str, Any]) -> dict[str, int]:
 
 
 def test_a_run_killed_at_every_fault_point_ends_as_if_undisturbed() -> None:
-    kills = check(crash("--counts", "1,2,3"))
+    kills = check(crash("--counts", "1,4"))
     assert set(kills) == set(POINTS)
-    assert sum(kills.values()) >= 3 * len(POINTS) - 3
+    assert sum(kills.values()) >= 2 * len(POINTS) - 3
 
 
 def test_a_run_killed_at_random_moments_ends_as_if_undisturbed() -> None:

@@ -12,6 +12,7 @@ from headrace.errors import DeliveryError, UserError
 from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import Attachment, Origin
 from headrace.runtime.delivery.ledger import Ledger, Position
+from headrace.runtime.faults import reach
 from headrace.runtime.retention import since_of, whole_from
 from headrace.runtime.views import Change, Release, ResultReader
 from headrace.time import INFINITY
@@ -200,6 +201,7 @@ class Delivery:
             if not self._abandoned:
                 self._ledger.record(position)
                 self._position = position
+                reach("sink.recorded")
 
     def _expect(self, part: EpochResults) -> None:
         if part.epoch != self._read + 1:
@@ -220,7 +222,9 @@ class Delivery:
         while True:
             try:
                 with self.attachment.busy:
+                    reach("sink.begun")
                     self.attachment.sink.write(change)
+                reach("sink.taken")
                 if not self._abandoned:
                     self.problem = None
                 return

@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import Final
 
+from headrace.runtime.faults import reach
+
 DRAFT_SUFFIX: Final = ".part"
 """How the hidden name of an unfinished file ends."""
 
@@ -18,7 +20,9 @@ def draft_of(target: Path) -> Path:
 def settle(draft: Path, target: Path) -> None:
     """Force a finished draft to disk and give it its name, which replaces what had it."""
     _force(draft)
+    reach("file.drafted")
     draft.replace(target)
+    reach("file.moved")
     _force(target.parent)
 
 

@@ -94,6 +94,16 @@ def test_a_format_without_its_package_is_named(spark: Any, sinks: Any) -> None:
         assert query.snapshot(INFINITY - 1).num_rows == 3, "what was computed is there all the same"
 
 
+def test_a_format_that_spark_does_not_have_is_named(spark: Any, sinks: Any, tmp_path: Path) -> None:
+    sink = sinks.SparkTableSink(format="nowhere", options={"path": str(tmp_path / "out")}, spark=spark)
+    with connect(runner="inline") as db:
+        db.stream("reading", ROWS, timestamp="ts")
+        db.query(QUERY, name="totals").deliver(sink, retry=Retry(attempts=1))
+        with pytest.raises(DeliveryError, match=r"fails at epoch 1: Spark cannot write: .*nowhere") as caught:
+            db.run()
+    assert "\n" not in caught.value.message
+
+
 def test_a_table_sink_needs_a_place(sinks: Any) -> None:
     with pytest.raises(UserError, match="no place to write to"):
         sinks.SparkTableSink()

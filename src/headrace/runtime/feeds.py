@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from headrace.errors import ExecutionError, UserError
+from headrace.errors import ExecutionError, StoreError, UserError
 from headrace.runtime.commits import StreamPoint
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.rows import typed_rows
@@ -244,10 +244,21 @@ class SparkFeed:
         self._committed = 0
         self._stopped = False
         self._restarts = 0
+        self._lost: str | None = None
         self._query: Any = None
 
     def start(self, point: StreamPoint) -> None:
-        """Start the streaming query; `point.position` is the number of the next batch."""
+        """Start the streaming query; `point.position` is the number of the next batch.
+
+        Raises:
+            StoreError: batches are committed, and Spark's log is gone: it would count from 0 again.
+        """
+        if point.position and not (self._checkpoint / "offsets").is_dir():
+            raise StoreError(
+                f"{point.position} batches of {self._name} are committed, and Spark's log of them is not in "
+                f"{self._checkpoint}",
+                hint="restore the store from a copy",
+            )
         self._committed = point.position
         writer = self._frame.writeStream.foreachBatch(self._hand_over)
         self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
@@ -278,9 +289,8 @@ class SparkFeed:
         """Start the query again if it failed, up to `RESTARTS` times in a row."""
         if self._stopped or self._query is None or self._query.isActive:
             return None
-        reason = str(self._query.exception()).partition("\n")[0]
-        if self._restarts >= RESTARTS:
-            return reason
+        if self._restarts >= RESTARTS or self._lost is not None:
+            return self._lost or _reason(str(self._query.exception()))
         self._restarts += 1
         self.start(StreamPoint(self._committed, 0))
         return None
@@ -296,6 +306,12 @@ class SparkFeed:
     def _hand_over(self, rows: Any, number: int) -> None:
         if number < self._committed:
             return
+        if 0 < self._committed < number:
+            self._lost = (
+                f"Spark goes on with batch {number} of {self._name}, and {self._committed} are committed: "
+                "the store has lost its last commits"
+            )
+            raise ExecutionError(self._lost)
         with self._changed:
             self._handed, self._taken, self._settled = (rows, number), False, None
         self._wake()
@@ -306,3 +322,11 @@ class SparkFeed:
             self._handed = None
             raise ExecutionError(f"batch {number} of {self._name} was not committed: {settled or 'stopped'}")
         self._restarts = 0
+
+
+def _reason(text: str) -> str:
+    """The first line of what Spark tells of a failure, with the error of a Python source if there is one."""
+    first, _, rest = text.partition("\n")
+    head, found, _ = first.partition("Traceback (most recent call last)")
+    errors = (line for line in rest.splitlines() if line and not line[0].isspace())
+    return head + next(errors, "") if found else first

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark import RDD, SparkContext
-from pyspark.errors import PySparkException, PySparkRuntimeError
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.errors import UserError
@@ -29,7 +29,7 @@ from headrace.runtime.spark_stages import (
     chunks_of,
     pack_graph,
 )
-from headrace.runtime.spark_types import struct_of
+from headrace.runtime.spark_types import SPARK_ERRORS, reason_of, struct_of
 from headrace.runtime.store import FolderStore, Store
 from headrace.runtime.work import Chunk, EpochWork, TaskReport
 from headrace.schema import Schema
@@ -128,10 +128,9 @@ class SparkRunner:
             reader = reader.schema(struct_of(schema))
         try:
             return reader.load()
-        except PySparkException as error:
-            reason = str(error).partition("\n")[0]
+        except SPARK_ERRORS as error:
             raise UserError(
-                f"Spark cannot read the format {source}: {reason}",
+                f"Spark cannot read the format {source}: {reason_of(error)}",
                 hint="give the session the format's package, or use parquet, csv, json, arrow or nexmark",
             ) from error
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, struct, to_json
 
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
+from headrace.runtime.spark_types import SPARK_ERRORS, reason_of
 from headrace.runtime.views import Change
 
 
@@ -50,8 +50,8 @@ class _SparkSink(ABC):
         assert self._spark is not None
         try:
             self.write_frame(self._spark.createDataFrame(change.rows), change.epoch)
-        except PySparkException as error:
-            raise DeliveryError(f"Spark cannot write: {str(error).partition(chr(10))[0]}") from error
+        except SPARK_ERRORS as error:
+            raise DeliveryError(f"Spark cannot write: {reason_of(error)}") from error
 
 
 class SparkFunctionSink(_SparkSink):

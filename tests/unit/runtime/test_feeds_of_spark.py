@@ -42,8 +42,10 @@ class Frame:
         self.isActive = True
         return self
 
+    reason = "the broker is gone\nand so on"
+
     def exception(self) -> str:
-        return "the broker is gone\nand so on"
+        return self.reason
 
     def stop(self) -> None:
         self.isActive = False
@@ -82,6 +84,7 @@ def frame() -> Frame:
 
 @pytest.fixture
 def feed(frame: Frame, came: threading.Semaphore, tmp_path: Path) -> SparkFeed:
+    (tmp_path / "checkpoint/offsets").mkdir(parents=True)
     made = SparkFeed("s", frame, tmp_path / "checkpoint", came.release)
     made.start(point(3))
     return made
@@ -165,6 +168,39 @@ def test_a_query_that_fails_is_started_again_and_given_up_in_the_end(feed: Spark
     frame.isActive = False
     assert feed.check() == "the broker is gone"
     assert frame.starts == RESTARTS + 1
+
+
+def test_the_error_of_a_python_source_is_told(feed: SparkFeed, frame: Frame) -> None:
+    frame.reason = (
+        "reading failed: Traceback (most recent call last):\n"
+        '  File "source.py", line 3, in read\n    raise ValueError("no device")\n'
+        "ValueError: no device\n\n\tat org.apache.spark"
+    )
+    for _ in range(RESTARTS + 1):
+        frame.isActive = False
+        told = feed.check()
+    assert told == "reading failed: ValueError: no device"
+
+
+def test_a_stream_that_would_skip_batches_is_given_up(feed: SparkFeed, frame: Frame) -> None:
+    """As when the newest records of the store were removed, and Spark's log was not."""
+    batch = Batch(frame, 5)
+    assert "goes on with batch 5 of s, and 3 are committed" in str(batch.ended())
+    assert not feed.ready()
+    frame.isActive = False
+    reason = feed.check()
+    assert reason is not None
+    assert "the store has lost its last commits" in reason
+    assert frame.starts == 1, "trying again would not help"
+
+
+def test_a_stream_without_its_log_is_refused(frame: Frame, tmp_path: Path) -> None:
+    feed = SparkFeed("s", frame, tmp_path / "checkpoint", lambda: None)
+    with pytest.raises(StoreError, match="3 batches of s are committed, and Spark's log of them is not in"):
+        feed.start(point(3))
+    assert frame.starts == 0
+    feed.start(point(0))
+    assert frame.starts == 1
 
 
 def test_a_batch_that_is_committed_makes_up_for_failures(

@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import FLOAT2, INT1, INT2, kernel
+from headrace.kernels.jit import BYTES, FLOAT2, INT1, INT2, kernel
 
 Float64Array = npt.NDArray[np.float64]
 
 
 @numba.njit(cache=True, inline="always")
-def _add_pair(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
+def add_pair(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
+    """The sum of two double-doubles."""
     total = high + other_high
     virtual = total - high
     error = (high - (total - virtual)) + (other_high - virtual) + low + other_low
@@ -54,7 +55,7 @@ def net_points(
         for column in range(ints.shape[1]):
             point_ints[points - 1, column] += ints[row, column]
         for column in range(0, floats.shape[1], 2):
-            high, low = _add_pair(
+            high, low = add_pair(
                 point_floats[points - 1, column],
                 point_floats[points - 1, column + 1],
                 floats[row, column],
@@ -65,45 +66,147 @@ def net_points(
     return first[:points].copy(), point_ints[:points].copy(), point_floats[:points].copy()
 
 
-@kernel(INT1, INT2, FLOAT2, INT2, FLOAT2)
-def running_sums(
+@kernel(INT1, INT1, INT1, INT1, INT2, FLOAT2, INT2, FLOAT2)
+def running_points(
+    order: Int64Array,
     codes: Int64Array,
+    rows: Int64Array,
+    times: Int64Array,
     ints: Int64Array,
     floats: Float64Array,
     base_ints: Int64Array,
     base_floats: Float64Array,
-) -> tuple[Int64Array, Float64Array]:
-    """The sums after each point: the key's base plus all its points so far.
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, Float64Array, Int64Array]:
+    """The points at which the sums of keys change, and the sums from each on.
+
+    One pass over the endpoints in order of time, which touches nothing but the keys' running sums at random.
 
     Args:
-        codes: int64[m], the key of each point; points of a key are adjacent and in order of time.
-        ints, floats: the points' deltas, int64[m, c] and float64[m, 2 * f].
-        base_ints, base_floats: the sums before the first point, per key.
+        order: endpoints sorted by time.
+        codes, times: int64[n] per endpoint; every code 0..k-1 has one.
+        rows: int64[n], the row whose sums an endpoint adds, or -1 - row where it takes them away.
+        ints, floats: the sums per row, int64[r, c] and float64[r, 2 * f] (high, low pairs).
+        base_ints, base_floats: the sums before the first point, per code.
 
     Returns:
-        int64[m, c] and float64[m, 2 * f]. Where no row is left (column 0 is the row count), floats are 0.
+        For each of the m points, in order of time: its code, its time, and the point before of the same code
+        or -1 (int64[m]); the sums from it on, int64[c, m] and float64[2 * f, m]; and the last point of each
+        code (int64[k]). Where no row is left (column 0 is the row count), floats are 0.
     """
-    total_ints = np.empty_like(ints)
-    total_floats = np.empty_like(floats)
-    for point in range(len(codes)):
-        fresh = point == 0 or codes[point] != codes[point - 1]
+    count = len(order)
+    point_codes = np.empty(count, dtype=np.int64)
+    point_times = np.empty(count, dtype=np.int64)
+    previous = np.empty(count, dtype=np.int64)
+    total_ints = np.empty((ints.shape[1], count), dtype=np.int64)
+    total_floats = np.empty((floats.shape[1], count), dtype=np.float64)
+    sums = base_ints.copy()
+    pairs = base_floats.copy()
+    last = np.full(len(base_ints), -1, dtype=np.int64)
+    points = 0
+    for place in range(count):
+        endpoint = order[place]
+        code = codes[endpoint]
+        point = last[code]
+        if point < 0 or point_times[point] != times[endpoint]:
+            if sums[code, 0] == 0:
+                pairs[code] = 0.0
+            previous[points] = point
+            point = points
+            points += 1
+            last[code] = point
+            point_codes[point] = code
+            point_times[point] = times[endpoint]
+        row = rows[endpoint]
+        sign = 1
+        if row < 0:
+            row = -1 - row
+            sign = -1
         for column in range(ints.shape[1]):
-            before = base_ints[codes[point], column] if fresh else total_ints[point - 1, column]
-            total_ints[point, column] = before + ints[point, column]
+            sums[code, column] += sign * ints[row, column]
+            total_ints[column, point] = sums[code, column]
         for column in range(0, floats.shape[1], 2):
-            if fresh:
-                high = base_floats[codes[point], column]
-                low = base_floats[codes[point], column + 1]
+            high, low = add_pair(
+                pairs[code, column],
+                pairs[code, column + 1],
+                sign * floats[row, column],
+                sign * floats[row, column + 1],
+            )
+            pairs[code, column] = high
+            pairs[code, column + 1] = low
+            total_floats[column, point] = high
+            total_floats[column + 1, point] = low
+    for column in range(floats.shape[1]):
+        for point in range(points):
+            if total_ints[0, point] == 0:
+                total_floats[column, point] = 0.0
+    return (
+        point_codes[:points].copy(),
+        point_times[:points].copy(),
+        previous[:points].copy(),
+        total_ints[:, :points].copy(),
+        total_floats[:, :points].copy(),
+        last,
+    )
+
+
+@kernel(INT1, INT1, BYTES, BYTES, BYTES, INT1, INT1)
+def segments(
+    codes: Int64Array,
+    times: Int64Array,
+    present: npt.NDArray[np.uint8],
+    base_present: npt.NDArray[np.uint8],
+    changed: npt.NDArray[np.uint8],
+    covered: Int64Array,
+    until: Int64Array,
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
+    """The elements that turn what was emitted into what holds now.
+
+    Args:
+        codes, times: int64[m], the points in order of time.
+        present: uint8[m], whether there is something to emit from a point on; base_present: uint8[k].
+        changed: uint8[m], whether what there is differs from what was there before the point.
+        covered: int64[k], up to where the value before the first point was emitted (BEGINNING: it was not).
+        until: int64[k], where the segment of the last point ends.
+
+    Returns:
+        For each element its row (a point, or m + k for the value before the first point of key k), its start,
+        its end and its sign; int64[n] each.
+    """
+    count = len(codes)
+    beginning = np.iinfo(np.int64).min
+    ends = np.empty(count, dtype=np.int64)
+    first = until.copy()
+    last = np.full(len(until), -1, dtype=np.int64)
+    for point in range(count):
+        if changed[point]:
+            code = codes[point]
+            if last[code] < 0:
+                first[code] = times[point]
             else:
-                high = total_floats[point - 1, column]
-                low = total_floats[point - 1, column + 1]
-            if total_ints[point, 0] == 0:
-                high, low = 0.0, 0.0
-            else:
-                high, low = _add_pair(high, low, floats[point, column], floats[point, column + 1])
-            total_floats[point, column] = high
-            total_floats[point, column + 1] = low
-    return total_ints, total_floats
+                ends[last[code]] = times[point]
+            last[code] = point
+    rows = np.empty(count + len(until), dtype=np.int64)
+    starts = np.empty(count + len(until), dtype=np.int64)
+    stops = np.empty(count + len(until), dtype=np.int64)
+    signs = np.empty(count + len(until), dtype=np.int64)
+    found = 0
+    for code in range(len(until)):
+        if last[code] >= 0:
+            ends[last[code]] = until[code]
+        if base_present[code] and covered[code] != beginning and covered[code] != first[code]:
+            rows[found] = count + code
+            starts[found] = min(covered[code], first[code])
+            stops[found] = max(covered[code], first[code])
+            signs[found] = -1 if first[code] < covered[code] else 1
+            found += 1
+    for point in range(count):
+        if changed[point] and present[point] and times[point] < ends[point]:
+            rows[found] = point
+            starts[found] = times[point]
+            stops[found] = ends[point]
+            signs[found] = 1
+            found += 1
+    return rows[:found].copy(), starts[:found].copy(), stops[:found].copy(), signs[:found].copy()
 
 
 @kernel(INT1, INT1, numba.int64)
@@ -126,30 +229,4 @@ def smallest_per_code(codes: Int64Array, times: Int64Array, count: int) -> Int64
     for row in range(len(codes)):
         if times[row] < result[codes[row]]:
             result[codes[row]] = times[row]
-    return result
-
-
-@kernel(INT1, INT1, INT1, numba.int64)
-def first_rows_from(
-    run_hashes: Int64Array, run_times: Int64Array, hashes: Int64Array, bound: int
-) -> Int64Array:
-    """For each hash the first row of a run with that hash and a time not below the bound, or -1.
-
-    Args:
-        run_hashes, run_times: int64[n], sorted by (hash, time).
-        hashes: int64[k], in any order.
-    """
-    result = np.full(len(hashes), -1, dtype=np.int64)
-    for probe in range(len(hashes)):
-        low, high = 0, len(run_hashes)
-        while low < high:
-            middle = (low + high) // 2
-            if run_hashes[middle] < hashes[probe] or (
-                run_hashes[middle] == hashes[probe] and run_times[middle] < bound
-            ):
-                low = middle + 1
-            else:
-                high = middle
-        if low < len(run_hashes) and run_hashes[low] == hashes[probe]:
-            result[probe] = low
     return result

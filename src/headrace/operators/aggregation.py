@@ -23,8 +23,9 @@ from headrace.operators.contract import Progress, Report, evaluate_all
 from headrace.operators.distinct_values import DistinctValues
 from headrace.operators.keys import encode_keys, hash_rows, normalise, order_by
 from headrace.operators.live_values import Ordering, Rows, create_live_values
+from headrace.operators.runs import Area
 from headrace.operators.segments import emit_segments
-from headrace.operators.sweep_area import SweepArea, matrix
+from headrace.operators.sweep_area import matrix
 from headrace.operators.timeline import Changes, Points, Timeline, append_changes
 from headrace.schema import BIGINT, DOUBLE, Field, Schema
 from headrace.time import BEGINNING
@@ -161,9 +162,9 @@ class AggregateOperator:
         self._inputs: list[Batch] = []
 
     @property
-    def areas(self) -> dict[str, SweepArea]:
+    def areas(self) -> dict[str, Area]:
         """Deltas and bases, the live values of each ordering, and the presence of distinct values."""
-        areas = {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
+        areas: dict[str, Area] = {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
         areas |= {f"values{place}": part.values for place, part in enumerate(self._live.values())}
         for place, part in enumerate(self._distinct.values()):
             areas |= {f"distinct{place}_{name}": area for name, area in part.areas.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.elements import Batch, BoolArray
 from headrace.expressions.evaluate import Outcome, evaluate, predicate_mask
 from headrace.expressions.tree import Expression
-from headrace.operators.sweep_area import SweepArea
+from headrace.operators.runs import Area
 
 Report = Callable[[Batch, BoolArray, str], None]
 """Told of elements that fail: the batch, which of its elements, and the reason."""
@@ -39,7 +39,7 @@ class Operator(Protocol):
     """A physical operator of one bucket, for one epoch."""
 
     @property
-    def areas(self) -> dict[str, SweepArea]:
+    def areas(self) -> Mapping[str, Area]:
         """The state, by name."""
         ...
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array
+from headrace.operators.runs import Area
 from headrace.operators.segments import emit_segments
-from headrace.operators.sweep_area import SweepArea
 from headrace.operators.timeline import Changes, Timeline
 
 
@@ -22,7 +22,7 @@ class DistinctValues:
         self._timeline = Timeline((*keys, "__value"), 1, 0)
 
     @property
-    def areas(self) -> dict[str, SweepArea]:
+    def areas(self) -> dict[str, Area]:
         """Deltas and bases."""
         return {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
 

@@ -66,23 +66,34 @@ def bucket_rows(hashes: Int64Array, count: int) -> Int64Array:
 
 def equal_rows(
     left: Sequence[pa.Array],
-    left_rows: npt.NDArray[np.integer],
+    left_rows: npt.NDArray[np.integer] | None,
     right: Sequence[pa.Array],
     right_rows: npt.NDArray[np.integer],
 ) -> BoolArray:
-    """Whether pairs of rows of normalised key columns are the same key; bool[pairs]."""
-    same: BoolArray = np.ones(len(left_rows), dtype=np.bool_)
+    """Whether pairs of rows of normalised key columns are the same key; bool[pairs].
+
+    `left_rows` is None for all rows of the left columns, in order.
+    """
+    same: BoolArray = np.ones(len(right_rows), dtype=np.bool_)
     for ours, theirs in zip(left, right, strict=True):
-        ours_valid, theirs_valid = _valid(ours)[left_rows], _valid(theirs)[right_rows]
         if ours.type == STRING:
-            pairs = pc.equal(ours.take(pa.array(left_rows)), theirs.take(pa.array(right_rows)))
+            mine = ours if left_rows is None else ours.take(pa.array(left_rows))
+            pairs = pc.equal(mine, theirs.take(pa.array(right_rows)))
             equal = np.asarray(pairs.fill_null(False).to_numpy(zero_copy_only=False))
         else:
             words = zip(_words(ours), _words(theirs), strict=True)
-            equal = np.logical_and.reduce([mine[left_rows] == other[right_rows] for mine, other in words])
-        both_null = (ours_valid == 0) & (theirs_valid == 0)
-        same &= (equal & (ours_valid == 1) & (theirs_valid == 1)) | both_null
+            pairs = (_rows(mine, left_rows) == other[right_rows] for mine, other in words)
+            equal = np.logical_and.reduce(list(pairs))
+        if ours.null_count or theirs.null_count:
+            ours_valid, theirs_valid = _rows(_valid(ours), left_rows), _valid(theirs)[right_rows]
+            both_null = (ours_valid == 0) & (theirs_valid == 0)
+            equal = (equal & (ours_valid == 1) & (theirs_valid == 1)) | both_null
+        same &= equal
     return same
+
+
+def _rows(values: np.ndarray, rows: npt.NDArray[np.integer] | None) -> np.ndarray:
+    return values if rows is None else values[rows]
 
 
 def encode_keys(columns: Sequence[pa.Array], hashes: Int64Array) -> Codes:
@@ -90,7 +101,7 @@ def encode_keys(columns: Sequence[pa.Array], hashes: Int64Array) -> Codes:
     if not columns:
         return Codes(np.zeros(len(hashes), dtype=np.int64), np.zeros(min(1, len(hashes)), dtype=np.int64))
     codes, first = dense_codes(hashes)
-    wrong = np.flatnonzero(~equal_rows(columns, np.arange(len(codes)), columns, first[codes]))
+    wrong = np.flatnonzero(~equal_rows(columns, None, columns, first[codes]))
     if len(wrong):
         return _separate(columns, codes, first, wrong)
     return Codes(codes, first)
@@ -99,6 +110,18 @@ def encode_keys(columns: Sequence[pa.Array], hashes: Int64Array) -> Codes:
 def order_by(codes: Int64Array, times: Int64Array, count: int) -> Int64Array:
     """The rows sorted by code 0..count-1, then time, stably; int64[n]."""
     return order_by_code(codes, np.argsort(times, kind="stable"), count)
+
+
+def order_by_hash(codes: Int64Array, rows: Int64Array, hashes: Int64Array) -> Int64Array:
+    """`rows` stably sorted by the hashes of their codes; int64[len(rows)].
+
+    Args:
+        codes: int64[n], the code of each row.
+        rows: the rows to sort.
+        hashes: int64[k], the hash of each code; two codes may share one.
+    """
+    distinct, rank = np.unique(hashes, return_inverse=True)
+    return order_by_code(rank[codes], rows, len(distinct))
 
 
 def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array, wrong: Int64Array) -> Codes:

@@ -195,7 +195,7 @@ class Envelope:
         ranks = rank_rows(columns, self._ordering.keys)
         touched = np.flatnonzero(codes >= 0)
         order = touched[order_by(codes[touched], starts[touched], len(points.covered))]
-        codes_at, times_at, by_key = _all_points(points, points.times[_first_points(points)] - 1)
+        codes_at, times_at, by_key = _all_points(points, _first_times(points) - 1)
         # The last instant that was answered counts: its answer may have to be taken back.
         since = horizon - 1
         needed = np.zeros(len(codes), dtype=np.bool_)
@@ -293,8 +293,11 @@ def _all_points(points: Points, bases: Int64Array) -> tuple[Int64Array, Int64Arr
     return codes[by_key], times[by_key], by_key
 
 
-def _first_points(points: Points) -> Int64Array:
-    return np.flatnonzero(np.diff(points.codes, prepend=-1))
+def _first_times(points: Points) -> Int64Array:
+    first = np.flatnonzero(points.previous < 0)
+    times = np.empty(len(points.covered), dtype=np.int64)
+    times[points.codes[first]] = points.times[first]
+    return times
 
 
 def _restored(found: np.ndarray, by_key: Int64Array) -> np.ndarray:

@@ -13,8 +13,8 @@ from headrace.algebra.nodes import Distinct, Dstream, Istream, SetOperation, inp
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
 from headrace.operators.keys import normalise
+from headrace.operators.runs import Area
 from headrace.operators.segments import emit_segments, previous_rows
-from headrace.operators.sweep_area import SweepArea
 from headrace.operators.timeline import Changes, Points, Timeline
 from headrace.schema import Schema
 
@@ -32,7 +32,7 @@ class _PresenceOperator:
         self._timeline = Timeline(names, len(self._inputs), 0)
 
     @property
-    def areas(self) -> dict[str, SweepArea]:
+    def areas(self) -> dict[str, Area]:
         """Deltas and bases."""
         return {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -105,6 +106,16 @@ class Run:
     def columns(self, names: tuple[str, ...]) -> list[pa.Array]:
         """Some columns by name."""
         return [self.batch.column(name) for name in names]
+
+
+class Area(Protocol):
+    """Something that keeps rows as runs, the oldest first."""
+
+    runs: list[Run]
+
+    def __len__(self) -> int:
+        """How many rows it holds."""
+        ...
 
 
 def stored_run(ref: RunRef, load: Callable[[RunRef], pa.RecordBatch]) -> Run:

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.joins import match_hashes
-from headrace.kernels.timeline import count_before, first_rows_from, net_points, smallest_per_code
+from headrace.kernels.timeline import Float64Array, count_before, net_points, smallest_per_code
 from headrace.operators.keys import encode_keys, equal_rows, hash_rows, order_by
 from headrace.operators.runs import END, HASH, ORDER, TIME, Run, new_run
 from headrace.schema import DOUBLE
-from headrace.time import BEGINNING, INFINITY
+from headrace.time import BEGINNING
 
 TIER = 4
 """So many runs of one size class are merged into one of the next."""
@@ -100,23 +100,6 @@ class SweepArea:
             if high > low:
                 found.append(run.batch.take(pa.array(run.order[low:high])))
         return concat_rows(found) if found else None
-
-    def next_times(self, hashes: Int64Array, keys: list[pa.Array], bound: int) -> Int64Array:
-        """For each key the smallest time not below the bound, INFINITY where there is none; int64[k]."""
-        result = np.full(len(hashes), INFINITY, dtype=np.int64)
-        for run in self.runs:
-            if run.last < bound:
-                continue
-            rows = first_rows_from(run.hashes, run.times, hashes, bound)
-            hit = np.flatnonzero(rows >= 0)
-            same = equal_rows(keys, hit, run.columns(self.layout.keys), rows[hit])
-            good = hit[same]
-            result[good] = np.minimum(result[good], run.times[rows[good]])
-            for probe in hit[~same].tolist():
-                result[probe] = min(
-                    result[probe], self._next_among_collisions(run, hashes, keys, probe, bound)
-                )
-        return result
 
     def gather(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, pa.RecordBatch | None]:
         """All rows of those keys, oldest run first.
@@ -234,17 +217,6 @@ class SweepArea:
         columns |= {name: pa.array(floats[kept, place]) for place, name in enumerate(layout.floats)}
         return columns
 
-    def _next_among_collisions(
-        self, run: Run, hashes: Int64Array, keys: list[pa.Array], probe: int, bound: int
-    ) -> int:
-        low = np.searchsorted(run.hashes, hashes[probe], side="left")
-        high = np.searchsorted(run.hashes, hashes[probe], side="right")
-        rows = np.arange(low, high)
-        same = equal_rows(keys, np.full(len(rows), probe), run.columns(self.layout.keys), rows)
-        times = run.times[rows[same]]
-        times = times[times >= bound]
-        return int(times.min()) if len(times) else INFINITY
-
 
 def matrix(rows: pa.RecordBatch, names: tuple[str, ...], dtype: type) -> np.ndarray:
     """Columns without NULLs side by side, rows first; dtype[n, len(names)]."""
@@ -253,3 +225,9 @@ def matrix(rows: pa.RecordBatch, names: tuple[str, ...], dtype: type) -> np.ndar
         column = rows.column(name)
         result[:, place] = column.to_numpy() if column.type == DOUBLE else integers(column)
     return result
+
+
+def sum_columns(layout: Layout, ints: Int64Array, floats: Float64Array) -> dict[str, pa.Array]:
+    """The columns of sums that come as int64[c, n] and float64[2 * f, n]."""
+    columns = {name: pa.array(column) for name, column in zip(layout.ints, ints, strict=True)}
+    return columns | {name: pa.array(column) for name, column in zip(layout.floats, floats, strict=True)}

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import Int64Array, integers
-from headrace.kernels.timeline import Float64Array, net_points, running_sums, smallest_per_code
-from headrace.operators.keys import Codes, encode_keys, hash_rows, order_by
+from headrace.elements import BoolArray, Int64Array, integers
+from headrace.kernels.timeline import Float64Array, running_points
+from headrace.operators.keys import Codes, encode_keys, hash_rows
 from headrace.operators.runs import HASH, TIME
-from headrace.operators.sweep_area import Layout, Netting, SweepArea, matrix
+from headrace.operators.schedule import Schedule
+from headrace.operators.sweep_area import Layout, Netting, SweepArea, matrix, sum_columns
 from headrace.time import BEGINNING, INFINITY
 
 _UNTIL = "__until"
@@ -55,17 +56,19 @@ def append_changes(first: Changes, more: Changes) -> Changes:
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """The instants at which the sums of the touched keys changed, sorted by key, then time.
+    """The instants at which the sums of the touched keys changed, in order of time.
 
     Attributes:
         keys: the key columns of the k touched keys, and hashes: their hashes (int64[k]).
         element_keys: int64[n], the touched key of each element that entered, -1 if it only waits.
         codes, times: int64[m], the key and the instant of each point.
-        ints, floats: the sums from each point on, [m, c] and [m, 2 * f].
+        previous: int64[m], the point before of the same key, or -1.
+        ints, floats: the sums from each point on, [m, c] and [m, 2 * f], column by column.
         base_ints, base_floats: the sums before the first point, [k, c] and [k, 2 * f].
         covered: int64[k], up to where the segment that was open before has been emitted; BEGINNING for a key
             that never had a row.
-        until: int64[k], the next known endpoint after the last point, or INFINITY.
+        until: int64[k], the next known endpoint after the last point, or INFINITY; for keys of which a row
+            is left.
     """
 
     keys: list[pa.Array]
@@ -73,6 +76,7 @@ class Points:
     element_keys: Int64Array
     codes: Int64Array
     times: Int64Array
+    previous: Int64Array
     ints: Int64Array
     floats: Float64Array
     base_ints: Int64Array
@@ -95,7 +99,7 @@ class Timeline:
     ) -> None:
         ints = tuple(f"__i{place}" for place in range(int_width))
         floats = tuple(f"__f{place}" for place in range(float_width))
-        self.deltas = SweepArea(Layout(keys, ints=ints, floats=floats))
+        self.deltas = Schedule(Layout(keys, ints=ints, floats=floats))
         self.bases = SweepArea(
             Layout(keys, ints=ints, floats=floats, netting=Netting.REPLACE, keep_empty=keep_empty)
         )
@@ -111,46 +115,38 @@ class Timeline:
             The points with `before <= t < horizon`, or None if there are none.
         """
         pool = _Pool.of(changes, self.deltas, self.deltas.due(before, horizon))
-        due = np.flatnonzero(pool.times < horizon)
-        order = due[order_by(pool.codes.codes[pool.rows[due]], pool.times[due], len(pool.codes))]
-        row_codes = pool.codes.codes[pool.rows]
-        first, ints, floats = net_points(order, row_codes, pool.times, pool.ints, pool.floats)
-        points = None
-        if len(first):
-            points = self._points(pool, row_codes[first], pool.times[first], ints, floats, horizon)
-        self._store_waiting(pool, horizon)
+        self.deltas.insert(pool.keys, pool.hashes, pool.codes, pool.waiting(horizon))
+        rows, times = pool.due(horizon)
+        points = self._points(pool, rows, times, horizon) if len(rows) else None
         self.deltas.expire(horizon)
         self.bases.expire(horizon)
         return points
 
-    def _points(
-        self,
-        pool: _Pool,
-        point_codes: Int64Array,
-        times: Int64Array,
-        ints: Int64Array,
-        floats: Float64Array,
-        horizon: int,
-    ) -> Points:
-        touched = point_codes[np.flatnonzero(np.diff(point_codes, prepend=-1))]
+    def _points(self, pool: _Pool, rows: Int64Array, times: Int64Array, horizon: int) -> Points:
+        codes = pool.codes.codes[np.where(rows < 0, -1 - rows, rows)]
+        touched = np.flatnonzero(np.bincount(codes, minlength=len(pool.codes)))
         rank = np.full(len(pool.codes), -1, dtype=np.int64)
         rank[touched] = np.arange(len(touched))
         representatives = pool.codes.first[touched]
         keys = [column.take(pa.array(representatives)) for column in pool.keys]
         hashes = pool.hashes[representatives]
         base_ints, base_floats, covered = self._bases(hashes, keys)
-        codes = rank[point_codes]
-        total_ints, total_floats = running_sums(codes, ints, floats, base_ints, base_floats)
-        until = np.minimum(self.deltas.next_times(hashes, keys, horizon), pool.next_times(touched, horizon))
-        last = np.flatnonzero(np.diff(codes, append=len(touched)))
+        codes = rank[codes]
+        codes, times, previous, ints, floats, last = running_points(
+            np.argsort(times, kind="stable"), codes, rows, times,
+            pool.ints, pool.floats, base_ints, base_floats,
+        )  # fmt: skip
+        present = (ints[0, last] > 0) | self.bases.layout.keep_empty
+        until = np.full(len(touched), INFINITY, dtype=np.int64)
+        until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
         # A key whose rows all were taken back before they counted has never been there.
-        fresh = np.flatnonzero(np.diff(codes, prepend=-1))
-        begun = (covered != BEGINNING) | (np.maximum.reduceat(total_ints[:, 0], fresh) > 0)
+        begun = covered != BEGINNING
+        begun[codes[ints[0] > 0]] = True
         emitted = np.where(begun, until, BEGINNING)
-        self._store_bases(hashes, keys, total_ints[last], total_floats[last], emitted)
+        self._store_bases(hashes, keys, (ints[:, last], floats[:, last]), emitted)
         element_keys = rank[pool.codes.codes[: pool.elements]]
         return Points(
-            keys, hashes, element_keys, codes, times, total_ints, total_floats,
+            keys, hashes, element_keys, codes, times, previous, ints.T, floats.T,
             base_ints, base_floats, covered, until,
         )  # fmt: skip
 
@@ -171,76 +167,69 @@ class Timeline:
         self,
         hashes: Int64Array,
         keys: list[pa.Array],
-        ints: Int64Array,
-        floats: Float64Array,
+        sums: tuple[Int64Array, Float64Array],
         until: Int64Array,
     ) -> None:
+        layout = self.bases.layout
         zeros = pa.array(np.zeros(len(hashes), dtype=np.int64))
         columns = {HASH: pa.array(hashes), TIME: zeros, _UNTIL: pa.array(until)}
-        self.bases.insert(columns | _sums(self.bases.layout, keys, ints, floats))
+        columns |= dict(zip(layout.keys, keys, strict=True))
+        self.bases.insert(columns | sum_columns(layout, *sums))
 
-    def _store_waiting(self, pool: _Pool, horizon: int) -> None:
-        waiting = np.flatnonzero(pool.times >= horizon)
-        codes = pool.codes.codes[pool.rows]
-        order = waiting[order_by(codes[waiting], pool.times[waiting], len(pool.codes))]
-        first, ints, floats = net_points(order, codes, pool.times, pool.ints, pool.floats)
-        rows = pool.rows[first]
-        keys = [column.take(pa.array(rows)) for column in pool.keys]
-        columns = {HASH: pa.array(pool.hashes[rows]), TIME: pa.array(pool.times[first])}
-        self.deltas.insert(columns | _sums(self.deltas.layout, keys, ints, floats))
+
+def _where(keys: list[pa.Array], mask: BoolArray) -> list[pa.Array]:
+    return [column.filter(pa.array(mask)) for column in keys]
 
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """Everything one step looks at: the endpoints of new elements, and the stored deltas that are due.
+    """Everything one step looks at: new elements, and the stored deltas that are due.
 
-    `keys`, `hashes` and `codes` are per pooled row (elements first, then stored deltas); `rows`, `times`,
-    `ints` and `floats` are per endpoint.
+    `keys`, `hashes`, `codes`, `ints` and `floats` are per pooled row: elements first, then stored deltas.
+    `ts` and `te` are the elements' ends, `times` those of the deltas.
     """
 
     elements: int
     keys: list[pa.Array]
     hashes: Int64Array
     codes: Codes
-    rows: Int64Array
+    ts: Int64Array
+    te: Int64Array
     times: Int64Array
     ints: Int64Array
     floats: Float64Array
 
     @classmethod
-    def of(cls, changes: Changes, area: SweepArea, due: pa.RecordBatch | None) -> _Pool:
+    def of(cls, changes: Changes, schedule: Schedule, due: pa.RecordBatch | None) -> _Pool:
         """Pool new elements with due deltas."""
         count = len(changes.ts)
-        ends = np.flatnonzero(changes.te != INFINITY)
         keys, hashes = changes.keys, hash_rows(changes.keys, count)
-        rows = [np.arange(count), ends]
-        times = [changes.ts, changes.te[ends]]
-        ints = [changes.ints, -changes.ints[ends]]
-        floats = [changes.floats, -changes.floats[ends]]
+        times, ints, floats = np.empty(0, dtype=np.int64), changes.ints, changes.floats
         if due is not None:
-            stored = [due.column(name) for name in area.layout.keys]
+            layout = schedule.layout
+            stored = [due.column(name) for name in layout.keys]
             keys = [pa.concat_arrays(pair) for pair in zip(keys, stored, strict=True)]
             hashes = np.concatenate([hashes, integers(due.column(HASH))])
-            rows.append(np.arange(count, count + due.num_rows))
-            times.append(integers(due.column(TIME)))
-            ints.append(matrix(due, area.layout.ints, np.int64))
-            floats.append(matrix(due, area.layout.floats, np.float64))
+            times = integers(due.column(TIME))
+            ints = np.concatenate([ints, matrix(due, layout.ints, np.int64)])
+            floats = np.concatenate([floats, matrix(due, layout.floats, np.float64)])
         codes = encode_keys(keys, hashes)
-        return cls(
-            count, keys, hashes, codes, np.concatenate(rows), np.concatenate(times),
-            np.concatenate(ints), np.concatenate(floats),
-        )  # fmt: skip
+        return cls(count, keys, hashes, codes, changes.ts, changes.te, times, ints, floats)
 
-    def next_times(self, codes: Int64Array, horizon: int) -> Int64Array:
-        """For some keys the first endpoint at or above the horizon, INFINITY where there is none."""
-        later = np.flatnonzero(self.times >= horizon)
-        smallest = smallest_per_code(self.codes.codes[self.rows[later]], self.times[later], len(self.codes))
-        return smallest[codes]
+    def due(self, horizon: int) -> tuple[Int64Array, Int64Array]:
+        """The endpoints below the horizon: rows, -1 - row where an element ends, and times."""
+        starts, ends = np.flatnonzero(self.ts < horizon), np.flatnonzero(self.te < horizon)
+        stored = np.arange(self.elements, self.elements + len(self.times))
+        rows = np.concatenate([starts, -1 - ends, stored])
+        return rows, np.concatenate([self.ts[starts], self.te[ends], self.times])
 
-
-def _sums(
-    layout: Layout, keys: list[pa.Array], ints: Int64Array, floats: Float64Array
-) -> dict[str, pa.Array]:
-    columns = dict(zip(layout.keys, keys, strict=True))
-    columns |= {name: pa.array(ints[:, place]) for place, name in enumerate(layout.ints)}
-    return columns | {name: pa.array(floats[:, place]) for place, name in enumerate(layout.floats)}
+    def waiting(self, horizon: int) -> tuple[Int64Array, Int64Array, Int64Array, Float64Array]:
+        """The endpoints from the horizon on: rows, times, and what they add."""
+        starts = np.flatnonzero(self.ts >= horizon)
+        ends = np.flatnonzero((self.te >= horizon) & (self.te != INFINITY))
+        return (
+            np.concatenate([starts, ends]),
+            np.concatenate([self.ts[starts], self.te[ends]]),
+            np.concatenate([self.ints[starts], -self.ints[ends]]),
+            np.concatenate([self.floats[starts], -self.floats[ends]]),
+        )

@@ -15,11 +15,11 @@ from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
 from headrace.kernels.joins import join_intervals, match_hashes
 from headrace.kernels.order_statistics import order_statistics
 from headrace.kernels.rows import slide_rows
+from headrace.kernels.schedule import net_schedule, next_rows
 from headrace.kernels.timeline import (
     count_before,
-    first_rows_from,
     net_points,
-    running_sums,
+    running_points,
     smallest_per_code,
 )
 from headrace.time import INFINITY
@@ -88,39 +88,85 @@ changes = st.lists(st.tuples(st.integers(0, 3), small, st.integers(-3, 3)), max_
 
 
 @given(changes)
-def test_points_and_running_sums(rows: list[tuple[int, int, int]]) -> None:
+def test_netting_adds_up_what_falls_together(rows: list[tuple[int, int, int]]) -> None:
     codes, times, deltas = (ints([row[place] for row in rows]) for place in range(3))
     order = np.lexsort((times, codes))
-    pairs = np.zeros((len(rows), 2))
-    pairs[:, 0] = deltas * 0.1
-    first, sums, floats = net_points(order, codes, times, deltas.reshape(-1, 1), pairs)
+    first, sums, _ = net_points(order, codes, times, deltas.reshape(-1, 1), np.zeros((len(rows), 0)))
     expected: dict[tuple[int, int], int] = {}
     for code, time, delta in rows:
         expected[code, time] = expected.get((code, time), 0) + delta
     assert [(int(codes[row]), int(times[row])) for row in first] == sorted(expected)
     assert sums[:, 0].tolist() == [expected[key] for key in sorted(expected)]
-    bases = ints([[10], [20], [30], [40]])
-    totals, _ = running_sums(codes[first], sums, floats, bases, np.zeros((4, 2)))
-    running = {code: base for code, (base,) in enumerate(bases.tolist())}
-    for place, key in enumerate(sorted(expected)):
-        running[key[0]] += expected[key]
-        assert totals[place, 0] == running[key[0]]
+    by_time, by_key = np.argsort(times, kind="stable"), order
+    first, index, sums, _ = net_schedule(
+        by_time, by_key, codes, times, deltas.reshape(-1, 1), np.zeros((len(rows), 0))
+    )
+    found = [(int(codes[row]), int(times[row])) for row in first]
+    assert [found[place] for place in index] == sorted(expected)
+    assert [time for _, time in found] == sorted(time for _, time in found)
+    assert sums[0].tolist() == [expected[place] for place in found]
+
+
+@given(changes, st.lists(st.booleans(), min_size=25, max_size=25))
+def test_points_carry_the_running_sums(rows: list[tuple[int, int, int]], leaves: list[bool]) -> None:
+    bases = {0: 10, 1: 20, 2: 30, 3: 40}
+    # Every key has a point.
+    rows = [*rows, *((code, 9, 1) for code in bases)]
+    leaves = leaves[: len(rows)] + [False] * (len(rows) - 25)
+    codes, times, deltas = (ints([row[place] for row in rows]) for place in range(3))
+    places = np.arange(len(rows))
+    signed = np.where(leaves, -1 - places, places)
+    found = running_points(
+        np.argsort(times, kind="stable"), codes, signed, times, deltas.reshape(-1, 1),
+        np.zeros((len(rows), 0)), ints([[base] for base in bases.values()]), np.zeros((4, 0)),
+    )  # fmt: skip
+    point_codes, point_times, previous, totals, _, last = found
+    assert (np.diff(point_times) >= 0).all()
+    latest: dict[int, int] = {}
+    for point, (code, time) in enumerate(zip(point_codes.tolist(), point_times.tolist(), strict=True)):
+        assert previous[point] == latest.get(code, -1)
+        latest[code] = point
+        until = [
+            -delta if leaves[place] else delta
+            for place, (other, at, delta) in enumerate(rows)
+            if other == code and at <= time
+        ]
+        assert totals[0, point] == bases[code] + sum(until)
+    assert last.tolist() == [latest[code] for code in bases]
+    assert len(point_codes) == len({(code, time) for code, time, _ in rows})
 
 
 def test_double_doubles_cancel_what_leaves() -> None:
     values = [1e16, 1.0, -1e16, 0.1, -0.1, -1.0]
     deltas = np.zeros((6, 2))
     deltas[:, 0] = values
-    counts = np.ones((6, 1), dtype=np.int64)
-    _, sums = running_sums(np.zeros(6, dtype=np.int64), counts, deltas, ints([[0]]), np.zeros((1, 2)))
-    assert sums[2].sum() == 1.0
-    assert sums[5].sum() == 0.0
+    places = np.arange(6)
+    *_, sums, _ = running_points(
+        places, np.zeros(6, dtype=np.int64), places, places, np.ones((6, 1), dtype=np.int64),
+        deltas, ints([[0]]), np.zeros((1, 2)),
+    )  # fmt: skip
+    assert sums[:, 2].sum() == 1.0
+    assert sums[:, 5].sum() == 0.0
+
+
+def test_sums_start_anew_where_no_row_is_left() -> None:
+    counts, values = (
+        ints([[1], [-1], [1], [-1]]),
+        np.array([[0.1, 0.0], [-0.3, 0.0], [5.0, 0.0], [-5.0, 0.0]]),
+    )
+    places = np.arange(4)
+    *_, sums, _ = running_points(
+        places, np.zeros(4, dtype=np.int64), places, places, counts, values, ints([[0]]), np.zeros((1, 2))
+    )
+    assert sums[0].tolist() == [0.1, 0.0, 5.0, 0.0]
 
 
 def test_searches_in_a_run() -> None:
     hashes, times = ints([1, 1, 1, 5, 5, 9]), ints([2, 4, 6, 1, 3, 7])
-    found = first_rows_from(hashes, times, ints([1, 5, 9, 7]), 4)
-    assert found.tolist() == [1, -1, 5, -1]
+    by_key = ints([3, 0, 5, 1, 4, 2])
+    back = np.argsort(by_key)
+    found = next_rows(hashes[back], times[back], by_key, ints([1, 5, 9, 7]), 4)
+    assert found.tolist() == [0, -1, 2, -1]
     assert count_before(times, np.argsort(times), 4) == 3
     assert smallest_per_code(ints([0, 2, 0]), ints([5, 7, 3]), 3).tolist() == [3, INFINITY, 7]
     probes, rows = match_hashes(ints([1, 5, 6]), hashes)

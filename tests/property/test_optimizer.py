@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Filter, Join, OuterJoin, Plan, Project, column
+from headrace.algebra.nodes import Filter, Join, OuterJoin, Plan, Project, RowWindow, column
 from headrace.algebra.predicates import conjunction
 from headrace.errors import ExecutionError
 from headrace.expressions.functions import resolve
@@ -80,6 +80,16 @@ def _conditions(draw: st.DrawFn, join: Join) -> Expression:
             return draw(_expressions(join, BOOLEAN))
 
 
+@st.composite
+def row_queries(draw: st.DrawFn) -> Case:
+    """Filters and projections above a row window, of which only some may pass it."""
+    stream = draw(streams("s0"))
+    columns = [column(stream.source, place) for place in range(len(stream.source.schema))]
+    keys = tuple(draw(st.lists(st.sampled_from(columns), max_size=2)))
+    rows, slide = draw(st.tuples(*[st.integers(1, 3)] * 2))
+    return Case(draw(_inputs(st.just(RowWindow(stream.source, rows, slide, keys)))), (stream,))
+
+
 def answer(plan: Plan, case: Case) -> History | str:
     """The history of a plan, or that it fails."""
     try:
@@ -88,14 +98,14 @@ def answer(plan: Plan, case: Case) -> History | str:
         return "fails"
 
 
-@given(cases(depth=4) | queries())
+@given(cases(depth=4) | queries() | row_queries())
 def test_an_optimized_plan_equals_its_original(case: Case):
     optimized = optimize(case.plan)
     assert optimized.schema == case.plan.schema
     assert answer(optimized, case) == answer(case.plan, case)
 
 
-@given(cases(depth=4) | queries())
+@given(cases(depth=4) | queries() | row_queries())
 def test_every_single_rule_keeps_the_answer(case: Case):
     expected = answer(case.plan, case)
     for rule in RULES:
@@ -104,6 +114,6 @@ def test_every_single_rule_keeps_the_answer(case: Case):
         assert answer(rewritten, case) == expected, rule.name
 
 
-@given(cases(depth=4) | queries())
+@given(cases(depth=4) | queries() | row_queries())
 def test_an_optimized_plan_is_not_rewritten_again(case: Case):
     assert rewrites(optimize(case.plan)) == []

@@ -17,9 +17,11 @@ from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.prune_columns import prune_columns
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
+from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
 from headrace.optimizer.push_filter_below_semi_join import push_filter_below_semi_join
 from headrace.optimizer.push_filter_below_union import push_filter_below_union
 from headrace.optimizer.push_filter_below_window import push_filter_below_window
+from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
 from headrace.optimizer.rule import Rule, everywhere
@@ -31,11 +33,13 @@ RULES: Final[tuple[Rule, ...]] = (
     everywhere(merge_filters),
     everywhere(push_filter_below_project),
     everywhere(push_filter_below_window),
+    everywhere(push_filter_below_row_window),
     everywhere(push_filter_below_union),
     everywhere(simplify_outer_join),
     everywhere(push_filter_below_semi_join),
     everywhere(push_filter_below_join),
     everywhere(equalities_into_join),
+    everywhere(push_project_below_row_window),
     everywhere(merge_projects),
     everywhere(remove_trivial_project),
     Rule("prune_columns", prune_columns),

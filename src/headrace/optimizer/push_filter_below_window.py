@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.algebra.nodes import Filter, HopWindow, Plan, TimeWindow
+from headrace.algebra.nodes import Filter, Granularity, HopWindow, Plan, Split, TimeWindow
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.expressions.tree import Expression, columns_of
 
 
 def push_filter_below_window(plan: Plan) -> Plan:
-    """Move a Filter below a TimeWindow (thesis, rule 10.8), or what it asks of the rows below a HopWindow.
+    """Move a Filter below a TimeWindow (thesis, rule 10.8), a Granularity or a Split.
+
+    Of a filter above a HopWindow, what it asks of the rows is moved.
 
     Before: `SELECT * FROM (SELECT * FROM bid) WINDOW(RANGE 10 MINUTES) WHERE price > 1`
     After: `SELECT * FROM (SELECT * FROM bid WHERE price > 1) WINDOW(RANGE 10 MINUTES)`
 
-    The same rows are asked, so the same rows fail.
+    The same rows are asked, so the same rows fail; and, between two granules, rows that are never seen.
     """
     match plan:
-        case Filter(input=TimeWindow(input=below) as window, predicate=predicate):
+        case Filter(input=TimeWindow() | Granularity() | Split() as window, predicate=predicate):
+            below = window.input
             return replace(window, input=Filter(below, predicate))
         case Filter(input=HopWindow() as windows, predicate=predicate):
             return _below_bounds(windows, predicate)

@@ -15,8 +15,10 @@ from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
+from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
 from headrace.optimizer.push_filter_below_union import push_filter_below_union
 from headrace.optimizer.push_filter_below_window import push_filter_below_window
+from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
 from headrace.optimizer.rule import Rewrite, everywhere
@@ -80,6 +82,27 @@ CASES = [
         "SELECT * FROM (SELECT k AS id FROM (SELECT id AS k FROM tick))",
         "SELECT k AS id FROM (SELECT id AS k FROM tick)",
     ),
+    (
+        push_filter_below_window,
+        "SELECT * FROM tick [RANGE 10] GRANULARITY(5) WHERE id > 1",
+        "SELECT * FROM (SELECT * FROM tick [RANGE 10] WHERE id > 1) GRANULARITY(5)",
+    ),
+    (
+        push_filter_below_row_window,
+        "SELECT * FROM tick [PARTITION BY kind, id ROWS 10] WHERE kind = 'a' AND at > 5 AND id + 1 > 2",
+        """SELECT * FROM (SELECT * FROM tick WHERE kind = 'a' AND id + 1 > 2) [PARTITION BY kind, id ROWS 10]
+           WHERE at > 5""",
+    ),
+    (
+        push_project_below_row_window,  # at is constant in a partition
+        "SELECT at, id AS i, kind, kind || 'x' AS k FROM tick [PARTITION BY at ROWS 10]",
+        "SELECT * FROM (SELECT at, id AS i, kind, kind || 'x' AS k FROM tick) [PARTITION BY at ROWS 10]",
+    ),
+    (
+        push_project_below_row_window,
+        "SELECT id, id = 1 AS one FROM tick [ROWS 10 SLIDE 2]",
+        "SELECT * FROM (SELECT id, id = 1 AS one FROM tick) [ROWS 10 SLIDE 2]",
+    ),
     (remove_now_window, "SELECT * FROM tick [RANGE 1]", "SELECT * FROM tick"),
     (
         push_filter_below_window,
@@ -124,6 +147,16 @@ UNCHANGED = [
     (remove_now_window, "SELECT * FROM tick [RANGE 2]"),
     (equalities_into_join, "SELECT * FROM tick a, tick b WHERE a.id = 1 AND 1 = 2"),
     (fold_constants, "SELECT 1 / 0, CAST('x' AS BIGINT), id + 1 FROM tick"),
+    (push_filter_below_row_window, "SELECT * FROM tick [ROWS 10] WHERE id > 1"),
+    (push_filter_below_row_window, "SELECT * FROM tick [PARTITION BY kind ROWS 10] WHERE id > 1"),
+    (
+        push_filter_below_row_window,
+        "SELECT * FROM (SELECT id * 1e0 AS x FROM tick) [PARTITION BY x ROWS 1] WHERE x > 1",
+    ),
+    (push_project_below_row_window, "SELECT kind FROM tick [ROWS 10]"),
+    (push_project_below_row_window, "SELECT id, price FROM tick [ROWS 10]"),
+    (push_project_below_row_window, "SELECT id, kind FROM tick [PARTITION BY at ROWS 10]"),
+    (push_project_below_row_window, "SELECT id, 10 / id AS part FROM tick [ROWS 10]"),
     (push_filter_below_window, "SELECT * FROM ISTREAM(tick [RANGE 2]) WHERE id > 1"),
 ]
 

@@ -211,6 +211,21 @@ def _mapped_timestamps(below: Plan, items: list[Expression]) -> frozenset[int]:
     )
 
 
+def has_one_row(plan: Plan) -> bool:
+    """Whether the content never has more than one row."""
+    match plan:
+        case Aggregate(keys=keys):
+            return not keys
+        case Filter() | Project() | Distinct() | Rstream() | Istream() | Dstream():
+            return has_one_row(plan.input)
+        case Join():
+            return has_one_row(plan.left) and has_one_row(plan.right)
+        case SemiJoin():
+            return has_one_row(plan.left)
+        case _:
+            return False
+
+
 def _lives_for_ever(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from dataclasses import replace
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import Final, assert_never
 
@@ -23,9 +24,10 @@ from headrace.expressions import functions
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
 from headrace.language.framing import windowed
 from headrace.language.joining import Bound, check_domains, join, product
+from headrace.language.nesting import Inner
 from headrace.language.scalars import located
 from headrace.language.scope import Scope, ScopeTable
-from headrace.language.selection import bind_selection, project
+from headrace.language.selection import Block, bind_block, bind_selection, inner_of, project
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import (
     DerivedTable,
@@ -69,7 +71,7 @@ def _query(query: Query, catalog: Catalog) -> Plan:
     match query:
         case SelectQuery(tables=tables):
             bound = _tables(tables, catalog)
-            return bind_selection(query, bound.plan, bound.scope)
+            return bind_selection(query, bound.plan, bound.scope, partial(_nested, catalog=catalog))
         case UnionQuery():
             return Union(_matched("UNION ALL", query.queries, catalog))
         case SetQuery(kind=kind, left=left, right=right):
@@ -83,6 +85,23 @@ def _query(query: Query, catalog: Catalog) -> Plan:
             return _query(inner, _with(definitions, catalog))
         case _:
             assert_never(query)
+
+
+def _nested(query: Query, around: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
+    """A subquery over the rows around it."""
+    match query:
+        case SelectQuery(tables=tables):
+            bound = _tables(tables, catalog)
+            own = replace(bound.scope, outer=replace(scope, outer=None))
+            inner = inner_of(bind_block(query, bound.plan, own, partial(_nested, catalog=catalog)))
+        case WithQuery(definitions=definitions, query=defined):
+            return _nested(defined, around, scope, catalog=_with(definitions, catalog))
+        case _:
+            plan = _query(query, catalog)
+            columns = tuple((field.name, column(plan, place)) for place, field in enumerate(plan.schema))
+            inner = inner_of(Block(plan, columns, (), None, frozenset(), False))
+    check_domains(around, inner.plan, _start(query))
+    return inner
 
 
 _STREAMS: Final[dict[str, type[Istream | Dstream | Rstream]]] = {
@@ -144,7 +163,7 @@ def _from_item(item: FromItem, catalog: Catalog) -> Bound:
             return _table(item, catalog)
         case DerivedTable(query=query, alias=alias, window=window):
             plan = _query(query, catalog)
-            scope = _scope(plan, alias.text if alias else None, None)
+            scope = _scope(plan, alias.text if alias else None, None if alias else _first_table(query))
             return Bound(windowed(plan, window, scope), scope)
         case JoinedTable():
             return join(item, _from_item(item.left, catalog), _from_item(item.right, catalog))
@@ -156,6 +175,15 @@ def _from_item(item: FromItem, catalog: Catalog) -> Bound:
             return Bound(windowed(plan, window, scope), scope)
         case _:
             assert_never(item)
+
+
+def _first_table(query: Query) -> str | None:
+    """What the first table of a SELECT is called: the thesis uses that name around it, too."""
+    match query:
+        case SelectQuery(tables=(NamedTable(name=name, alias=alias), *_)):
+            return (alias or name).text
+        case _:
+            return None
 
 
 def _table(table: NamedTable, catalog: Catalog) -> Bound:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 from typing import Final
 
 from sqlglot import exp
@@ -36,13 +37,17 @@ class Cursor:
     Attributes:
         source: the text the tokens are of.
         index: the token that is looked at.
+
+    Args:
+        source: the text.
+        nested: reads the query that starts at the cursor, inside an expression; None if none does.
     """
 
-    def __init__(self, source: SourceText) -> None:
-        dialect = Headrace()
+    def __init__(self, source: SourceText, nested: Callable[[Cursor], object | None]) -> None:
+        dialect = self._dialect = Headrace()
+        self._nested = nested
         self.source = source
         self.index = 0
-        self._scalars = dialect.parser()
         self._tokens = _tokenize(dialect, source)
 
     @property
@@ -128,7 +133,9 @@ class Cursor:
         """
         start = self.position
         try:
-            node, index = self._scalars.scalar_at(self._tokens, self.index, self.source)
+            # A parser of its own, since an expression may hold a query that holds expressions.
+            parser = self._dialect.parser()
+            node, index = parser.scalar_at(self._tokens, self.index, self.source, self._query_at)
         except ScalarError as error:
             raise LanguageError(
                 _readable(error.message), position=self.source.position(error.offset)
@@ -143,6 +150,14 @@ class Cursor:
         self.index = index
         _mark_positions(node, self.source, start)
         return node
+
+    def _query_at(self, index: int) -> tuple[object, int] | None:
+        outer, self.index = self.index, index
+        try:
+            query = self._nested(self)
+            return None if query is None else (query, self.index)
+        finally:
+            self.index = outer
 
 
 def _tokenize(dialect: Headrace, source: SourceText) -> list[Token]:

@@ -16,13 +16,16 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokens import Token, TokenType
 
 from headrace.language.text import SourceText
-from headrace.language.unsupported import refuse_after_call, refuse_subquery
+from headrace.language.unsupported import refuse_after_call, refuse_values
 
 
 def _only(table: dict[TokenType, Any], *kinds: str) -> dict[TokenType, Any]:
     """The entries of one of sqlglot's tables for these kinds of tokens."""
     return {TokenType[kind]: table[TokenType[kind]] for kind in kinds}
 
+
+NestedQueries = Callable[[int], tuple[object, int] | None]
+"""Reads the query that starts at a token: its syntax tree and the token after it, or None if none starts."""
 
 _NOTHING: Final[dict[Any, Any]] = {}
 _KEYWORDS: Final = {key: kind for key, kind in Spark.Tokenizer.KEYWORDS.items() if key != "/*+"}
@@ -41,6 +44,12 @@ _TYPED: Final[dict[Any, Callable[[Any, Any, Any], Any]]] = {
     exp.DType.DATE: lambda parser, text, to: parser.typed_literal(text, to),
     exp.DType.TIMESTAMPTZ: lambda parser, text, to: parser.typed_literal(text, to),
 }
+
+
+class Nested(exp.Expression):  # type: ignore[misc]
+    """A query inside an expression; `query` is our syntax tree of it."""
+
+    arg_types: Final = {"query": True}
 
 
 class ScalarError(ParseError):  # type: ignore[misc]  # sqlglot is untyped here
@@ -83,7 +92,9 @@ class Headrace(Spark):  # type: ignore[misc]
         PRIMARY_PARSERS = _PRIMARY
         TYPE_LITERAL_PARSERS = _TYPED
 
-        def scalar_at(self, tokens: list[Token], index: int, source: SourceText) -> tuple[object, int]:
+        def scalar_at(
+            self, tokens: list[Token], index: int, source: SourceText, nested: NestedQueries
+        ) -> tuple[object, int]:
             """The scalar expression that starts at a token, or None, and the index of the token after it.
 
             Raises:
@@ -93,6 +104,7 @@ class Headrace(Spark):  # type: ignore[misc]
             self.reset()
             self.sql = source.text
             self._source = source
+            self._nested = nested
             self._tokens = tokens
             self._tokens_size = len(tokens)
             self._index = -1
@@ -136,8 +148,17 @@ class Headrace(Spark):  # type: ignore[misc]
                 node.meta["start"] = start.start
             return node
 
-        def _parse_select(self, *_: object, **__: object) -> None:
-            refuse_subquery(self._curr, self._source)
+        def _parse_select(self, *_: object, **__: object) -> exp.Expression | None:
+            refuse_values(self._curr, self._source)
+            start = self._curr
+            found = self._nested(self._index) if start else None
+            if found is None:
+                return None
+            query, index = found
+            self._advance(index - self._index)
+            node = self.expression(Nested(query=query))
+            node.meta["start"] = start.start
+            return node
 
         def _parse_window(self, this: exp.Expression, alias: bool = False) -> exp.Expression:
             if self._match_text_seq("WITHIN", "GROUP"):

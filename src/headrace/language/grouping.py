@@ -7,6 +7,7 @@ from typing import assert_never
 
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+from headrace.language.scope import OUTER
 from headrace.schema import Schema
 
 
@@ -27,6 +28,9 @@ def regroup(expression: Expression, keys: tuple[Expression, ...], width: int, gr
         if part in keys:
             return _column(keys.index(part))
         match part:
+            case Column(index=index) if index >= OUTER:
+                # Of the row around the query, or of a subquery.
+                return part
             case Column(index=index) if index >= width:
                 return _column(len(keys) + index - width)
             case Column(name=name):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
 from headrace.language.ddl import parse_create_stream
-from headrace.language.queries import parse_query
+from headrace.language.queries import parse_nested, parse_query
 from headrace.language.statements import (
     CreateQuery,
     CreateStreamAs,
@@ -28,7 +28,7 @@ def parse(text: str) -> list[Statement]:
     Raises:
         LanguageError: the text is malformed, or asks for what is not built yet; with the position.
     """
-    cursor = Cursor(SourceText(text))
+    cursor = Cursor(SourceText(text), parse_nested)
     statements: list[Statement] = []
     while cursor.peek() is not None:
         if cursor.accept(";"):

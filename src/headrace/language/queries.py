@@ -101,6 +101,16 @@ def _set_kind(cursor: Cursor) -> SetKind | None:
     return SetKind(word)
 
 
+def parse_nested(cursor: Cursor) -> Query | None:
+    """Read the query that starts at the cursor inside an expression, or None where none does.
+
+    Raises:
+        LanguageError: the query is malformed.
+    """
+    opens = cursor.at("(") and _opens_query(cursor) and cursor.word(_behind(cursor, 0)) in SET_OPERATIONS
+    return parse_query(cursor) if opens or cursor.word() in ("SELECT", "WITH") else None
+
+
 def _with(cursor: Cursor) -> Query:
     if cursor.at("RECURSIVE"):
         raise cursor.error("recursive queries are not supported")

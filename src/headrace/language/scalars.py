@@ -16,7 +16,9 @@ from headrace.expressions import aggregates, functions
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.language.aggregates import aggregate_parts
 from headrace.language.cursor import position_of
+from headrace.language.nesting import Nesting
 from headrace.language.scope import Scope
+from headrace.language.subqueries import bind_subquery, holds_query
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name, Scalar
 from headrace.language.types import column_type
@@ -56,6 +58,7 @@ class Context:
         aliases: what the aliases of the SELECT list stand for, by lower-case name, where they can be used.
         keys: what the query groups by; an alias hides a column of the same name that is not among them.
         listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
+        nesting: collects the subqueries found; None where there may be none.
     """
 
     scope: Scope
@@ -65,6 +68,7 @@ class Context:
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Expression, ...] | None = None
     listed: frozenset[str] = frozenset()
+    nesting: Nesting | None = None
 
 
 @contextmanager
@@ -84,6 +88,11 @@ def bind_scalar(node: Scalar, context: Context) -> Expression:
     Raises:
         LanguageError: an unknown name, a wrong type, or what is not built yet.
     """
+    if holds_query(node):
+        with located(position_of(node)):
+            return bind_subquery(
+                node, context.nesting, context.clause, lambda part: bind_scalar(part, context)
+            )
     if operator := BINARY.get(type(node)):
         _refuse_parts(node, "this", "expression", "typed", "safe")
         operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context))
@@ -313,7 +322,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
     if context.aggregates is None:
         hint = "use HAVING, or aggregate in a subquery in FROM"
         raise LanguageError(f"{name} cannot stand in {context.clause}", position=position, hint=hint)
-    inner = replace(context, clause=f"{name}(...)", aggregates=None, aliases={}, keys=None)
+    inner = replace(context, clause=f"{name}(...)", aggregates=None, aliases={}, keys=None, nesting=None)
     arguments = [bind_scalar(part, inner) for part in parts.arguments]
     within = None if parts.within is None else _sort_key(parts.within, inner)
     order = tuple(_sort_key(key, inner) for key in parts.order)

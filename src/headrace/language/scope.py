@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name
+
+OUTER: Final = 1 << 20
+"""Inside a subquery, column j of the row around it is column `OUTER + j`."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +41,12 @@ class Scope:
     Attributes:
         tables: in the order of FROM.
         merged: the places that USING has made one with an earlier column.
+        outer: of a subquery the tables around it, where a name is looked up that is not found.
     """
 
     tables: tuple[ScopeTable, ...]
     merged: frozenset[int] = frozenset()
+    outer: Scope | None = None
 
     def column(self, table: Name | None, name: Name) -> Column:
         """The column of that name, whatever its case.
@@ -48,6 +54,14 @@ class Scope:
         Raises:
             LanguageError: there is none, or there are several.
         """
+        if self.outer is not None and not self._knows(table, name):
+            try:
+                found_outside = self.outer.column(table, name)
+            except LanguageError as error:
+                if self.outer._knows(table, name):
+                    raise error
+            else:
+                return replace(found_outside, index=found_outside.index + OUTER)
         tables = self.tables if table is None else (self.table(table),)
         found = [column for entry in tables for column in _columns(entry, name.text)]
         if table is None:
@@ -65,6 +79,12 @@ class Scope:
                 else "give the tables aliases",
             )
         return found[0]
+
+    def _knows(self, table: Name | None, name: Name) -> bool:
+        """Whether there is such a table or, without one, such a column."""
+        if table is None:
+            return any(_columns(entry, name.text) for entry in self.tables)
+        return any(table.text.lower() in _names(entry) for entry in self.tables)
 
     def table(self, name: Name) -> ScopeTable:
         """The table of that alias or, failing that, of that stream's name.
@@ -110,3 +130,7 @@ class Scope:
 
 def _columns(table: ScopeTable, name: str) -> list[Column]:
     return [column for known, column in table.columns if known.lower() == name.lower()]
+
+
+def _names(table: ScopeTable) -> set[str]:
+    return {name.lower() for name in (table.alias, table.stream) if name}

@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlglot import exp
 
-from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, Project
+from headrace.algebra.checks import require_boolean
+from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, Project, column
+from headrace.algebra.predicates import conjuncts
+from headrace.algebra.properties import has_one_row
 from headrace.errors import LanguageError, Position
-from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
+from headrace.expressions import functions
+from headrace.expressions.tree import AggregateCall, Call, Column, Expression, columns_of, expressions_of
 from headrace.language.cursor import position_of
 from headrace.language.grouping import regroup
+from headrace.language.nesting import (
+    Inner,
+    Nesting,
+    Part,
+    change_part,
+    extend,
+    keep,
+    places_in,
+    reads_outer,
+)
 from headrace.language.scalars import Context, bind_scalar, default_name, located
-from headrace.language.scope import Scope
-from headrace.language.syntax import Scalar, ScalarItem, SelectQuery, StarItem
+from headrace.language.scope import OUTER, Scope
+from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery, StarItem
 from headrace.schema import unique_names
 
 
@@ -29,45 +44,179 @@ class Item:
     node: Scalar | None
 
 
-def bind_selection(query: SelectQuery, plan: Plan, scope: Scope) -> Plan:
+@dataclass(frozen=True)
+class Block:
+    """A SELECT, bound up to its list.
+
+    Attributes:
+        plan: the rows of FROM, or of the groups, that WHERE and HAVING leave.
+        items: the names and expressions of the SELECT list.
+        conditions: of a subquery, the conditions that read the row around it.
+        keys: how many columns of a group's row the text groups by; None without groups.
+        counts: the columns of a group's row that are counts.
+        having: whether groups were left out.
+    """
+
+    plan: Plan
+    items: tuple[tuple[str, Expression], ...]
+    conditions: tuple[Expression, ...]
+    keys: int | None
+    counts: frozenset[int]
+    having: bool
+
+
+Nest = Callable[[Query, Plan, Scope], Inner]
+"""Binds a subquery over the rows around it."""
+
+
+def bind_selection(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Plan:
     """The plan of a SELECT whose FROM is bound.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
     """
+    block = bind_block(query, plan, scope, nest)
+    plan = project(block.plan, block.items)
+    return Distinct(plan) if query.distinct else plan
+
+
+def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Block:
+    """A SELECT without its projection; the conditions of a subquery on the row around it are kept apart.
+
+    Raises:
+        LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
+    """
+    conditions: tuple[Expression, ...] = ()
     if query.where is not None:
-        aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
-        listed = frozenset(alias.text.lower() for alias in aliases if alias is not None)
-        predicate = bind_scalar(query.where, Context(scope, "WHERE", listed=listed))
-        plan = _filter(plan, query.where, predicate)
+        plan, conditions = _where(query, query.where, plan, scope, nest)
     width = len(plan.schema)
     aggregates: list[AggregateCall] = []
-    items = _items(query, Context(scope, "SELECT", width, aggregates))
+    nesting = Nesting(lambda inner: nest(inner, plan, scope))
+    items = _items(query, Context(scope, "SELECT", width, aggregates, nesting=nesting))
     keys = {_key(node, items, Context(scope, "GROUP BY", width)): node for node in query.group_by}
     having = None
     if query.having is not None:
-        context = Context(scope, "HAVING", width, aggregates, _aliases(items), tuple(keys))
+        context = Context(scope, "HAVING", width, aggregates, _aliases(items), tuple(keys), nesting=nesting)
         having = bind_scalar(query.having, context)
         if not keys and not aggregates:
             hint = "write WHERE, or add GROUP BY"
             raise LanguageError("HAVING without groups", position=position_of(query.having), hint=hint)
     names = _names(items)
     expressions = [item.expression for item in items]
+    parts, grouped, counts = nesting.parts, None, frozenset[int]()
     if keys or aggregates:
-        grouped = _group(plan, items, names, keys, aggregates)
-        plan = grouped if query.emit is None else _emit_empty(grouped, query.emit)
+        grouped, rows = len(keys), plan
+        _refuse_outer(aggregates, query.position)
+        conditions, keys = _correlated_keys(conditions, keys, query)
+        rows_of_groups = _group(rows, items, names, keys, aggregates)
+        plan = rows_of_groups if query.emit is None else _emit_empty(rows_of_groups, query.emit)
+        counts = frozenset(
+            len(keys) + place for place, call in enumerate(aggregates) if call.function == "COUNT"
+        )
+        over = partial(regroup, keys=tuple(keys), width=width, grouped=plan.schema)
         for index, item in enumerate(items):
             with located(item.position):
-                expressions[index] = regroup(item.expression, tuple(keys), width, plan.schema)
+                expressions[index] = over(item.expression)
+        with located(query.position):
+            parts = [change_part(part, over) for part in parts]
         if query.having is not None and having is not None:
             with located(position_of(query.having)):
-                condition = regroup(having, tuple(keys), width, plan.schema)
-            plan = _filter(plan, query.having, condition)
+                having = over(having)
+                plan, more = _kept(plan, having, parts)
+            conditions = (*conditions, *more)
     elif query.emit is not None:
         hint = "leave it out; only an aggregate has an answer about nothing"
         raise LanguageError("EMIT EMPTY without aggregates", position=query.emit, hint=hint)
-    plan = project(plan, tuple(zip(names, expressions, strict=True)))
-    return Distinct(plan) if query.distinct else plan
+    plan, expressions = extend(plan, expressions, parts)
+    return Block(
+        plan, tuple(zip(names, expressions, strict=True)), conditions, grouped, counts, having is not None
+    )
+
+
+def inner_of(block: Block) -> Inner:
+    """A block as a subquery."""
+    plan, items = block.plan, block.items
+    if block.keys == 0 and not block.having:
+        return Inner(plan, block.conditions, items, True, block.counts)
+    if not block.conditions and has_one_row(plan):
+        # A value that does not come from a column must be NULL, too, where there is no row.
+        plan = project(plan, items)
+        items = tuple((name, column(plan, place)) for place, (name, _) in enumerate(items))
+        return Inner(plan, (), items, True)
+    tied = frozenset[int]().union(*map(_tied, block.conditions))
+    if block.keys is None or not tied or not set(range(block.keys)) <= tied:
+        return Inner(plan, block.conditions, items, False)
+    # What is tied to the row around the query by an equality is not NULL where there is a row.
+    there = functions.resolve("IS NOT NULL", (column(plan, min(tied)),))
+    valued = tuple((name, functions.make_case(((there, item),), None)) for name, item in items)
+    return Inner(plan, block.conditions, valued, True)
+
+
+def _tied(condition: Expression) -> frozenset[int]:
+    """The column that a condition makes equal to something of the row around the query."""
+    match condition:
+        case Call(function="=", arguments=(Column(index=index), other)) if index < OUTER and reads_outer(
+            other
+        ):
+            return frozenset([index])
+        case _:
+            return frozenset()
+
+
+def _where(
+    query: SelectQuery, where: Scalar, plan: Plan, scope: Scope, nest: Nest
+) -> tuple[Plan, tuple[Expression, ...]]:
+    aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
+    listed = frozenset(alias.text.lower() for alias in aliases if alias is not None)
+    nesting = Nesting(lambda inner: nest(inner, plan, scope))
+    predicate = bind_scalar(where, Context(scope, "WHERE", listed=listed, nesting=nesting))
+    with located(position_of(where)):
+        return _kept(plan, predicate, nesting.parts)
+
+
+def _kept(plan: Plan, predicate: Expression, parts: Sequence[Part]) -> tuple[Plan, tuple[Expression, ...]]:
+    """The rows for which a condition is true, and its conjuncts on the row around the query."""
+    outer = tuple(part for part in conjuncts(predicate) if reads_outer(part))
+    if not outer and not parts:
+        return Filter(plan, predicate), ()
+    if any(places_in(part) for part in outer):
+        hint = "compare with the outer query in a condition of its own, connected by AND"
+        raise LanguageError("a subquery and a column of the outer query stand in one condition", hint=hint)
+    require_boolean(predicate, "a condition")
+    return keep(plan, [part for part in conjuncts(predicate) if part not in outer], parts), outer
+
+
+def _correlated_keys(
+    conditions: tuple[Expression, ...], keys: Mapping[Expression, Scalar], query: SelectQuery
+) -> tuple[tuple[Expression, ...], dict[Expression, Scalar]]:
+    """The keys with what the row around the query is to be equal to, and the conditions over the groups."""
+    extended = dict(keys)
+    changed = []
+    for condition in conditions:
+        match condition:
+            case Call(function="=", arguments=(one, other)) if reads_outer(one) != reads_outer(other):
+                inner, outer = (other, one) if reads_outer(one) else (one, other)
+            case _:
+                inner, outer = condition, condition
+        if inner is condition or not all(index >= OUTER for index in columns_of(outer)):
+            assert query.where is not None
+            raise LanguageError(
+                "a subquery that aggregates is tied to the outer query by equalities only",
+                position=position_of(query.where),
+                hint="write inner = outer, or join in FROM and group by the outer columns",
+            )
+        assert query.where is not None
+        extended.setdefault(inner, query.where)
+        place = list(extended).index(inner)
+        name = inner.name if isinstance(inner, Column) else "key"
+        changed.append(Call("=", (Column(place, name, inner.type), outer), condition.type))
+    return tuple(changed), extended
+
+
+def _refuse_outer(aggregates: Sequence[AggregateCall], position: Position) -> None:
+    if any(reads_outer(part) for call in aggregates for part in expressions_of(call)):
+        hint = "aggregate columns of the subquery's own FROM"
+        raise LanguageError("an aggregate reads a column of the outer query", position=position, hint=hint)
 
 
 def _emit_empty(plan: Aggregate, position: Position) -> Aggregate:

@@ -76,6 +76,7 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("ARRAY_AGG", "COLLECT_LIST"), "there are no arrays; use FIRST, LAST, MIN or MAX"),
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
+    **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query stands behind it: (SELECT ... FROM ...)"),
     "TRY_CAST": "write CAST; a row that cannot be cast goes to the dead letters",
 }
 """Functions that are refused, with a hint."""
@@ -101,18 +102,15 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
 """Kinds of expressions that are refused, with a message and a hint."""
 
 
-def refuse_subquery(token: Token, source: SourceText) -> None:
-    """Refuse a query where a scalar expression stands.
+def refuse_values(token: Token, source: SourceText) -> None:
+    """Refuse VALUES where a query may stand.
 
     Raises:
-        LanguageError: the token starts a query.
+        LanguageError: the token is VALUES.
     """
-    if token.token_type in (TokenType.SELECT, TokenType.WITH, TokenType.VALUES):
-        raise LanguageError(
-            "a subquery inside an expression is not supported yet",
-            position=source.position(token.start),
-            hint="put the subquery into FROM and join with it",
-        )
+    if token.token_type == TokenType.VALUES:
+        hint = "write x IN (1, 2, 3) for a list of values"
+        raise LanguageError("VALUES is no query", position=source.position(token.start), hint=hint)
 
 
 def refuse_after_call(token: Token, following: Token, source: SourceText) -> None:

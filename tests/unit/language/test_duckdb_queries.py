@@ -112,3 +112,65 @@ def check(query: str) -> None:
 @pytest.mark.parametrize("query", JOINS.strip().split("\n"))
 def test_joins_and_set_operations(query: str) -> None:
     check(query)
+
+
+NESTED = """
+SELECT k, v FROM {l} WHERE v = (SELECT MAX(v) FROM {l})
+SELECT k, v FROM {l} WHERE v IN (SELECT v FROM {r})
+SELECT k, v FROM {l} WHERE v NOT IN (SELECT v FROM {r})
+SELECT k, v FROM {l} WHERE v NOT IN (SELECT v FROM {r} WHERE v IS NOT NULL)
+SELECT k, v FROM {l} a WHERE v NOT IN (SELECT v FROM {r} b WHERE b.k = a.k)
+SELECT k, v FROM {l} a WHERE NOT (v NOT IN (SELECT v FROM {r} b WHERE b.s = a.s))
+SELECT k, v FROM {l} a WHERE (k, v) IN (SELECT k, v FROM {r})
+SELECT k, v FROM {l} a WHERE (k, v) NOT IN (SELECT k, v FROM {r})
+SELECT k, v FROM {l} a WHERE EXISTS (SELECT * FROM {r} b WHERE a.k = b.k)
+SELECT k, v FROM {l} a WHERE NOT EXISTS (SELECT 1 FROM {r} b WHERE a.k = b.k AND b.v > a.v)
+SELECT k, v FROM {l} a WHERE EXISTS (SELECT 1 FROM {r} WHERE v > 2)
+SELECT k, v FROM {l} a WHERE NOT EXISTS (SELECT 1 FROM {r} WHERE v > 2)
+SELECT k, v FROM {l} WHERE v > ANY (SELECT v FROM {r})
+SELECT k, v FROM {l} WHERE v <> ANY (SELECT v FROM {r} WHERE k > 0)
+SELECT k, v FROM {l} WHERE v >= ALL (SELECT v FROM {r} WHERE v < 3)
+SELECT k, v FROM {l} WHERE v >= ALL (SELECT v FROM {l} WHERE v IS NOT NULL)
+SELECT k, v FROM {l} WHERE v <> ALL (SELECT v FROM {r})
+SELECT k, v FROM {l} WHERE NOT v < ALL (SELECT v FROM {r})
+SELECT k, v FROM {l} a WHERE v >= ALL (SELECT v FROM {r} b WHERE b.k = a.k)
+SELECT k, v FROM {l} a WHERE v < ANY (SELECT v FROM {r} b WHERE b.k <> a.k)
+SELECT k, v FROM {l} WHERE v IN (SELECT v FROM {r}) OR k = 1
+SELECT k, v FROM {l} WHERE v NOT IN (SELECT v FROM {r}) OR k = 1
+SELECT k, v FROM {l} WHERE (v IN (SELECT v FROM {r})) IS NULL
+SELECT k, v FROM {l} a WHERE EXISTS (SELECT 1 FROM {r} b WHERE a.k = b.k) <> (a.v = 1)
+SELECT k, v IN (SELECT v FROM {r}) AS m FROM {l}
+SELECT k, v >= ALL (SELECT v FROM {r}) AS m, EXISTS (SELECT 1 FROM {r} WHERE k = 1) AS n FROM {l}
+SELECT k, CASE WHEN v < ANY (SELECT v FROM {r}) THEN 'less' ELSE s END AS c FROM {l}
+SELECT k, (SELECT MAX(v) FROM {r}) AS m FROM {l}
+SELECT k, (SELECT COUNT(*) FROM {r}) AS m FROM {l}
+SELECT k, (SELECT COUNT(*) FROM {r} b WHERE b.k = a.k) AS n FROM {l} a
+SELECT k, (SELECT COUNT(*) + 10 FROM {r} b WHERE b.k = a.k AND b.v > 1) AS n FROM {l} a
+SELECT k, (SELECT MAX(b.v) - a.v FROM {r} b WHERE b.k = a.k) AS n FROM {l} a
+SELECT k, (SELECT 7 FROM {r} b WHERE b.k = a.k GROUP BY b.k) AS n FROM {l} a
+SELECT k, (SELECT MIN(v) FROM {r} b WHERE a.k = b.k HAVING COUNT(*) > 1) AS n FROM {l} a
+SELECT k, (SELECT m + 1 FROM (SELECT MAX(v) AS m FROM {r}) WHERE m > 1) AS n FROM {l} a
+SELECT k, v FROM {l} a WHERE v > (SELECT AVG(v) FROM {r} b WHERE b.k = a.k)
+SELECT k, v FROM {l} a WHERE (SELECT COUNT(*) FROM {r} b WHERE b.v = a.v) = 0
+SELECT k, COUNT(*) AS n FROM {l} GROUP BY k HAVING COUNT(*) >= ALL (SELECT COUNT(*) FROM {l} GROUP BY k)
+SELECT k, COUNT(*) AS n FROM {l} a GROUP BY k HAVING k IN (SELECT v FROM {r})
+SELECT k, COUNT(*) + (SELECT COUNT(*) FROM {r} b WHERE b.k = a.k) AS n FROM {l} a GROUP BY k
+SELECT k FROM {l} WHERE v = (SELECT MAX(n) FROM (SELECT COUNT(*) AS n FROM {l} GROUP BY k))
+WITH c AS (SELECT k, COUNT(*) AS n FROM {l} GROUP BY k) SELECT k FROM c WHERE n = (SELECT MAX(n) FROM c)
+SELECT k, v FROM {l} WHERE v IN (SELECT v FROM {r} WHERE k IN (SELECT k FROM {l} WHERE v > 1))
+SELECT k, v FROM {l} a WHERE v IN (SELECT v FROM {r} UNION SELECT k FROM {r})
+SELECT k, v FROM {l} a WHERE v IN (WITH c AS (SELECT v FROM {r}) SELECT v + 1 FROM c)
+SELECT k, v FROM {l} a WHERE a.v + 1 IN (SELECT b.v + a.k FROM {r} b WHERE b.s = a.s)
+SELECT DISTINCT k FROM {l} a WHERE EXISTS (SELECT DISTINCT v FROM {r} b WHERE b.v = a.v)
+SELECT k, v FROM {l} a WHERE v IN (SELECT MAX(v) FROM {r} b WHERE b.k = a.k GROUP BY s)
+SELECT a.k, b.v FROM {l} a, {r} b WHERE a.k = b.k AND EXISTS (SELECT 1 FROM {l} c WHERE c.v = b.v + a.k)
+SELECT k FROM {l} WHERE v IN (SELECT v FROM {r}) AND k NOT IN (SELECT v FROM {r} WHERE v > 1) AND v > 0
+SELECT k FROM {l} a WHERE k IN (SELECT k FROM {r}) EXCEPT SELECT k FROM {r} WHERE v IN (SELECT k FROM {l})
+SELECT k, v FROM {l} a WHERE (SELECT MAX(v) FROM {r}) IN (SELECT v FROM {r} b WHERE b.k = a.k)
+SELECT k, v FROM {l} a WHERE EXISTS (SELECT 1 FROM {r} b WHERE b.k = a.k AND b.v IN (SELECT v FROM {l}))
+"""
+
+
+@pytest.mark.parametrize("query", NESTED.strip().split("\n"))
+def test_nested_queries(query: str) -> None:
+    check(query)

@@ -175,7 +175,7 @@ class SweepArea:
                 times = integers(rows.column(TIME))
                 if self._holds_elements:
                     # The last instant below the heartbeat stays: its answer may have to be taken back.
-                    times = np.maximum(times, heartbeat - 1)
+                    times = np.maximum(times, max(heartbeat - 1, BEGINNING))
                 columns = self._netted(rows, times)
         return self._new_run(columns)
 

@@ -17,6 +17,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -120,7 +121,7 @@ def attempt(job: Job) -> None:
         if session is not None:
             reader = session.readStream.schema("k STRING, v BIGINT, ts TIMESTAMP")
             frame = reader.option("maxFilesPerTrigger", 1).parquet(str(job.files))
-            db.stream("filed", frame, timestamp="ts", disorder="1 hour")
+            db.stream("filed", frame, timestamp="ts", disorder="10 seconds")
             db.execute(STREAMED)
         delivering.attach(db, job.notes, _spark_sinks() if session else None)
         db.start()
@@ -191,6 +192,7 @@ def write_files(folder: Path, count: int) -> None:
     """The files that Spark streams, one per batch."""
     pq = importlib.import_module("pyarrow.parquet")
     folder.mkdir()
+    started = int(time.time()) - count
     for number in range(count):
         rows = [
             {
@@ -200,7 +202,10 @@ def write_files(folder: Path, count: int) -> None:
             }
             for part in range(10)
         ]
-        pq.write_table(pa.Table.from_pylist(rows, FILED), folder / f"{number:03}.parquet")
+        path = folder / f"{number:03}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows, FILED), path)
+        # Spark reads files in order of their age.
+        os.utime(path, (started + number, started + number))
 
 
 def filed_rows(folder: Path | None) -> int:

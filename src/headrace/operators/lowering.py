@@ -36,7 +36,7 @@ from headrace.expressions.tree import Column, Expression
 from headrace.operators.expansion import expand
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 """Part of every state's identity: raise it when the layout of state changes."""
 
 Partitioning = frozenset[tuple[int, ...]]

@@ -34,8 +34,9 @@ from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.history import canonical, clip, equivalent
+from headrace.operators import accumulation
 from headrace.operators import graph as graphs
-from headrace.operators.aggregation import Accumulation
+from headrace.operators.accumulation import Accumulation
 from headrace.operators.contract import Progress
 from headrace.operators.graph import Node, create_operator
 from headrace.operators.lowering import lower
@@ -83,13 +84,13 @@ def histories(draw: st.DrawFn, epochs: int, retractions: bool = True) -> list[Ar
 
 
 @st.composite
-def chronon_histories(draw: st.DrawFn, epochs: int) -> list[Arrival]:
+def chronon_histories(draw: st.DrawFn, epochs: int, retractions: bool = True) -> list[Arrival]:
     """Signed chronons whose content is never negative, each with an epoch; many tie."""
     arrivals = []
     for _ in range(draw(st.integers(0, 12))):
         payload, ts, w = draw(payloads), draw(st.integers(-3, 8)), draw(st.sampled_from([1, 1, 1, 2, 3]))
         arrivals.append(Arrival((payload, ts, ts + 1, w), draw(st.integers(0, epochs - 1))))
-        if draw(st.integers(0, 3)) == 0:
+        if retractions and draw(st.integers(0, 3)) == 0:
             taken = draw(st.integers(1, w))
             arrivals.append(Arrival((payload, ts, ts + 1, -taken), draw(st.integers(0, epochs - 1))))
     return arrivals
@@ -108,7 +109,10 @@ def check(
     plan: Plan, inputs: list[list[Arrival]], epochs: int, slack: int, insert_only: bool = False
 ) -> None:
     """Sources are insert-only, so that signed input needs operators that do not rely on it."""
-    with patch.object(graphs, "is_insert_only", return_value=insert_only):
+    parts = [
+        patch.object(part, "is_insert_only", return_value=insert_only) for part in (graphs, accumulation)
+    ]
+    with parts[0], parts[1]:
         _check(plan, inputs, epochs, slack)
 
 
@@ -229,6 +233,10 @@ ENDS = aggregates(
     filtered("LAST", X, order=(SortKey(K, nulls_first=False),)),
     filtered("MAX", V),
 )
+ONE_ORDER = aggregates(ENDS[1][1], resolve_aggregate("SUM", V), resolve_aggregate("COUNT", None))
+ONE_VALUE = aggregates(
+    filtered("MIN", V), filtered("MAX", V), resolve_aggregate("SUM", X), resolve_aggregate("COUNT", None)
+)
 UNARY = {
     "sums of nothing": Aggregate(LEFT, (), EXACT, emit_empty=True),
     "values of nothing": Aggregate(LEFT, (), ENDS, emit_empty=True),
@@ -240,6 +248,8 @@ UNARY = {
     "scalar places": Aggregate(LEFT, (), PLACES),
     "grouped ends": Aggregate(LEFT, (("k", K),), ENDS),
     "scalar ends": Aggregate(LEFT, (), ENDS),
+    "scalar ends of one order": Aggregate(LEFT, (), ONE_ORDER),
+    "scalar extremes of one value": Aggregate(LEFT, (), ONE_VALUE),
     "grouped sums": Aggregate(LEFT, (("k", K),), EXACT),
     "scalar sums": Aggregate(LEFT, (), EXACT),
     "grouped extremes": Aggregate(LEFT, (("k", K),), EXTREMES),
@@ -290,9 +300,23 @@ def test_windows_over_chronons(name: str, arrivals: list[Arrival], slack: int) -
     check(WINDOWS[name], [arrivals], EPOCHS, slack)
 
 
-@pytest.mark.parametrize("name", ["grouped extremes", "grouped ends", "scalar ends", "scalar places"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "grouped extremes",
+        "grouped ends",
+        "scalar ends",
+        "scalar places",
+    ],
+)
 @given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_aggregates_of_what_is_never_retracted(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(UNARY[name], [arrivals], EPOCHS, slack, insert_only=True)
+
+
+@pytest.mark.parametrize("name", ["scalar ends of one order", "scalar extremes of one value"])
+@given(arrivals=chronon_histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
+def test_extremes_of_rows_that_share_an_instant(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], EPOCHS, slack, insert_only=True)
 
 

@@ -24,6 +24,23 @@ def _advance(heap, at, order, codes, ranks, starts, ends, code, instant):  # typ
     return at
 
 
+@kernel(INT1, INT1, INT1, numba.int64)
+def smallest_rows(codes: Int64Array, ranks: Int64Array, rows: Int64Array, count: int) -> Int64Array:
+    """For each code 0..count-1 the first of its rows with the smallest rank, or -1; int64[count].
+
+    Args:
+        codes, ranks: int64[n].
+        rows: the rows to look at.
+    """
+    result = np.full(count, -1, dtype=np.int64)
+    for place in range(len(rows)):
+        row = rows[place]
+        best = result[codes[row]]
+        if best < 0 or ranks[row] < ranks[best]:
+            result[codes[row]] = row
+    return result
+
+
 @kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, numba.int64)
 def lower_envelope(
     point_codes: Int64Array,

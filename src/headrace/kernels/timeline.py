@@ -66,6 +66,37 @@ def net_points(
     return first[:points].copy(), point_ints[:points].copy(), point_floats[:points].copy()
 
 
+@kernel(INT1, INT2, FLOAT2, numba.int64)
+def add_by_code(
+    codes: Int64Array, ints: Int64Array, floats: Float64Array, count: int
+) -> tuple[Int64Array, Float64Array]:
+    """The sums of the rows of each code 0..count-1.
+
+    Args:
+        codes: int64[n].
+        ints, floats: int64[n, c] and float64[n, 2 * f] (high, low pairs).
+
+    Returns:
+        int64[count, c] and float64[count, 2 * f].
+    """
+    total_ints = np.zeros((count, ints.shape[1]), dtype=np.int64)
+    total_floats = np.zeros((count, floats.shape[1]), dtype=np.float64)
+    for row in range(len(codes)):
+        code = codes[row]
+        for column in range(ints.shape[1]):
+            total_ints[code, column] += ints[row, column]
+        for column in range(0, floats.shape[1], 2):
+            high, low = add_pair(
+                total_floats[code, column],
+                total_floats[code, column + 1],
+                floats[row, column],
+                floats[row, column + 1],
+            )
+            total_floats[code, column] = high
+            total_floats[code, column + 1] = low
+    return total_ints, total_floats
+
+
 @kernel(INT1, INT1, INT1, INT1, INT2, FLOAT2, INT2, FLOAT2)
 def running_points(
     order: Int64Array,

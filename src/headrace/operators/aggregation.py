@@ -2,112 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, is_chronon
 from headrace.elements import Batch, BoolArray, concat, integers, record_batch
 from headrace.expressions.tree import AggregateCall, Expression
-from headrace.kernels.timeline import net_points
+from headrace.operators.accumulation import Accumulation
 from headrace.operators.accumulators import (
-    SumLayout,
-    accumulate,
     accumulate_distinct,
     evaluate,
     is_invertible,
-    layout_of,
 )
-from headrace.operators.contract import Progress, Report, evaluate_all
+from headrace.operators.contract import Progress, Report
 from headrace.operators.distinct_values import DistinctValues
-from headrace.operators.keys import encode_keys, hash_rows, normalise, order_by
 from headrace.operators.live_values import Ordering, Rows, create_live_values
 from headrace.operators.runs import Area
 from headrace.operators.segments import emit_segments
 from headrace.operators.sweep_area import matrix
 from headrace.operators.timeline import Changes, Points, Timeline, append_changes
-from headrace.schema import BIGINT, DOUBLE, Field, Schema
 from headrace.time import BEGINNING
-
-
-@dataclass(frozen=True)
-class Accumulation:
-    """How an aggregation's input is turned into keys, live values and sums.
-
-    Attributes:
-        keys: the grouping expressions.
-        values: what aggregates of distinct or live values read, each expression once.
-        sums: the layout of everything invertible.
-        schema: the columns of the accumulated form: `__k*` keys, `__v*` values, `__i*` and `__f*` sums.
-    """
-
-    keys: tuple[Expression, ...]
-    values: tuple[Expression, ...]
-    sums: SumLayout
-    schema: Schema
-
-    @classmethod
-    def of(cls, node: Aggregate) -> Accumulation:
-        """The accumulation of a plan node."""
-        calls = tuple(call for _, call in node.aggregates)
-        sums = layout_of(calls)
-        distinct = [entry.argument for entry in sums.sums if entry.distinct]
-        live = [part for call in calls if not is_invertible(call) for part in Ordering.of(call).expressions]
-        values = tuple(dict.fromkeys((*distinct, *live)))
-        keys = tuple(key for _, key in node.keys)
-        fields = [Field(f"__k{place}", key.type) for place, key in enumerate(keys)]
-        fields += [Field(f"__v{place}", value.type) for place, value in enumerate(values)]
-        fields += [Field(f"__i{place}", BIGINT) for place in range(sums.int_width)]
-        fields += [Field(f"__f{place}", DOUBLE) for place in range(sums.float_width)]
-        return cls(keys, values, sums, Schema(tuple(fields)))
-
-    @property
-    def key_names(self) -> tuple[str, ...]:
-        """The key columns of the accumulated form."""
-        return tuple(f"__k{place}" for place in range(len(self.keys)))
-
-    @property
-    def int_names(self) -> tuple[str, ...]:
-        """The int64 sums of the accumulated form."""
-        return tuple(f"__i{place}" for place in range(self.sums.int_width))
-
-    @property
-    def float_names(self) -> tuple[str, ...]:
-        """The float64 sums of the accumulated form."""
-        return tuple(f"__f{place}" for place in range(self.sums.float_width))
-
-    def accumulate(self, batch: Batch, report: Report) -> Batch:
-        """The accumulated form of elements: every sum is already multiplied by `w`, which becomes 1."""
-        arguments = [part for entry in self.sums.of_elements for part in entry.inputs]
-        batch, columns = evaluate_all([*self.keys, *self.values, *arguments], batch, report)
-        keys = [normalise(column) for column in columns[: len(self.keys)]]
-        values = [normalise(column) for column in columns[len(keys) : len(keys) + len(self.values)]]
-        ints, floats = accumulate(self.sums, columns[len(keys) + len(values) :], batch.w)
-        sums = [pa.array(part[:, place]) for part in (ints, floats) for place in range(part.shape[1])]
-        payload = record_batch([*keys, *values, *sums], self.schema, len(batch))
-        return Batch(payload, batch.ts, batch.te, np.ones(len(batch), dtype=np.int64))
-
-    def combine(self, batch: Batch) -> Batch:
-        """Accumulated elements of one key, one set of values and one interval, added up.
-
-        Done before an exchange where many elements share an interval, or all share a key.
-        """
-        identity = [batch.payload.column(name) for name in self.schema.names[: self._identity_width]]
-        identity.append(pa.array(batch.te))
-        codes = encode_keys(identity, hash_rows(identity, len(batch)))
-        order = order_by(codes.codes, batch.ts, len(codes))
-        ints = matrix(batch.payload, self.int_names, np.int64)
-        floats = matrix(batch.payload, self.float_names, np.float64)
-        first, ints, floats = net_points(order, codes.codes, batch.ts, ints, floats)
-        kept = batch.take(first)
-        sums = [pa.array(part[:, place]) for part in (ints, floats) for place in range(part.shape[1])]
-        columns = [*kept.payload.columns[: self._identity_width], *sums]
-        return kept.with_payload(record_batch(columns, self.schema, len(kept)))
-
-    @property
-    def _identity_width(self) -> int:
-        return len(self.keys) + len(self.values)
 
 
 class AggregateOperator:

@@ -27,7 +27,8 @@ from headrace.schema import DOUBLE
 from headrace.time import BEGINNING, INFINITY
 
 _COUNT: Final = "__n"
-_EXTREMES: Final = {"MIN": 0.0, "FIRST": 0.0, "MAX": 1.0, "LAST": 1.0}
+EXTREMES: Final = {"MIN": 0.0, "FIRST": 0.0, "MAX": 1.0, "LAST": 1.0}
+"""The aggregates that are the first or the last of the sorted values."""
 
 
 @dataclass(frozen=True)
@@ -200,19 +201,19 @@ class Envelope:
         since = horizon - 1
         needed = np.zeros(len(codes), dtype=np.bool_)
         result: dict[float, pa.Array] = {}
-        for fraction in {_EXTREMES[call.function] for call in calls}:
+        for fraction in {EXTREMES[call.function] for call in calls}:
             ordered = ranks if fraction == 0.0 else ~ranks
             found, later = lower_envelope(codes_at, times_at, order, codes, ordered, starts, ends, since)
             needed |= later == 1
             result[fraction] = _take(columns[-1], _restored(found, by_key))
-        return needed[: len(kept)], [result[_EXTREMES[call.function]] for call in calls]
+        return needed[: len(kept)], [result[EXTREMES[call.function]] for call in calls]
 
 
 def create_live_values(
     keys: tuple[str, ...], ordering: Ordering, calls: list[AggregateCall], insert_only: bool
 ) -> LiveValues | Envelope:
     """What some aggregates over one ordering need; less where nothing is ever retracted."""
-    few = insert_only and all(call.function in _EXTREMES for call in calls)
+    few = insert_only and all(call.function in EXTREMES for call in calls)
     return Envelope(keys, ordering) if few else LiveValues(keys, ordering)
 
 
@@ -242,13 +243,13 @@ def _at_fractions(
     for place, call in enumerate(calls):
         low, high, part = (_restored(found[place :: len(calls)], by_key) for found in (lower, upper, share))
         below, above = (_take(changes.columns[-1], _rows_of(first, number)) for number in (low, high))
-        result.append(below if call.function in _EXTREMES else _between(below, above, part, low == high))
+        result.append(below if call.function in EXTREMES else _between(below, above, part, low == high))
     return result
 
 
 def _fraction(call: AggregateCall) -> float:
-    if call.function in _EXTREMES:
-        return _EXTREMES[call.function]
+    if call.function in EXTREMES:
+        return EXTREMES[call.function]
     (fraction,) = call.others
     assert isinstance(fraction, Literal)
     assert isinstance(fraction.value, float)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import Batch, BoolArray, concat, encode, take_rows
-from headrace.operators.aggregation import Accumulation
+from headrace.operators.accumulation import Accumulation
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.graph import Exchange, Spread
 from headrace.operators.keys import bucket_rows, hash_rows, normalise, order_by
@@ -131,7 +131,7 @@ class Outbox:
     def _spread(self, number: int, exchange: Exchange, plan: Plan, batches: list[Batch]) -> Iterator[Chunk]:
         schema = plan.schema if exchange.combine is None else Accumulation.of(exchange.combine).schema
         batch = concat(schema, batches)
-        if exchange.combine is not None:
+        if exchange.combine is not None and len(batches) > 1:
             batch = Accumulation.of(exchange.combine).combine(batch)
         buckets = self._work.buckets
         if exchange.spread is Spread.COPY:
@@ -159,7 +159,9 @@ class Outbox:
 def _prepared(exchange: Exchange, batch: Batch, report: Report) -> Batch:
     if exchange.combine is None:
         return batch
-    return Accumulation.of(exchange.combine).accumulate(batch, report)
+    # Small batches are added up one by one: their groups stay in the processor's cache.
+    form = Accumulation.of(exchange.combine)
+    return form.combine(form.accumulate(batch, report))
 
 
 def _hashes(exchange: Exchange, batch: Batch, report: Report) -> tuple[Batch, np.ndarray]:

@@ -25,7 +25,7 @@ from headrace.cli.progress import count, progress_bar, show_summary
 from headrace.engine import Database, Query, Summary
 from headrace.errors import ExecutionError, LanguageError, UserError
 from headrace.runtime.sinks import write_table
-from headrace.runtime.views import stream_step
+from headrace.runtime.views import stream_instants
 
 
 class View(StrEnum):
@@ -126,7 +126,7 @@ def _run_to_the_end(
         check_output(format_, output, [query.name for query in db.queries])
         if view is View.STREAM:
             for query in db.queries:
-                stream_step(query.name, query.plan)
+                stream_instants(query.name, query.plan)
     with progress_bar(progress) as show:
         summary = db.run(progress=show)
     with reported():

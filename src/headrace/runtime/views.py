@@ -13,7 +13,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Filter, HopWindow, Plan, Project, Rstream, TimeWindow, is_chronon
+from headrace.algebra.nodes import (
+    Filter,
+    Granularity,
+    HopWindow,
+    Plan,
+    Project,
+    Rstream,
+    TimeWindow,
+    is_chronon,
+)
 from headrace.algebra.properties import domain_of
 from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import HistoryError, UserError
@@ -114,9 +123,9 @@ class ResultReader:
         Raises:
             UserError: the result is no stream of instants.
         """
-        step = stream_step(self.name, self.plan)
+        step, phase = stream_instants(self.name, self.plan)
         final = self._final()
-        rows, times = _expanded(final, step)
+        rows, times = _expanded(final, step, phase)
         order = np.argsort(times, kind="stable")
         chosen = final.take(rows[order])
         return self._table(chosen, {"ts": times[order]})
@@ -251,48 +260,53 @@ def _free(table: pa.Table, name: str) -> str:
     return unique_names([*table.schema.names, name])[-1]
 
 
-def stream_step(name: str, plan: Plan) -> int:
-    """How far apart the instants lie at which a query yields its stream: 1, or the slide under an RSTREAM.
+def stream_instants(name: str, plan: Plan) -> tuple[int, int]:
+    """At which instants a query yields its stream: all, or those of the slide or granule under an RSTREAM.
+
+    Returns:
+        How far apart they lie, and by how much they lie above multiples of that.
 
     Raises:
         UserError: the query yields no stream of instants.
     """
-    step = _slide(plan) if isinstance(plan, Rstream) else 1
-    if step is None or not (isinstance(plan, Rstream) or is_chronon(plan)):
+    found = _changes(plan) if isinstance(plan, Rstream) else (1, 0)
+    if found is None or not (isinstance(plan, Rstream) or is_chronon(plan)):
         raise UserError(
             f"{name} is no stream: its rows are valid for longer than an instant",
             hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "
-            "a SLIDE, or ask for the history",
+            "a SLIDE or a GRANULARITY, or ask for the history",
         )
-    return step
+    return found
 
 
-def _slide(plan: Plan) -> int | None:
-    """The slide of the window an RSTREAM stands over, or None."""
+def _changes(plan: Plan) -> tuple[int, int] | None:
+    """When the window that an RSTREAM stands over changes: its slide or granule, and their phase; or None."""
     below = plan
     while isinstance(below, Rstream | Filter | Project):
         below = below.input
-    if hasattr(below, "input") and not isinstance(below, TimeWindow | HopWindow):
+    if hasattr(below, "input") and not isinstance(below, TimeWindow | HopWindow | Granularity):
         below = below.input
         while isinstance(below, Filter | Project):
             below = below.input
     match below:
         case TimeWindow(slide=slide) if slide.length > 1:
-            return slide.length
+            return slide.length, -1
+        case Granularity(granule=granule):
+            return granule.length, 0
         case HopWindow(size=size, slide=slide, offset=offset) if slide.length > 1:
             # The stream is told at multiples of the slide, less one, where windows without an offset change.
-            return slide.length if (size.length + offset.length) % slide.length == 0 else None
+            return (slide.length, -1) if (size.length + offset.length) % slide.length == 0 else None
         case _:
             return None
 
 
-def _expanded(final: Batch, step: int) -> tuple[Int64Array, Int64Array]:
-    """The instants k * step - 1 (all, for step 1) within each interval: the row and the instant of each."""
+def _expanded(final: Batch, step: int, phase: int) -> tuple[Int64Array, Int64Array]:
+    """The instants k * step + phase (all, for step 1) in each interval: the row and the instant of each."""
     bounded = np.concatenate([final.ts, final.te[final.te != INFINITY]])
     end = int(bounded.max()) if len(bounded) else 0
-    first = -(-(final.ts + 1) // step)
-    last = -(-(np.minimum(final.te, end) + 1) // step)
+    first = -(-(final.ts - phase) // step)
+    last = -(-(np.minimum(final.te, end) - phase) // step)
     counts = np.maximum(last - first, 0)
     rows = np.repeat(np.arange(len(final)), counts)
     offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, (first[rows] + offsets) * step - 1
+    return rows, (first[rows] + offsets) * step + phase

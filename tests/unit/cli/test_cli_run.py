@@ -196,3 +196,15 @@ def test_the_summary_names_queries_whose_state_grows(folder: Path) -> None:
     done = run(STREAM + COUNTS + latest)
     assert "state that grows without bound: latest" in done.stderr.splitlines()
     assert "state that grows" not in run(STREAM + COUNTS).stderr
+
+
+def test_rstream_shows_a_window_at_its_granules(folder: Path) -> None:
+    done = run(
+        STREAM + "RSTREAM(SELECT COUNT(*) AS n FROM bid [RANGE 8] GRANULARITY(5));",
+        "--as",
+        "stream",
+        "--format",
+        "csv",
+    )
+    # The bids are at 1, 3, 4 and 9: there are 1, 3 and 4 at 5; 3, 4 and 9 at 10; and 9 at 15.
+    assert done.stdout.splitlines() == ["n,ts", "3,5", "3,10", "1,15"]

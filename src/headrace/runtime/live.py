@@ -14,6 +14,7 @@ from headrace.runtime.description import Description
 from headrace.runtime.epochs import Run
 from headrace.runtime.feeds import Feed
 from headrace.runtime.streams import BoundedStream, Intake, LiveStream
+from headrace.runtime.trials import run_epoch, told
 
 LINGER = 0.02
 """Seconds that an epoch waits, after something has come, for other streams to bring something too."""
@@ -56,6 +57,7 @@ class LiveRun:
         self._changed = changed
         self._feeds: Mapping[str, Feed] = {}
         self._changes: list[tuple[PlanChange, Future[int]]] = []
+        self._blamed: Mapping[str, BaseException] = {}
         self._stopping = False
         self._ended = False
         self._thread = threading.Thread(target=self._loop, name="headrace epochs", daemon=True)
@@ -119,13 +121,15 @@ class LiveRun:
                 self._carry_out_changes()
                 intakes = self._next()
                 if intakes:
-                    self._run.step(intakes)
-                    self._settle(None)
+                    failed = run_epoch(self._run, intakes, self._blamed.keys(), lambda: self._stopping)
+                    blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
+                    self._blamed = {**blamed, **failed}
+                    self._settle(failed)
                     self._retire_feeds()
                     self.wake()
         except BaseException as error:  # whatever it is, whoever waits has to hear of it
             self.error = error
-            self._settle(error)
+            self._settle(dict.fromkeys(self._feeds, error))
         finally:
             for feed in self._feeds.values():
                 feed.stop()
@@ -199,11 +203,13 @@ class LiveRun:
         for name, feed in self._feeds.items():
             reason = None if name in self.problems else feed.check()
             if reason is not None:
-                self.problems[name] = reason
+                error = self._blamed.get(name)
+                self.problems[name] = reason if error is None else f"no epoch can read it: {told(error)}"
 
-    def _settle(self, error: BaseException | None) -> None:
-        for feed in self._feeds.values():
-            feed.settle(error)
+    def _settle(self, failed: Mapping[str, BaseException]) -> None:
+        """Tell the feeds what became of what was taken; those that failed may bring it again."""
+        for name, feed in self._feeds.items():
+            feed.settle(failed.get(name))
 
 
 def _over(error: BaseException | None) -> UserError:

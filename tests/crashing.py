@@ -30,7 +30,7 @@ import pyarrow as pa
 import delivering
 import headrace as hr
 from headrace.runtime import faults
-from headrace.runtime.inspect import verify
+from headrace.runtime.inspect import contents, verify
 from headrace.time import INFINITY
 
 PATIENCE = 120.0
@@ -60,6 +60,10 @@ CREATE QUERY pushed_join AS
   SELECT s.producer, s.number, b.price FROM signal [RANGE 5 SECONDS] s, bid [RANGE 1 SECOND] b
   WHERE s.auction = b.auction;
 """
+CHANGED_AT = 10
+"""After so many pushes of every producer a query is added and another one dropped."""
+EARLY = "SELECT producer, COUNT(*) AS n FROM signal [RANGE UNBOUNDED] GROUP BY producer"
+LATE = "SELECT producer, SUM(number) AS total FROM signal [RANGE UNBOUNDED] GROUP BY producer"
 STREAMED = """
 CREATE QUERY streamed AS SELECT k, COUNT(*) AS n, SUM(v) AS total FROM filed [RANGE UNBOUNDED] GROUP BY k;
 CREATE QUERY streamed_join AS
@@ -118,6 +122,10 @@ def attempt(job: Job) -> None:
         storage=job.storage, epoch_rows=job.epoch_rows, retain_epochs=job.retain, **options
     ) as db:
         db.execute(SPLITS + PUSHED)
+        known = _known(job)
+        for name, text in (("early", EARLY), ("late", LATE)):
+            if name in known:
+                db.query(text, name=name)
         if session is not None:
             reader = session.readStream.schema("k STRING, v BIGINT, ts TIMESTAMP")
             frame = reader.option("maxFilesPerTrigger", 1).parquet(str(job.files))
@@ -125,6 +133,7 @@ def attempt(job: Job) -> None:
             db.execute(STREAMED)
         delivering.attach(db, job.notes, _spark_sinks() if session else None)
         db.start()
+        assert not db.differences, "the store has the queries that its last commit has"
         _push(db, job)
         _finish(db, "split_sums", lambda heartbeat: heartbeat == INFINITY)
         if job.files:
@@ -149,6 +158,8 @@ def _push(db: hr.Database, job: Job) -> None:
     """Push what was not acknowledged yet, a few at a time, and note every acknowledgement."""
     noted = {producer: _noted(job, producer) for producer in PRODUCERS}
     for first in range(min(noted.values()), job.pushes, 2):
+        if first >= CHANGED_AT:
+            _change(db)
         flying: list[tuple[str, int, Future[bool]]] = []
         for sequence in range(first, min(first + 2, job.pushes)):
             for producer in PRODUCERS:
@@ -159,6 +170,22 @@ def _push(db: hr.Database, job: Job) -> None:
             taken = done.result(timeout=PATIENCE)
             assert not (taken and sequence < noted[producer]), "an acknowledged push was taken again"
             (job.notes / producer).write_text(str(sequence + 1))
+
+
+def _known(job: Job) -> set[str]:
+    """The queries that a store has after its last commit, or those that a job begins with."""
+    if not (job.storage / "commits").exists():
+        return {"early"}
+    return set(contents(job.storage).description.queries)
+
+
+def _change(db: hr.Database) -> None:
+    """Add the late query and drop the early one, if an attempt before has not."""
+    names = {query.name for query in db.queries}
+    if "late" not in names:
+        db.query(LATE, name="late")
+    if "early" in names:
+        db.drop("early")
 
 
 def _noted(job: Job, producer: str) -> int:

@@ -119,7 +119,7 @@ class Run:
             self.totals = last.totals
             check_unchanged(self._declared, self._points)
             self._go_on_with(journal.present(commits), dict(last.failed), found)
-        self._sweep_strays()
+        self.sweep_strays()
         return found
 
     def _go_on_with(self, present: Description, failed: dict[str, Reason], found: Differences) -> None:
@@ -179,8 +179,10 @@ class Run:
             totals=totals,
             plan=self._described(description, queries, points),
         )
+        reach("change.begun")
         if self._journal is not None:
             self._journal.append(commit)
+        reach("change.done")
         self._description, self._declared, self._streams = description, dict(streams), used
         self._accept(commit, queries, commit.state, set())
 
@@ -393,7 +395,7 @@ class Run:
             files |= self._journal.outlived(oldest)
         return files
 
-    def _sweep_strays(self) -> None:
+    def sweep_strays(self) -> None:
         """Remove the files of epochs that did not commit."""
         if isinstance(self._store, FolderStore):
             kept = segments_of(self._state).union(*map(result_files, self.results))

@@ -25,8 +25,11 @@ POINTS: Final = (
     "file.moved",
     "sink.taken",
     "sink.recorded",
+    "change.begun",
+    "change.done",
 )
-"""All fault points, in the order in which an epoch reaches them; the last ones belong to its delivery."""
+"""All fault points: those of an epoch and its delivery in the order in which it reaches them, then those of a
+plan change."""
 
 _WANTED, _, _COUNT = os.environ.get("HEADRACE_FAULT", "").partition(":")
 _seen: Counter[str] = Counter()

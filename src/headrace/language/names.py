@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
+from sqlglot import exp
+
+from headrace.language.dialect import Nested
 from headrace.language.syntax import NamedTable, Query, WithQuery
 
 
@@ -26,6 +29,9 @@ def _named(part: object, defined: frozenset[str]) -> Iterator[str]:
         case tuple():
             for item in part:
                 yield from _named(item, defined)
+        case exp.Expression():
+            for node in part.find_all(Nested):
+                yield from _named(node.args["query"], defined)
         case _ if is_dataclass(part):
             for field in fields(part):
                 yield from _named(getattr(part, field.name), defined)

@@ -205,6 +205,13 @@ def test_a_stream_is_dropped_when_nothing_uses_it(db: hr.Database) -> None:
     assert db.running
 
 
+def test_a_stream_of_an_inner_query_is_in_use(db: hr.Database) -> None:
+    db.execute(OTHER)
+    db.query("SELECT k FROM s WHERE EXISTS (SELECT 1 FROM other [RANGE 5] o WHERE o.k = s.k)", name="inner")
+    with pytest.raises(UserError, match="other cannot be dropped: it is used by the query inner"):
+        db.drop("other")
+
+
 def test_a_stream_that_was_dropped_begins_anew_under_its_name(tmp_path: Path) -> None:
     with database(tmp_path / "store") as db:
         db.execute(OTHER)

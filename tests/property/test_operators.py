@@ -30,9 +30,10 @@ from headrace.algebra.nodes import (
     Source,
 )
 from headrace.elements import Batch, concat, from_rows, to_rows
-from headrace.expressions.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.aggregates import Modifiers, resolve_aggregate, resolve_user_aggregate
 from headrace.expressions.functions import literal
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
+from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
 from headrace.operators import accumulation
 from headrace.operators import graph as graphs
@@ -237,7 +238,69 @@ ONE_ORDER = aggregates(ENDS[1][1], resolve_aggregate("SUM", V), resolve_aggregat
 ONE_VALUE = aggregates(
     filtered("MIN", V), filtered("MAX", V), resolve_aggregate("SUM", X), resolve_aggregate("COUNT", None)
 )
+
+
+class Range:
+    """The distance of the largest value from the smallest, as a user would write it."""
+
+    def initialize(self) -> list[int]:
+        return []
+
+    def accumulate(self, state: list[int], value: int) -> list[int]:
+        state.append(value)
+        return state
+
+    def evaluate(self, state: list[int]) -> int | None:
+        return max(state) - min(state) if state else None
+
+
+class MergedRange(Range):
+    """One that spoils what it is given, as a user's may."""
+
+    def merge(self, state: list[int], other: list[int]) -> list[int]:
+        state += other
+        other.clear()
+        return state
+
+
+class RetractedRange(Range):
+    def retract(self, state: list[int], value: int) -> list[int]:
+        state.remove(value)
+        return state
+
+
+class Products:
+    def initialize(self) -> tuple[int, int]:
+        return 0, 0
+
+    def accumulate(self, state: tuple[int, int], v: int, k: str) -> tuple[int, int]:
+        return state[0] + v * len(k), state[1] + 1
+
+    def retract(self, state: tuple[int, int], v: int, k: str) -> tuple[int, int]:
+        return state[0] - v * len(k), state[1] - 1
+
+    def evaluate(self, state: tuple[int, int]) -> str:
+        return f"{state[0]} of {state[1]}"
+
+
+def of_user(body: Any, *arguments: Expression, condition: Expression | None = None) -> AggregateCall:
+    types = tuple(argument.type for argument in arguments)
+    returns = STRING if body is Products else BIGINT
+    user = UserAggregate(body.__name__, types, returns, "1", body())
+    return resolve_user_aggregate(user, arguments, Modifiers(condition=condition))
+
+
+USERS = aggregates(
+    of_user(Range, V),
+    of_user(MergedRange, V),
+    of_user(RetractedRange, V),
+    of_user(MergedRange, V, condition=Call("IS NOT NULL", (X,), BOOLEAN)),
+    of_user(Products, V, K),
+    resolve_aggregate("MAX", V),
+)
 UNARY = {
+    "users' aggregates": Aggregate(LEFT, (("k", K),), USERS),
+    "users' scalar aggregates": Aggregate(LEFT, (), USERS, emit_empty=True),
     "sums of nothing": Aggregate(LEFT, (), EXACT, emit_empty=True),
     "values of nothing": Aggregate(LEFT, (), ENDS, emit_empty=True),
     "grouped distinct values": Aggregate(LEFT, (("k", K),), DISTINCTS),

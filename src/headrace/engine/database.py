@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, assert_never
@@ -14,10 +15,12 @@ import pyarrow as pa
 from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
+from headrace.engine.functions import UserCode
 from headrace.engine.inputs import TemporaryFolders, declared, in_memory
 from headrace.engine.query import Query, explain_plan
 from headrace.engine.summary import Summary
 from headrace.errors import LanguageError, Position, UserError
+from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.binder import bind
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.parser import parse
@@ -41,7 +44,7 @@ from headrace.runtime.views import Change, ResultReader, dead_letters
 from headrace.schema import Schema
 
 
-class Database:
+class Database(UserCode):
     """Streams, queries, and the runner that answers them; made by `connect`.
 
     Example:
@@ -334,6 +337,11 @@ class Database:
             query = Query(self, name or self._definitions.free_name(), plan)
             self._change(self._definitions.with_query(query, syntax, position))
             return query
+
+    def _define_function(self, user: UserFunction | UserAggregate) -> None:
+        with self._lock:
+            catalog = self._definitions.catalog.define_function(user)
+            self._definitions = replace(self._definitions, catalog=catalog)
 
     def _drop_stream(self, name: str, position: Position | None) -> None:
         with self._lock:

@@ -10,8 +10,16 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.errors import LanguageError
-from headrace.expressions.coercion import MAX_DIGITS, is_decimal, is_numeric, literal, make_cast
+from headrace.expressions.coercion import (
+    MAX_DIGITS,
+    cast_arguments,
+    is_decimal,
+    is_numeric,
+    literal,
+    make_cast,
+)
 from headrace.expressions.tree import AggregateCall, Call, Case, Expression, Literal, SortKey
+from headrace.expressions.user import UserAggregate, signature
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, sql_type
 
 _SYNONYMS: Final = {
@@ -94,6 +102,23 @@ def resolve_aggregate(
         message = f"{name} takes {entry.arity} {plural}, not {len(given)}"
         raise LanguageError(message, hint=_USAGE.get(known))
     return _modified(name, entry.rule(known, given), entry, modifiers)
+
+
+def resolve_user_aggregate(
+    user: UserAggregate, arguments: tuple[Expression | None, ...], modifiers: Modifiers = PLAIN
+) -> AggregateCall:
+    """A typed call of a user's aggregate.
+
+    Raises:
+        LanguageError: it does not take such arguments or modifiers; without a position.
+    """
+    if None in arguments:
+        raise LanguageError(f"{user.name} takes arguments", hint=f"write {signature(user)}")
+    first, *others = cast_arguments(user, tuple(part for part in arguments if part is not None))
+    if modifiers.within is not None:
+        raise LanguageError(f"{user.name} does not take WITHIN GROUP", hint=f"write {signature(user)}")
+    call = AggregateCall(user.name, first, user.returns, tuple(others), user=user)
+    return _modified(user.name, call, _Entry(len(arguments), _same), modifiers)
 
 
 def _star(name: str, modifiers: Modifiers) -> AggregateCall:

@@ -17,6 +17,7 @@ from headrace.elements import empty_columns
 from headrace.errors import LanguageError
 from headrace.expressions.evaluate import evaluate
 from headrace.expressions.tree import Cast, Expression, Literal
+from headrace.expressions.user import UserAggregate, UserFunction, signature
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
 
 MAX_DIGITS: Final = 38
@@ -124,6 +125,36 @@ def common_type_of(expressions: tuple[Expression, ...]) -> pa.DataType:
     for expression in expressions[1:]:
         dtype = common_type(dtype, expression.type)
     return dtype
+
+
+def cast_arguments(
+    user: UserFunction | UserAggregate, arguments: tuple[Expression, ...]
+) -> tuple[Expression, ...]:
+    """The arguments in the types that a user's function or aggregate takes.
+
+    Raises:
+        LanguageError: there are too few or too many, or one is of a type that does not become the wanted one
+            by itself.
+    """
+    if len(arguments) != len(user.arguments):
+        plural = "argument" if len(user.arguments) == 1 else "arguments"
+        message = f"{user.name} takes {len(user.arguments)} {plural}, not {len(arguments)}"
+        raise LanguageError(message, hint=f"write {signature(user)}")
+    for argument, wanted in zip(arguments, user.arguments, strict=True):
+        if not _becomes(argument.type, wanted):
+            raise LanguageError(
+                f"{user.name} takes {sql_type(wanted)}, not {sql_type(argument.type)}",
+                hint=f"CAST the argument: {signature(user)}",
+            )
+    return tuple(make_cast(part, wanted) for part, wanted in zip(arguments, user.arguments, strict=True))
+
+
+def _becomes(source: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether values of a type are taken for another: numbers for wider ones, DATE for TIMESTAMP."""
+    if source in (wanted, UNKNOWN):
+        return True
+    alike = (is_numeric(source) and is_numeric(wanted)) or {source, wanted} == {DATE, TIMESTAMP}
+    return alike and common_type(source, wanted) == wanted
 
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:

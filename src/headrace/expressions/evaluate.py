@@ -30,11 +30,13 @@ from headrace.expressions.evaluate_values import (
     Kernel,
     Outcome,
     is_constant,
+    rows_of,
     spread,
     truth,
     without,
 )
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+from headrace.expressions.user import call_user
 
 __all__ = ["Outcome", "evaluate", "predicate_mask"]
 
@@ -78,11 +80,23 @@ def _evaluate(expression: Expression, rows: pa.RecordBatch) -> Computed:
         case Call(function="COALESCE"):
             return _coalesce(expression, rows)
         case Call():
-            kernel, call = _KERNELS[expression.function], expression
+            kernel, call = _kernel(expression), expression
             parts = [_evaluate(argument, rows) for argument in call.arguments]
             return _strict(lambda arguments: kernel(call, arguments), parts, rows.num_rows)
         case _:
             assert_never(expression)
+
+
+def _kernel(call: Call) -> Kernel:
+    if call.user is None:
+        return _KERNELS[call.function]
+    user = call.user
+    return lambda _, arguments: call_user(user, _columns(arguments))
+
+
+def _columns(arguments: Sequence[Datum]) -> list[pa.Array]:
+    count = rows_of(arguments)
+    return [spread(argument, count) for argument in arguments]
 
 
 def _strict(

@@ -22,11 +22,11 @@ from typing import Final
 
 from headrace.errors import LanguageError
 from headrace.expressions import functions_rules as rules
-from headrace.expressions.coercion import common_type, literal, make_cast
+from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast
 from headrace.expressions.functions_rules import Arguments, make_case
 from headrace.expressions.tree import Expression
 
-__all__ = ["FUNCTIONS", "common_type", "literal", "make_case", "make_cast", "resolve"]
+__all__ = ["FUNCTIONS", "cast_arguments", "common_type", "literal", "make_case", "make_cast", "resolve"]
 
 Rule = Callable[[str, Arguments], Expression]
 

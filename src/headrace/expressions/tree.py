@@ -9,6 +9,8 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from headrace.expressions.user import UserAggregate, UserFunction
+
 
 @dataclass(frozen=True)
 class Column:
@@ -34,11 +36,19 @@ class Literal:
 
 @dataclass(frozen=True)
 class Call:
-    """A function or operator of the function table, with arguments already cast to what it takes."""
+    """A function or operator, with arguments already cast to what it takes.
+
+    Attributes:
+        function: its name in the function table, or that of the user's function.
+        arguments: what it is applied to.
+        type: the result's type.
+        user: the user's function, or None for one of the function table.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
     type: pa.DataType
+    user: UserFunction | None = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +91,15 @@ class AggregateCall:
     """An aggregate over the rows of a group; `argument` is None for COUNT(*).
 
     Attributes:
-        function: a name of the aggregate table, no synonym, such as COUNT, SUM or PERCENTILE.
+        function: a name of the aggregate table, no synonym, such as COUNT, SUM or PERCENTILE, or that of the
+            user's aggregate.
         argument: what is aggregated; NULLs are passed over, except by FIRST and LAST.
         type: the result's type.
         others: the arguments after the first one: the other column of CORR, the fraction of PERCENTILE.
         distinct: whether equal values count once.
         order: what the rows are sorted by, for FIRST and LAST; rows that are equal in it follow the argument.
         condition: FILTER (WHERE condition): only rows for which it is true count; None for all rows.
+        user: the user's aggregate, or None for one of the table.
     """
 
     function: str
@@ -97,6 +109,7 @@ class AggregateCall:
     distinct: bool = False
     order: tuple[SortKey, ...] = ()
     condition: Expression | None = None
+    user: UserAggregate | None = None
 
 
 def arguments_of(call: AggregateCall) -> tuple[Expression, ...]:

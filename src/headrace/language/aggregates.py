@@ -8,6 +8,8 @@ from typing import Any
 from sqlglot import exp
 
 from headrace.expressions.aggregates import is_aggregate
+from headrace.expressions.user import UserAggregate
+from headrace.language.scope import Functions
 from headrace.language.syntax import Scalar
 
 
@@ -34,7 +36,7 @@ class AggregateParts:
     condition: Scalar | None
 
 
-def aggregate_parts(node: Any) -> AggregateParts | None:
+def aggregate_parts(node: Any, users: Functions) -> AggregateParts | None:
     """The parts of a call with its FILTER and WITHIN GROUP, or None if it is no aggregate we can read."""
     condition, within = None, None
     if isinstance(node, exp.Filter):
@@ -44,7 +46,10 @@ def aggregate_parts(node: Any) -> AggregateParts | None:
         if not isinstance(order, exp.Order) or len(order.expressions) != 1:
             return None
         node, (within,) = node.this, order.expressions
-    if not isinstance(node, exp.Anonymous) or not is_aggregate(str(node.name).upper()):
+    if not isinstance(node, exp.Anonymous):
+        return None
+    name = str(node.name)
+    if not is_aggregate(name.upper()) and not isinstance(users.get(name.lower()), UserAggregate):
         return None
     arguments, order = list(node.expressions), ()
     if arguments and isinstance(arguments[-1], exp.Order):

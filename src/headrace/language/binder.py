@@ -119,7 +119,7 @@ def _with(definitions: tuple[tuple[Name, Query], ...], catalog: Catalog) -> Cata
             raise LanguageError(f"WITH defines {name.text} twice", position=name.position)
         defined.add(name.text.lower())
         entry = DerivedStream(name.text, _query(query, catalog))
-        catalog = Catalog(MappingProxyType({**catalog.entries, name.text.lower(): entry}))
+        catalog = replace(catalog, entries=MappingProxyType({**catalog.entries, name.text.lower(): entry}))
     return catalog
 
 
@@ -163,7 +163,8 @@ def _from_item(item: FromItem, catalog: Catalog) -> Bound:
             return _table(item, catalog)
         case DerivedTable(query=query, alias=alias, window=window):
             plan = _query(query, catalog)
-            scope = _scope(plan, alias.text if alias else None, None if alias else _first_table(query))
+            first = None if alias else _first_table(query)
+            scope = _scope(plan, alias.text if alias else None, first, catalog)
             return Bound(windowed(plan, window, scope), scope)
         case JoinedTable():
             return join(item, _from_item(item.left, catalog), _from_item(item.right, catalog))
@@ -171,7 +172,7 @@ def _from_item(item: FromItem, catalog: Catalog) -> Bound:
             data = _from_item(function.data, catalog)
             plan = window_function(function, data.plan, data.scope)
             stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
-            scope = _scope(plan, alias.text if alias else None, stream)
+            scope = _scope(plan, alias.text if alias else None, stream, catalog)
             return Bound(windowed(plan, window, scope), scope)
         case _:
             assert_never(item)
@@ -200,13 +201,13 @@ def _table(table: NamedTable, catalog: Catalog) -> Bound:
             raise LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)
         case _:
             assert_never(entry)
-    scope = _scope(plan, table.alias.text if table.alias else name.text, name.text)
+    scope = _scope(plan, table.alias.text if table.alias else name.text, name.text, catalog)
     return Bound(windowed(plan, table.window, scope), scope)
 
 
-def _scope(plan: Plan, alias: str | None, stream: str | None) -> Scope:
+def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:
     columns = tuple((field.name, column(plan, index)) for index, field in enumerate(plan.schema))
-    return Scope((ScopeTable(alias, stream, columns),))
+    return Scope((ScopeTable(alias, stream, columns),), functions=catalog.functions)
 
 
 def _start(part: Query | FromItem) -> Position:

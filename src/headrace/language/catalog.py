@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
+from headrace.expressions import functions
+from headrace.expressions.aggregates import is_aggregate
+from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.language.cursor import RESERVED
+from headrace.language.scope import Functions
 from headrace.language.statements import CreateStream
 from headrace.language.suggestions import did_you_mean
 from headrace.schema import BIGINT, TIMESTAMP, Schema, sql_type
@@ -41,9 +47,10 @@ class DerivedStream:
 
 @dataclass(frozen=True)
 class Catalog:
-    """An immutable set of streams; their names are compared whatever their case."""
+    """An immutable set of streams and users' functions; names are compared whatever their case."""
 
     entries: Mapping[str, StreamInfo | DerivedStream] = field(default_factory=lambda: MappingProxyType({}))
+    functions: Functions = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,12 +71,27 @@ class Catalog:
             raise LanguageError(
                 f"there is a stream {entry.name} already", position=position, hint="choose another name"
             )
-        return Catalog(MappingProxyType({**self.entries, entry.name.lower(): entry}))
+        return replace(self, entries=MappingProxyType({**self.entries, entry.name.lower(): entry}))
+
+    def define_function(self, user: UserFunction | UserAggregate) -> Catalog:
+        """The catalog with one function or aggregate more; the same one may be defined again.
+
+        Raises:
+            LanguageError: the name is taken, or is no name.
+        """
+        name = user.name
+        if not re.fullmatch(r"[A-Za-z_]\w*", name) or name.upper() in RESERVED:
+            raise LanguageError(f"{name!r} cannot be called in a query", hint="use letters, digits and _")
+        if name.upper() in functions.FUNCTIONS or is_aggregate(name.upper()):
+            raise LanguageError(f"{name.upper()} is built in", hint="choose another name")
+        if self.functions.get(name.lower(), user) != user:
+            raise LanguageError(f"there is a function {name} already", hint="choose another name")
+        return replace(self, functions=MappingProxyType({**self.functions, name.lower(): user}))
 
     def without(self, name: str) -> Catalog:
         """The catalog without a stream."""
         left = {key: entry for key, entry in self.entries.items() if key != name.lower()}
-        return Catalog(MappingProxyType(left))
+        return replace(self, entries=MappingProxyType(left))
 
 
 def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:

@@ -41,7 +41,7 @@ def product(left: Bound, right: Bound, position: Position) -> Bound:
     names = tuple(unique_names([name for table in tables for name, _ in table.columns]))
     merged = left.scope.merged | {index + width for index in right.scope.merged}
     plan = Join(left.plan, right.plan, (), None, names)
-    return Bound(plan, Scope(tables, merged))
+    return Bound(plan, Scope(tables, merged, functions=left.scope.functions))
 
 
 def check_domains(left: Plan, right: Plan, position: Position) -> None:
@@ -124,7 +124,7 @@ def _coalesced(bound: Bound, equalities: tuple[Equality, ...], names: tuple[Name
     )
     moved = tuple(table.shifted(len(names)) for table in bound.scope.tables)
     hidden = frozenset(index + len(names) for index in bound.scope.merged)
-    return Bound(project, Scope((front, *moved), hidden))
+    return Bound(project, Scope((front, *moved), hidden, functions=bound.scope.functions))
 
 
 def _equal(left: Expression, right: Expression, name: Name) -> Equality:

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.expressions import aggregates, functions
-from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
+from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
+from headrace.expressions.user import UserAggregate
 from headrace.language.aggregates import aggregate_parts
 from headrace.language.cursor import position_of
 from headrace.language.nesting import Nesting
@@ -299,10 +300,16 @@ def _moment(text: str, *, is_date: bool) -> date | datetime:
 def _call(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "expressions")
     name = str(node.name)
-    if aggregates.is_aggregate(name.upper()):
+    user = context.scope.functions.get(name.lower())
+    if isinstance(user, UserAggregate) or aggregates.is_aggregate(name.upper()):
         return _aggregate(node, context)
+    if user is not None:
+        parts = tuple(bind_scalar(part, context) for part in node.expressions)
+        with located(position_of(node)):
+            return Call(user.name, functions.cast_arguments(user, parts), user.returns, user)
     if name.upper() not in functions.FUNCTIONS:
-        known = (*functions.FUNCTIONS, *aggregates.AGGREGATES)
+        own = [known.name for known in context.scope.functions.values()]
+        known = (*functions.FUNCTIONS, *aggregates.AGGREGATES, *own)
         hint = CALLS.get(name.upper()) or did_you_mean(name, known)
         raise LanguageError(
             f"there is no function {name}",
@@ -314,10 +321,11 @@ def _call(node: Any, context: Context) -> Expression:
 
 def _aggregate(node: Any, context: Context) -> Expression:
     """Note an aggregate, and stand a column of the grouped row in for it."""
-    parts = aggregate_parts(node)
+    parts = aggregate_parts(node, context.scope.functions)
     if parts is None:
         raise _unsupported(node)
     name, position = parts.name, position_of(node)
+    user = context.scope.functions.get(name.lower())
     first: tuple[None, ...] = (None,) if parts.star else ()
     if context.aggregates is None:
         hint = "use HAVING, or aggregate in a subquery in FROM"
@@ -330,7 +338,10 @@ def _aggregate(node: Any, context: Context) -> Expression:
     condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
     modifiers = aggregates.Modifiers(parts.distinct, order, within, condition)
     with located(position):
-        call = aggregates.resolve_aggregate(name, *first, *arguments, modifiers=modifiers)
+        if isinstance(user, UserAggregate):
+            call = aggregates.resolve_user_aggregate(user, (*first, *arguments), modifiers)
+        else:
+            call = aggregates.resolve_aggregate(name, *first, *arguments, modifiers=modifiers)
     if call not in context.aggregates:
         context.aggregates.append(call)
     return Column(context.width + context.aggregates.index(call), name.lower(), call.type)

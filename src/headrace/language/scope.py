@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final
 
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column
+from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name
 
 OUTER: Final = 1 << 20
 """Inside a subquery, column j of the row around it is column `OUTER + j`."""
+
+Functions = Mapping[str, UserFunction | UserAggregate]
+"""Users' functions and aggregates, by lower-case name."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +48,13 @@ class Scope:
         tables: in the order of FROM.
         merged: the places that USING has made one with an earlier column.
         outer: of a subquery the tables around it, where a name is looked up that is not found.
+        functions: the users' functions and aggregates, by lower-case name.
     """
 
     tables: tuple[ScopeTable, ...]
     merged: frozenset[int] = frozenset()
     outer: Scope | None = None
+    functions: Functions = field(default_factory=lambda: MappingProxyType({}))
 
     def column(self, table: Name | None, name: Name) -> Column:
         """The column of that name, whatever its case.

@@ -33,7 +33,7 @@ CREATABLE: Final[dict[str, str]] = {
     "OR": "leave OR REPLACE out; a name is defined once",
     "TEMPORARY": "leave TEMPORARY out",
     "TEMP": "leave TEMP out",
-    "FUNCTION": "there are no functions of one's own yet; write the expression out",
+    "FUNCTION": "define it in Python: db.function(name, body, arguments=[...], returns=...)",
 }
 """What CREATE is refused for, by the word after it, with a hint."""
 

@@ -91,8 +91,8 @@ class SumLayout:
 
 
 def is_invertible(call: AggregateCall) -> bool:
-    """Whether the aggregate is read off sums; MIN, MAX, FIRST, LAST and PERCENTILE are not."""
-    return call.function not in ("MIN", "MAX", "FIRST", "LAST", "PERCENTILE")
+    """Whether the aggregate is read off sums; MIN, MAX, FIRST, LAST, PERCENTILE and users' are not."""
+    return call.user is None and call.function not in ("MIN", "MAX", "FIRST", "LAST", "PERCENTILE")
 
 
 _Identity = tuple[Expression, Expression | None, bool]

@@ -127,7 +127,8 @@ class AggregateOperator:
                 kept = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
             columns = [self._column(batch, key.expression) for key in ordering.keys]
             rows = Rows(keys, columns, kept, batch.ts, batch.te, w)
-            found = self._live[ordering].step(rows, points, window, calls)
+            present = None if points is None else self._present(points)
+            found = self._live[ordering].step(rows, points, window, calls, present)
             result |= dict(zip(calls, found, strict=False))
         return result
 
@@ -138,8 +139,7 @@ class AggregateOperator:
             evaluate(self._form.sums, call, ints, floats) if is_invertible(call) else live[call]
             for _, call in self._node.aggregates
         ]
-        present = _begun(points) if self._node.emit_empty else None
-        segments = emit_segments(points, values, self._coalesce, present)
+        segments = emit_segments(points, values, self._coalesce, self._present(points))
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
         keys = [column.take(pa.array(codes)) for column in points.keys]
         rows = pa.array(segments.rows)
@@ -147,8 +147,9 @@ class AggregateOperator:
         payload = record_batch(columns, self._node.schema, len(codes))
         return Batch(payload, segments.ts, segments.te, segments.w)
 
-
-def _begun(points: Points) -> BoolArray:
-    """Where the only key has or had a row: at the points, then in its base."""
-    begun = points.covered != BEGINNING
-    return np.concatenate([begun | np.logical_or.accumulate(points.ints[:, 0] > 0), begun])
+    def _present(self, points: Points) -> BoolArray:
+        """Where there is a row to emit: at the points, then in the bases."""
+        if not self._node.emit_empty:
+            return np.concatenate([points.ints[:, 0] > 0, points.base_ints[:, 0] > 0])
+        begun = points.covered != BEGINNING
+        return np.concatenate([begun | np.logical_or.accumulate(points.ints[:, 0] > 0), begun])

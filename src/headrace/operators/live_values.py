@@ -7,6 +7,7 @@ tell them: when the smallest value leaves, the next one must be known.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.expressions.aggregates import masked
 from headrace.expressions.coercion import literal
-from headrace.expressions.tree import AggregateCall, Expression, Literal, SortKey
+from headrace.expressions.tree import AggregateCall, Call, Expression, Literal, SortKey, arguments_of
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.order_statistics import order_statistics
 from headrace.operators.keys import hash_rows, order_by
@@ -23,7 +24,8 @@ from headrace.operators.ranks import rank_rows
 from headrace.operators.runs import END, HASH, TIME
 from headrace.operators.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.timeline import Points
-from headrace.schema import DOUBLE
+from headrace.operators.user_values import user_values
+from headrace.schema import BOOLEAN, DOUBLE
 from headrace.time import BEGINNING, INFINITY
 
 _COUNT: Final = "__n"
@@ -47,6 +49,10 @@ class Ordering:
     def of(cls, call: AggregateCall) -> Ordering:
         """What an aggregate needs; FIRST and LAST do not pass over NULLs."""
         assert call.argument is not None
+        if call.user is not None:
+            return cls(
+                tuple(SortKey(masked(part, call.condition)) for part in arguments_of(call)), _complete(call)
+            )
         keys = [
             SortKey(masked(key.expression, call.condition), key.descending, key.nulls_first)
             for key in call.order
@@ -96,7 +102,12 @@ class LiveValues:
         self.values = SweepArea(Layout(keys, self._names, (_COUNT,), netting=Netting.ACCUMULATE))
 
     def step(
-        self, rows: Rows, points: Points | None, window: tuple[int, int], calls: list[AggregateCall]
+        self,
+        rows: Rows,
+        points: Points | None,
+        window: tuple[int, int],
+        calls: list[AggregateCall],
+        present: BoolArray | None,
     ) -> list[pa.Array]:
         """Take in elements; the aggregates at every point.
 
@@ -105,6 +116,7 @@ class LiveValues:
             points: the points of the touched keys.
             window: the old and the new horizon.
             calls: the aggregates that are wanted.
+            present: where they are wanted, m rows for the points, then k rows for the bases.
 
         Returns:
             One column per call, m rows for the points, then k rows for the bases.
@@ -114,9 +126,9 @@ class LiveValues:
         times = np.concatenate([rows.ts[rows.kept], rows.te[ends]])
         counts = np.concatenate([rows.w[rows.kept], -rows.w[ends]])
         result = []
-        if points is not None:
+        if points is not None and present is not None:
             changes = self._due(rows, points, (element, times, counts), window)
-            result = _at_fractions(self._ordering, changes, points, calls)
+            result = _aggregates(self._ordering, changes, points, calls, present)
         columns = {TIME: pa.array(times), _COUNT: pa.array(counts)}
         self.values.insert(columns | _stored(self.values.layout, rows, element))
         self.values.expire(window[1])
@@ -165,7 +177,12 @@ class Envelope:
         self.values = SweepArea(Layout(keys, (*self._names, END), (_COUNT,)))
 
     def step(
-        self, rows: Rows, points: Points | None, window: tuple[int, int], calls: list[AggregateCall]
+        self,
+        rows: Rows,
+        points: Points | None,
+        window: tuple[int, int],
+        calls: list[AggregateCall],
+        present: BoolArray | None,
     ) -> list[pa.Array]:
         """Take in elements, none of them a retraction; the aggregates at every point, as in `LiveValues`."""
         kept = rows.kept
@@ -227,18 +244,47 @@ class _Changes:
     counts: Int64Array
 
 
-def _at_fractions(
-    ordering: Ordering, changes: _Changes, points: Points, calls: list[AggregateCall]
+def _complete(call: AggregateCall) -> Expression:
+    """NULL in the rows that a user's aggregate passes over: those with a NULL among the arguments."""
+    tests = [Call("IS NOT NULL", (part,), BOOLEAN) for part in arguments_of(call)]
+    complete = reduce(lambda left, right: Call("AND", (left, right), BOOLEAN), tests)
+    return masked(masked(literal(True), complete), call.condition)
+
+
+def _aggregates(
+    ordering: Ordering,
+    changes: _Changes,
+    points: Points,
+    calls: list[AggregateCall],
+    present: BoolArray,
 ) -> list[pa.Array]:
     ranks = rank_rows(changes.columns, ordering.keys)
     numbers, starts, first = _number_values(changes.codes, ranks, len(points.covered))
     order = order_by(changes.codes, changes.times, len(points.covered))
-    fractions = np.array([_fraction(call) for call in calls])
     codes_at, times_at, by_key = _all_points(points, np.full(len(points.covered), BEGINNING))
-    lower, upper, share = order_statistics(
-        changes.codes[order], changes.times[order], numbers[order], changes.counts[order], starts,
-        codes_at, times_at, fractions,
-    )  # fmt: skip
+    sweep = changes.codes[order], changes.times[order], numbers[order], changes.counts[order]
+    result: dict[AggregateCall, pa.Array] = {}
+    for user in {call.user for call in calls if call.user is not None}:
+        rows = zip(*(column.take(pa.array(first)).to_pylist() for column in changes.columns), strict=True)
+        found = user_values(user, list(rows), sweep, (codes_at, times_at, present[by_key]))
+        result |= {call: _take(found, np.argsort(by_key)) for call in calls if call.user == user}
+    placed = [call for call in calls if call.user is None]
+    if placed:
+        fractions = np.array([_fraction(call) for call in placed])
+        found = order_statistics(*sweep[:4], starts, codes_at, times_at, fractions)
+        result |= dict(zip(placed, _at_fractions(changes, placed, first, found, by_key), strict=True))
+    return [result[call] for call in calls]
+
+
+def _at_fractions(
+    changes: _Changes,
+    calls: list[AggregateCall],
+    first: Int64Array,
+    found: tuple[Int64Array, Int64Array, np.ndarray],
+    by_key: Int64Array,
+) -> list[pa.Array]:
+    """The values of the numbers that the sweep has found."""
+    lower, upper, share = found
     result = []
     for place, call in enumerate(calls):
         low, high, part = (_restored(found[place :: len(calls)], by_key) for found in (lower, upper, share))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headrace.errors import ExecutionError
 from headrace.expressions.tree import AggregateCall, Literal
+from headrace.expressions.user import UserAggregate
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Payload, equal_form, order
 from headrace.schema import BIGINT
@@ -28,6 +29,8 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
         ExecutionError: a SUM is beyond its type.
     """
     rows = list(rows)
+    if call.user is not None:
+        return _of_user(call.user, [row for row in rows if None not in row])
     match call.function:
         case "COUNT" if call.argument is None:
             return len(rows)
@@ -41,6 +44,13 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
     if call.distinct:
         values = list({equal_form(value): value for value in values}.values())
     return _of_values(call, values)
+
+
+def _of_user(user: UserAggregate, rows: list[Payload]) -> object:
+    state = user.body.initialize()
+    for row in rows:
+        state = user.body.accumulate(state, *row)
+    return user.body.evaluate(state)
 
 
 def _of_values(call: AggregateCall, values: list[Any]) -> object:

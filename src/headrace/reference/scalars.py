@@ -15,6 +15,7 @@ from typing import Any, Final, assert_never
 import pyarrow as pa
 
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+from headrace.expressions.user import UserFunction, failure
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
 from headrace.schema import BIGINT
 
@@ -41,11 +42,23 @@ def value(expression: Expression, row: Sequence[Any]) -> Any:
             return _IN_TURN[function](*((lambda part=part: value(part, row)) for part in arguments))
         case Call(function=function, arguments=arguments):
             values = [value(argument, row) for argument in arguments]
+            if expression.user is not None:
+                return _of_user(expression.user, values)
             if function in _NULL_TAKING:
                 return _NULL_TAKING[function](*values)
             return None if None in values else _call(expression, values)
         case _:
             assert_never(expression)
+
+
+def _of_user(user: UserFunction, values: list[Any]) -> Any:
+    """A user's function over one row."""
+    columns = [pa.array([one], dtype) for one, dtype in zip(values, user.arguments, strict=True)]
+    try:
+        (found,) = pa.array(user.body(*columns), user.returns).to_pylist()
+    except Exception as error:
+        raise RowError(failure(user.name, error)) from error
+    return found
 
 
 def equal(left: Any, right: Any) -> bool:

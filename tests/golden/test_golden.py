@@ -123,7 +123,7 @@ def test_row_by_row(case: Case, buckets: int) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("epoch_rows", [1000, 2])
 def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
-    *views, query = case.query.split(";")
+    *views, query = case.query.rstrip(";").split(";")
     with connect(spark=spark, epoch_rows=epoch_rows, buckets=2) as db:
         for stream in case.streams:
             unit = stream.disorder if case_is_integer(case) else f"{stream.disorder} microseconds"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields
 from typing import Final
 
 from headrace.algebra.kinds import JoinKind
@@ -44,6 +45,12 @@ def walk(plan: Plan) -> Iterator[Plan]:
     yield plan
     for below in inputs_of(plan):
         yield from walk(below)
+
+
+def parameters_of(plan: Plan) -> tuple[object, ...]:
+    """What a node is, besides its type and its inputs."""
+    inputs = ("input", "inputs", "left", "right")
+    return tuple(getattr(plan, field.name) for field in fields(plan) if field.name not in inputs)
 
 
 def sources_of(plan: Plan) -> tuple[Source, ...]:

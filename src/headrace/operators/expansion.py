@@ -32,7 +32,18 @@ from headrace.schema import Field
 
 def expand(plan: Plan) -> Plan:
     """The plan without semi-, anti- and outer joins, with the same content at every instant."""
-    plan = with_inputs(plan, tuple(expand(below) for below in inputs_of(plan)))
+    known: dict[int, Plan] = {}
+
+    def expanded(part: Plan) -> Plan:
+        # What is used twice stays one object, or chains of joins would double with every link.
+        if id(part) not in known:
+            known[id(part)] = _expand(with_inputs(part, tuple(map(expanded, inputs_of(part)))))
+        return known[id(part)]
+
+    return expanded(plan)
+
+
+def _expand(plan: Plan) -> Plan:
     match plan:
         case SemiJoin():
             return _semi_join(plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from headrace.algebra.nodes import (
@@ -31,7 +31,7 @@ from headrace.algebra.nodes import (
     column,
     inputs_of,
 )
-from headrace.algebra.properties import walk
+from headrace.algebra.properties import parameters_of
 from headrace.expressions.tree import Column, Expression
 from headrace.operators.expansion import expand
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
@@ -59,27 +59,42 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
 
 
 class _Lowering:
+    """Adds node after node; plans are told apart by their parameters and their inputs' nodes."""
+
     def __init__(self) -> None:
         self.nodes: list[Node] = []
-        self._numbers: dict[tuple[Plan, int], int] = {}
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._known: dict[tuple[int, int], tuple[Plan, int]] = {}
+        self._digests: list[str] = []
+        self._keeping: list[bool] = []
         self._partitionings: list[Partitioning] = []
 
     def add(self, plan: Plan, start: int) -> int:
         """The number of the plan's node, which is added with all below it unless it is there."""
-        since = start if any(is_stateful(node) for node in walk(plan)) else 1
-        if (plan, since) in self._numbers:
-            return self._numbers[plan, since]
+        if (id(plan), start) not in self._known:
+            # The plan is kept, so that no other can get its id.
+            self._known[id(plan), start] = plan, self._add(plan, start)
+        return self._known[id(plan), start][1]
+
+    def _add(self, plan: Plan, start: int) -> int:
         producers = tuple(self.add(below, start) for below in inputs_of(plan))
+        keeping = is_stateful(plan) or any(self._keeping[producer] for producer in producers)
+        since = start if keeping else 1
+        key = (type(plan), parameters_of(plan), producers, since)
+        if key in self._numbers:
+            return self._numbers[key]
         exchanges = self._exchanges(plan, producers)
         level = self._level(plan, producers, exchanges)
         edges = tuple(
             Edge(producer, self._across(plan, port, producer, exchange, level))
             for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
         )
-        number = len(self.nodes)
-        self.nodes.append(Node(number, plan, edges, level, identity(plan, since)))
+        number = self._numbers[key] = len(self.nodes)
+        digest = _digest(plan, [self._digests[producer] for producer in producers])
+        self.nodes.append(Node(number, plan, edges, level, _identity(digest, since)))
+        self._digests.append(digest)
+        self._keeping.append(keeping)
         self._partitionings.append(self._partitioning(plan, producers))
-        self._numbers[plan, since] = number
         return number
 
     def _exchanges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[Exchange | None, ...]:
@@ -214,5 +229,24 @@ def identity(plan: Plan, start: int = 1) -> str:
         plan: the operator's.
         start: the epoch from which on it has seen its input.
     """
-    since = f" since {start}" if start > 1 else ""
-    return hashlib.sha256(f"{STATE_FORMAT} {plan!r}{since}".encode()).hexdigest()[:16]
+    known: dict[int, str] = {}
+
+    def digest(part: Plan) -> str:
+        if id(part) not in known:
+            known[id(part)] = _digest(part, [digest(below) for below in inputs_of(part)])
+        return known[id(part)]
+
+    return _identity(digest(plan), start)
+
+
+def _identity(digest: str, start: int) -> str:
+    return _hashed(f"{digest} since {start}" if start > 1 else digest)[:16]
+
+
+def _digest(plan: Plan, inputs: Sequence[str]) -> str:
+    """A digest of a node and, through those of its inputs, of all below it, each part looked at once."""
+    return _hashed(f"{STATE_FORMAT} {type(plan).__name__} {parameters_of(plan)!r} {' '.join(inputs)}")
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

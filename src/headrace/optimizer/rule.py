@@ -23,7 +23,14 @@ def everywhere(rewrite_node: Rewrite) -> Rule:
     """The rule that applies the rewrite of one node, and is called like it, to all nodes, bottom up."""
 
     def rewrite(plan: Plan) -> Plan:
-        inputs = tuple(rewrite(below) for below in inputs_of(plan))
-        return rewrite_node(with_inputs(plan, inputs))
+        known: dict[int, Plan] = {}
+
+        def below(part: Plan) -> Plan:
+            # What is used twice is rewritten once, and stays one object.
+            if id(part) not in known:
+                known[id(part)] = rewrite_node(with_inputs(part, tuple(map(below, inputs_of(part)))))
+            return known[id(part)]
+
+        return below(plan)
 
     return Rule(rewrite_node.__name__, rewrite)

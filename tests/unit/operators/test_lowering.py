@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import Aggregate, Filter, Source
+from headrace.algebra.kinds import JoinKind
+from headrace.algebra.nodes import Aggregate, Filter, OuterJoin, Plan, Source
 from headrace.expressions.tree import AggregateCall, Call, Column, Literal
 from headrace.operators.lowering import identity, lower
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema
@@ -29,3 +30,17 @@ def test_state_and_what_stands_on_it_is_not_shared_between_starts() -> None:
     assert counts == [identity(COUNT), identity(COUNT, 7)]
     assert len(set(counts)) == 2
     assert len(graph.channels()) == 1, "what travels to both is sent once"
+
+
+def test_a_chain_of_outer_joins_takes_so_many_nodes_for_each_link() -> None:
+    def chain(links: int) -> Plan:
+        plan: Plan = SOURCE
+        for link in range(links):
+            key = (Column(link, "v", BIGINT), Column(0, "v", BIGINT))
+            names = tuple(f"v{place}" for place in range(link + 2))
+            plan = OuterJoin(plan, SOME, (key,), None, names, JoinKind.LEFT)
+        return plan
+
+    sizes = [len(lower({"a": chain(links)}).nodes) for links in (1, 2, 30)]
+    assert sizes[2] - sizes[1] == 28 * (sizes[1] - sizes[0])
+    assert lower({"a": chain(30)}).nodes[-1].identity != lower({"a": chain(29)}).nodes[-1].identity

@@ -16,14 +16,48 @@ from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
 from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
+from headrace.optimizer.push_filter_below_semi_join import push_filter_below_semi_join
 from headrace.optimizer.push_filter_below_union import push_filter_below_union
 from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
 from headrace.optimizer.rule import Rewrite, everywhere
+from headrace.optimizer.simplify_outer_join import simplify_outer_join
 
 CASES = [
+    (
+        simplify_outer_join,
+        "SELECT * FROM tick a LEFT JOIN tick b ON a.id = b.id WHERE b.at > 1",
+        "SELECT * FROM tick a JOIN tick b ON a.id = b.id WHERE b.at > 1",
+    ),
+    (
+        simplify_outer_join,
+        "SELECT * FROM tick a FULL JOIN tick b ON a.id = b.id WHERE a.at + 1 = 2",
+        "SELECT * FROM tick a LEFT JOIN tick b ON a.id = b.id WHERE a.at + 1 = 2",
+    ),
+    (
+        simplify_outer_join,
+        "SELECT * FROM tick a RIGHT JOIN tick b ON a.id = b.id WHERE a.kind IS NOT NULL AND b.at = 1",
+        "SELECT * FROM tick a JOIN tick b ON a.id = b.id WHERE a.kind IS NOT NULL AND b.at = 1",
+    ),
+    (
+        push_filter_below_semi_join,
+        "SELECT * FROM tick a LEFT JOIN tick b ON a.id = b.id WHERE a.at > 1 AND b.at IS NULL",
+        """SELECT * FROM (SELECT * FROM tick WHERE at > 1) a LEFT JOIN tick b ON a.id = b.id
+           WHERE b.at IS NULL""",
+    ),
+    (
+        push_filter_below_semi_join,
+        "SELECT * FROM tick a ANTI JOIN tick b ON a.id = b.id WHERE a.at > 1",
+        "SELECT * FROM (SELECT * FROM tick WHERE at > 1) a ANTI JOIN tick b ON a.id = b.id",
+    ),
+    (
+        push_filter_below_union,
+        "SELECT * FROM (SELECT id AS x FROM tick EXCEPT SELECT at FROM tick) WHERE x > 1",
+        """SELECT * FROM (SELECT id AS x FROM tick) WHERE x > 1
+           EXCEPT SELECT * FROM (SELECT at FROM tick) WHERE at > 1""",
+    ),
     (
         merge_filters,
         "SELECT * FROM (SELECT * FROM tick WHERE id > 1) WHERE kind = 'a'",
@@ -134,6 +168,12 @@ def test_before_and_after(rewrite: Rewrite, before: str, after: str):
 
 
 UNCHANGED = [
+    (
+        simplify_outer_join,
+        "SELECT * FROM tick a LEFT JOIN tick b USING (id) WHERE b.at IS NULL OR b.at = 1",
+    ),
+    (simplify_outer_join, "SELECT * FROM tick a LEFT JOIN tick b ON a.id = b.id WHERE COALESCE(b.at, 0) = 0"),
+    (push_filter_below_semi_join, "SELECT * FROM tick a FULL JOIN tick b ON a.id = b.id WHERE a.at > 1"),
     (merge_projects, "SELECT d + d AS e FROM (SELECT id * 2e0 AS d FROM tick)"),
     (merge_projects, "SELECT k FROM (SELECT kind AS k, id / 0 AS failing FROM tick)"),
     (

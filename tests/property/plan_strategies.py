@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
+    OverRows,
     Plan,
     Project,
     RowWindow,
@@ -264,7 +265,7 @@ class _Builder:
             brief = lasts_at_most(below.plan, 12) and self.draw(st.booleans())
             below = below.over(Split(below.plan) if brief else Istream(below.plan))
         if self.draw(st.integers(0, 2)) == 0:
-            return self.draw(st.sampled_from((self._rows, self._hop, self._session)))(below)
+            return self.draw(st.sampled_from((self._rows, self._hop, self._session, self._over)))(below)
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
         window = TimeWindow(below.plan, Duration(size), Duration(slide))
@@ -278,6 +279,28 @@ class _Builder:
     def _partition(self, below: _Built) -> tuple[Column, ...]:
         some = st.lists(st.sampled_from(below.columns()), max_size=2)
         return tuple(self.draw(some)) if below.columns() else ()
+
+    def _over(self, below: _Built) -> _Built:
+        """ROW_NUMBER, or aggregates over the last rows."""
+        keys = self._partition(below)
+        if self.draw(st.integers(0, 2)) == 0:
+            calls = [resolve_aggregate("COUNT", None)]
+            plan = OverRows(below.plan, keys, None, 0, (("number", calls[0]),))
+            return _Built(plan, (*below.summable, True))
+        first = self.draw(st.sampled_from((2, 1, 3, 0)))
+        some = [one for one in below.columns() if below.is_summable(one)]
+        names = ("MAX", "COUNT", "MIN")
+        calls = [resolve_aggregate(name, self.draw(st.sampled_from(some))) for name in names if some]
+        calls = calls or [resolve_aggregate("COUNT", None)]
+        named = tuple(
+            zip(
+                unique_names([*below.schema.names, *("over" for _ in calls)])[-len(calls) :],
+                calls,
+                strict=True,
+            )
+        )
+        plan = OverRows(below.plan, keys, first, self.draw(st.integers(0, first)), named)
+        return _Built(plan, (*below.summable, *(True for _ in calls)))
 
     def _hop(self, below: _Built) -> _Built:
         size, slide = (self.draw(st.sampled_from((3, 2, 5, 1, 4))) for _ in range(2))

@@ -64,6 +64,8 @@ HOPPING = (
 CUT = "SELECT *, (ts - LAG(ts) OVER (PARTITION BY k ORDER BY ts) < 5) IS NOT TRUE AS cut FROM tick"
 RUNNING = "OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING)"
 SESSIONS = f"SELECT *, SUM(cut::INT) {RUNNING} AS session FROM ({CUT})"
+BACK = "(PARTITION BY k ORDER BY ts RANGE BETWEEN 7 PRECEDING AND CURRENT ROW)"
+SO_FAR = "(ORDER BY ts)"
 PAIRS = {
     "tumble": (
         f"SELECT window_start, window_end, {AGGREGATED} FROM TUMBLE(TABLE tick, DESCRIPTOR(ts), 10) "
@@ -80,6 +82,14 @@ PAIRS = {
         "GROUP BY window_start, window_end, k",
         f"SELECT MIN(ts), MAX(ts) + 5, {AGGREGATED} FROM ({SESSIONS}) GROUP BY session, k",
     ),
+    "over a range": (
+        "SELECT k, v, ts, COUNT(*) OVER w1 AS n, SUM(v) OVER w1 AS s, MAX(v) OVER w2 AS m FROM tick".replace(
+            "w1", BACK
+        ).replace("w2", SO_FAR),
+        "SELECT k, v, ts, COUNT(*) OVER w1 AS n, SUM(v) OVER w1 AS s, MAX(v) OVER w2 AS m FROM tick".replace(
+            "w1", BACK
+        ).replace("w2", SO_FAR),
+    ),
     "rows of hopping windows": (
         "SELECT k, v, window_start FROM HOP(TABLE tick, DESCRIPTOR(ts), 4, 6)",
         f"SELECT k, v, window_start FROM ({HOPPING})",
@@ -94,6 +104,23 @@ def test_the_same_rows_as_duckdb(name: str, given_rows: list[tuple[Any, ...]], e
     query, equivalent = PAIRS[name]
     table = as_table(given_rows)
     assert ours(query, table, epoch_rows) == theirs(equivalent, table)
+
+
+ROWS = """
+SELECT k, v, ts, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts{tie}) AS number,
+    SUM(v) OVER (PARTITION BY k ORDER BY ts{tie} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s,
+    COUNT(v) OVER (ORDER BY ts{tie} ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS n,
+    LAG(v) OVER (PARTITION BY k ORDER BY ts{tie}) AS one, LAG(v, 2, -1) OVER (ORDER BY ts{tie}) AS two
+FROM tick
+"""
+
+
+@settings(max_examples=25)
+@given(rows, st.sampled_from((1, 3, 1000)))
+def test_the_same_rows_before_as_duckdb(given_rows: list[tuple[Any, ...]], epoch_rows: int) -> None:
+    table = as_table(given_rows)
+    tie = ", k NULLS FIRST, v NULLS FIRST"
+    assert ours(ROWS.format(tie=""), table, epoch_rows) == theirs(ROWS.format(tie=tie), table)
 
 
 def test_windows_of_timestamps_start_where_those_of_duckdb_do() -> None:

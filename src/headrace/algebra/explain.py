@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
+    OverRows,
     Plan,
     Project,
     RowWindow,
@@ -83,6 +84,8 @@ def describe(plan: Plan) -> str:
             return f"Project {', '.join(listed)}".rstrip()
         case TimeWindow() | HopWindow() | RowWindow() | SessionWindow() | Sample() | Granularity():
             return _window(plan)
+        case OverRows():
+            return _over_rows(plan)
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
         case SetOperation(kind=kind):
@@ -95,6 +98,14 @@ def describe(plan: Plan) -> str:
             return type(plan).__name__
         case _:
             assert_never(plan)
+
+
+def _over_rows(plan: OverRows) -> str:
+    schema = plan.input.schema
+    calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
+    by = ", ".join(_text(key, schema) for key in plan.keys)
+    first = "UNBOUNDED" if plan.first is None else plan.first
+    return f"OverRows {first} TO {plan.last} PRECEDING" + (f" BY {by}" if by else "") + f": {calls}"
 
 
 def _window(plan: TimeWindow | HopWindow | RowWindow | SessionWindow | Sample | Granularity) -> str:

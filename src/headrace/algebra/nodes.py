@@ -14,6 +14,7 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from headrace.algebra.checks import require_boolean, require_columns
+from headrace.algebra.failure import can_fail
 from headrace.algebra.joins import AnyJoin as AnyJoin
 from headrace.algebra.joins import Join as Join
 from headrace.algebra.joins import OuterJoin as OuterJoin
@@ -243,6 +244,41 @@ class Split:
 
 
 @dataclass(frozen=True)
+class OverRows:
+    """Every row with aggregates over the rows of its partition that stand `first` to `last` places before it.
+
+    Rows of a partition stand in the order of instant and payload, as in a row window. Over no rows a count
+    is 0 and any other aggregate NULL. With `first` None all rows so far are counted: only COUNT(*) can.
+    """
+
+    input: Plan
+    keys: tuple[Column, ...]
+    first: int | None
+    last: int
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.last <= (MAX_ROWS if self.first is None else self.first) <= MAX_ROWS:
+            raise PlanError("a frame of rows starts no later than it ends, and not behind the current row")
+        for key in self.keys:
+            require_columns(key, len(self.input.schema))
+        for _, call in self.aggregates:
+            for part in expressions_of(call):
+                require_columns(part, len(self.input.schema))
+                if can_fail(part):
+                    raise PlanError("an aggregate over rows reads what may fail")
+            if self.first is None and (self.last, call.function, expressions_of(call)) != (0, "COUNT", ()):
+                raise PlanError("only COUNT(*) goes over all rows so far", hint="write a number of rows")
+        _require_chronon(self.input, "a row window")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the aggregates."""
+        added = (Field(name, call.type) for name, call in self.aggregates)
+        return Schema((*self.input.schema, *added))
+
+
+@dataclass(frozen=True)
 class Union:
     """The sum of the inputs' contents (UNION ALL)."""
 
@@ -372,6 +408,7 @@ Plan = (
     | Sample
     | Granularity
     | Split
+    | OverRows
     | Union
     | SetOperation
     | Join
@@ -404,6 +441,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             | Sample(input=below)
             | Granularity(input=below)
             | Split(input=below)
+            | OverRows(input=below)
             | Aggregate(input=below)
             | Distinct(input=below)
             | Istream(input=below)

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
+    OverRows,
     Plan,
     Project,
     RowWindow,
@@ -74,7 +75,7 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Aggregate() | Distinct() | SetOperation():
             return is_chronon(plan)
-        case Istream() | Dstream() | SessionWindow():
+        case Istream() | Dstream() | SessionWindow() | OverRows():
             return True
         case RowWindow():
             return False
@@ -117,7 +118,7 @@ def has_unbounded_state(plan: Plan) -> bool:
 
 def _grows(node: Plan) -> bool:
     match node:
-        case RowWindow(keys=keys) if keys:
+        case RowWindow(keys=keys) | OverRows(keys=keys) if keys:
             return True
         case Aggregate(keys=(), aggregates=aggregates) if all(
             call.function in SUMS for _, call in aggregates

@@ -171,6 +171,8 @@ class Headrace(Spark):  # type: ignore[misc]
                 self._match_r_paren()
                 this = self.expression(exp.Filter(this=this, expression=condition))
             refuse_after_call(self._curr, self._next, self._source)
+            if self._curr and self._curr.token_type == TokenType.OVER:
+                return super()._parse_window(this, alias)
             return this
 
         def _parse_bracket(self, this: exp.Expression | None = None) -> exp.Expression | None:

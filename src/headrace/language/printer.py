@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     HopWindow,
     Istream,
     Join,
+    OverRows,
     Plan,
     Project,
     RowWindow,
@@ -83,7 +84,7 @@ def _operand(plan: Plan) -> str:
 
 def _select(plan: Plan, verb: str) -> str:
     """One SELECT for as many nodes as fit into it: the list, WHERE, and the joins of FROM."""
-    below = plan.input if isinstance(plan, Project | Aggregate) else plan
+    below = plan.input if isinstance(plan, Project | Aggregate | OverRows) else plan
     where = below.predicate if isinstance(below, Filter) else None
     tables = _from(below.input if isinstance(below, Filter) else below)
     match plan:
@@ -92,6 +93,11 @@ def _select(plan: Plan, verb: str) -> str:
         case Aggregate():
             keys = [(name, _text(key, tables.columns)) for name, key in plan.keys]
             listed = keys + [(name, _call(call, tables.columns)) for name, call in plan.aggregates]
+        case OverRows():
+            listed = [
+                *zip(plan.schema.names, tables.columns, strict=False),
+                *_over_rows(plan, tables.columns),
+            ]
         case _:
             listed = list(zip(plan.schema.names, tables.columns, strict=True))
     text = f"{verb} {_list(listed)} FROM {tables.text}"
@@ -100,6 +106,16 @@ def _select(plan: Plan, verb: str) -> str:
     if isinstance(plan, Aggregate) and plan.keys:
         text += f" GROUP BY {', '.join(str(place + 1) for place in range(len(plan.keys)))}"
     return text + " EMIT EMPTY" if isinstance(plan, Aggregate) and plan.emit_empty else text
+
+
+def _over_rows(plan: OverRows, columns: Names) -> list[tuple[str, str]]:
+    """The columns that the node adds; the rows are ordered by time, with ORDER BY or without."""
+    keys = ", ".join(columns[key.index] for key in plan.keys)
+    by = f"PARTITION BY {keys} " if keys else ""
+    if plan.first is None and not plan.last:
+        return [(name, f"ROW_NUMBER() OVER ({by.rstrip()})") for name, _ in plan.aggregates]
+    frame = f"{by}ROWS BETWEEN {plan.first} PRECEDING AND {plan.last} PRECEDING"
+    return [(name, f"{_call(call, columns)} OVER ({frame})") for name, call in plan.aggregates]
 
 
 def _list(items: Sequence[tuple[str, str]]) -> str:

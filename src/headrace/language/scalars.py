@@ -60,6 +60,7 @@ class Context:
         keys: what the query groups by; an alias hides a column of the same name that is not among them.
         listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
         nesting: collects the subqueries found; None where there may be none.
+        over: what `function OVER (...)` means here; None where it cannot stand.
     """
 
     scope: Scope
@@ -70,6 +71,7 @@ class Context:
     keys: tuple[Expression, ...] | None = None
     listed: frozenset[str] = frozenset()
     nesting: Nesting | None = None
+    over: Callable[[Any], Expression] | None = None
 
 
 @contextmanager
@@ -330,7 +332,8 @@ def _aggregate(node: Any, context: Context) -> Expression:
     if context.aggregates is None:
         hint = "use HAVING, or aggregate in a subquery in FROM"
         raise LanguageError(f"{name} cannot stand in {context.clause}", position=position, hint=hint)
-    inner = replace(context, clause=f"{name}(...)", aggregates=None, aliases={}, keys=None, nesting=None)
+    clause = f"{name}(...)"
+    inner = replace(context, clause=clause, aggregates=None, aliases={}, keys=None, nesting=None, over=None)
     arguments = [bind_scalar(part, inner) for part in parts.arguments]
     within = None if parts.within is None else _sort_key(parts.within, inner)
     order = tuple(_sort_key(key, inner) for key in parts.order)
@@ -345,6 +348,15 @@ def _aggregate(node: Any, context: Context) -> Expression:
     if call not in context.aggregates:
         context.aggregates.append(call)
     return Column(context.width + context.aggregates.index(call), name.lower(), call.type)
+
+
+def _over(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "partition_by", "order", "spec", "alias", "over")
+    if context.over is None:
+        hint = "OVER stands in the SELECT list; filter its result in a subquery in FROM"
+        message = f"OVER cannot stand in {context.clause}"
+        raise LanguageError(message, position=position_of(node), hint=hint)
+    return context.over(node)
 
 
 def _sort_key(key: Any, context: Context) -> SortKey:
@@ -389,4 +401,5 @@ _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.Anonymous: _call,
     exp.Filter: _aggregate,
     exp.WithinGroup: _aggregate,
+    exp.Window: _over,
 }

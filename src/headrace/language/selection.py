@@ -27,6 +27,7 @@ from headrace.language.nesting import (
     places_in,
     reads_outer,
 )
+from headrace.language.over import OverCalls
 from headrace.language.scalars import Context, bind_scalar, default_name, located
 from headrace.language.scope import OUTER, Scope
 from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery, StarItem
@@ -92,7 +93,9 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Bloc
     width = len(plan.schema)
     aggregates: list[AggregateCall] = []
     nesting = Nesting(lambda inner: nest(inner, plan, scope))
-    items = _items(query, Context(scope, "SELECT", width, aggregates, nesting=nesting))
+    context = Context(scope, "SELECT", width, aggregates, nesting=nesting)
+    windows = OverCalls(plan, context)
+    items = _items(query, replace(context, over=windows.bind))
     keys = {_key(node, items, Context(scope, "GROUP BY", width)): node for node in query.group_by}
     having = None
     if query.having is not None:
@@ -101,6 +104,8 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Bloc
         if not keys and not aggregates:
             hint = "write WHERE, or add GROUP BY"
             raise LanguageError("HAVING without groups", position=position_of(query.having), hint=hint)
+    if windows.calls:
+        plan = _with_windows(windows, query, grouped=bool(keys or aggregates), correlated=bool(conditions))
     names = _names(items)
     expressions = [item.expression for item in items]
     parts, grouped, counts = nesting.parts, None, frozenset[int]()
@@ -131,6 +136,16 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Bloc
     return Block(
         plan, tuple(zip(names, expressions, strict=True)), conditions, grouped, counts, having is not None
     )
+
+
+def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correlated: bool) -> Plan:
+    """The rows with the columns of the window functions of a SELECT list."""
+    if grouped or correlated:
+        what = "an aggregation" if grouped else "a condition on the rows around the subquery"
+        hint = "compute one of them in a subquery in FROM"
+        raise LanguageError(f"OVER cannot stand beside {what}", position=query.position, hint=hint)
+    with located(query.position):
+        return windows.apply()
 
 
 def inner_of(block: Block) -> Inner:

@@ -121,9 +121,7 @@ def refuse_after_call(token: Token, following: Token, source: SourceText) -> Non
     """
     word = token.text.upper() if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) else ""
     opens = following.token_type == TokenType.L_PAREN
-    if word == "OVER":
-        hint = "put the window behind the stream in FROM, such as Bid WINDOW(RANGE 10 MINUTES)"
-    elif word == "FILTER" and opens:
+    if word == "FILTER" and opens:
         word, hint = "a second FILTER", "join the conditions with AND"
     elif word in ("IGNORE", "RESPECT") and following.text.upper() == "NULLS":
         word, hint = f"{word} NULLS", "aggregates pass over NULLs; leave it out"

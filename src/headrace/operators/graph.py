@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Istream,
     Join,
+    OverRows,
     Plan,
     RowWindow,
     SessionWindow,
@@ -26,6 +27,7 @@ from headrace.expressions.tree import Expression
 from headrace.operators.aggregation import AggregateOperator
 from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
+from headrace.operators.over_rows import OverRowsOperator
 from headrace.operators.presence import ChangeOperator, DistinctOperator, SetOperator
 from headrace.operators.row_window import RowWindowOperator
 from headrace.operators.sessions import SessionOperator
@@ -138,7 +140,8 @@ class Graph:
 def is_stateful(plan: Plan) -> bool:
     """Whether a node has an operator with state."""
     return isinstance(
-        plan, Aggregate | Distinct | SetOperation | Istream | Dstream | Join | RowWindow | SessionWindow
+        plan,
+        Aggregate | Distinct | SetOperation | Istream | Dstream | Join | RowWindow | SessionWindow | OverRows,
     )
 
 
@@ -157,6 +160,8 @@ def create_operator(node: Node, report: Report) -> Operator:
             return JoinOperator(plan, report)
         case RowWindow() as plan:
             return RowWindowOperator(plan)
+        case OverRows() as plan:
+            return OverRowsOperator(plan, report)
         case SessionWindow() as plan:
             return SessionOperator(plan)
         case _:

@@ -19,7 +19,7 @@ from headrace.operators.runs import HASH, TIME, WEIGHT
 from headrace.operators.sweep_area import Layout, Netting, SweepArea
 from headrace.schema import DOUBLE
 
-_NUMBER = "__number"
+NUMBER = "__number"
 
 
 class RowWindowOperator:
@@ -61,7 +61,7 @@ class RowWindowOperator:
         )
         self._waiting = SweepArea(Layout(keys, self._payload, (WEIGHT,)))
         latest = node.rows + node.slide - 1
-        self._rows = SweepArea(Layout(keys, ints=(_NUMBER,), netting=Netting.LATEST, latest=latest))
+        self._rows = SweepArea(Layout(keys, ints=(NUMBER,), netting=Netting.LATEST, latest=latest))
         self._inputs: list[Batch] = []
 
     @property
@@ -78,7 +78,7 @@ class RowWindowOperator:
         batch = self._due(*progress.window)
         if not len(batch):
             return batch
-        new = _number(batch, self._keys(batch))
+        new = number_rows(batch, self._keys(batch))
         old = self._kept(new)
         row, ts, te, w, stay, numbers = slide_rows(
             old.counts, old.starts, new.starts, new.times, self._node.rows, self._node.slide
@@ -110,14 +110,14 @@ class RowWindowOperator:
         waited = Batch(self._payload_of(due), ts, ts + 1, integers(due.column(WEIGHT)))
         return concat(self._node.schema, [batch, waited])
 
-    def _kept(self, new: _NumberedRows) -> _KeptRows:
+    def _kept(self, new: NumberedRows) -> KeptRows:
         """What state has of the partitions of new rows."""
         count = len(new.hashes)
         places, rows = self._rows.gather(new.hashes, new.keys)
         if rows is None:
             zeros = np.zeros(count + 1, dtype=np.int64)
-            return _KeptRows(zeros[1:], zeros, None)
-        numbers = integers(rows.column(_NUMBER))
+            return KeptRows(zeros[1:], zeros, None)
+        numbers = integers(rows.column(NUMBER))
         counts = -smallest_per_code(places, -numbers, count)
         counts[counts < 0] = 0
         # Older runs still hold rows that have left since.
@@ -125,10 +125,10 @@ class RowWindowOperator:
             numbers > counts[places] // self._node.slide * self._node.slide - self._node.rows
         )
         order = present[order_by(places[present], numbers[present], count)]
-        return _KeptRows(counts, _starts(places[order], count), rows.take(pa.array(order)))
+        return KeptRows(counts, _starts(places[order], count), rows.take(pa.array(order)))
 
     def _keep(self, batch: Batch, numbers: Int64Array) -> None:
-        self._rows.insert(self._columns(batch) | {_NUMBER: pa.array(numbers)})
+        self._rows.insert(self._columns(batch) | {NUMBER: pa.array(numbers)})
         self._rows.expire(0)
 
     def _columns(self, batch: Batch) -> dict[str, pa.Array]:
@@ -147,7 +147,7 @@ class RowWindowOperator:
 
 
 @dataclass(frozen=True, eq=False)
-class _NumberedRows:
+class NumberedRows:
     """New rows by partition, in the order in which they are numbered; each multiplicity is a row.
 
     `rows` and `times` are per row: the element, and its instant. `starts` has k + 1 places, where each
@@ -162,7 +162,7 @@ class _NumberedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class _KeptRows:
+class KeptRows:
     """The rows of some partitions that state holds and that are still needed.
 
     `counts` is how many rows each of the k partitions ever had; `starts` has k + 1 places; `rows` is None
@@ -177,7 +177,7 @@ class _KeptRows:
         return int(self.starts[-1])
 
 
-def _number(batch: Batch, keys: list[pa.Array]) -> _NumberedRows:
+def number_rows(batch: Batch, keys: list[pa.Array]) -> NumberedRows:
     """Sort elements by partition, instant and payload, and net those that are equal in all of them."""
     hashes = hash_rows(keys, len(batch))
     codes = encode_keys(keys, hashes)
@@ -190,7 +190,7 @@ def _number(batch: Batch, keys: list[pa.Array]) -> _NumberedRows:
     if (counts != 1).any():
         order = np.repeat(order, np.maximum(counts, 0))
     first = codes.first
-    return _NumberedRows(
+    return NumberedRows(
         order,
         batch.ts[order],
         _starts(codes.codes[order], count),

@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
+    OverRows,
     Plan,
     Project,
     RowWindow,
@@ -88,6 +89,9 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             width = range(len(plan.schema))
             sides = _exactly(left, frozenset(width)), _exactly(right, frozenset(width))
             return _unless_same(plan, replace(plan, left=sides[0], right=sides[1])), _places(width)
+        case OverRows(input=below):
+            everything = range(len(plan.schema))
+            return _unless_same(plan, replace(plan, input=_all(below))), _places(everything)
         case Sample(input=below) | Distinct(input=below) | Istream(input=below) | Dstream(input=below):
             everything = range(len(plan.schema))
             pruned, _ = _prune(below, frozenset(everything))
@@ -175,6 +179,10 @@ def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
     keys = tuple((name, _moved(key, places)) for name, key in plan.keys)
     aggregate = replace(plan, input=_exactly(plan.input, read), keys=keys, aggregates=aggregates)
     return _unless_same(plan, aggregate), _places([*range(width), *(index + width for index in kept)])
+
+
+def _all(plan: Plan) -> Plan:
+    return _exactly(plan, frozenset(range(len(plan.schema))))
 
 
 def _exactly(plan: Plan, needed: frozenset[int]) -> Plan:

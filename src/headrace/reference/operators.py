@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
+    OverRows,
     Plan,
     Project,
     RowWindow,
@@ -42,7 +43,7 @@ from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
 from headrace.reference.sampling import in_sample
 from headrace.reference.scalars import RowError, equal, value
-from headrace.reference.windows import Past, hop_changes, session_changes, window_content
+from headrace.reference.windows import Past, frames, hop_changes, session_changes, window_content
 from headrace.time import INFINITY
 
 
@@ -134,8 +135,8 @@ class _Evaluation:
                 return self._project(plan, self.content(plan.input, instant))
             case TimeWindow():
                 return self._window(plan, instant)
-            case HopWindow() | RowWindow() | SessionWindow():
-                return window_content(plan, instant, self._past(plan.input, instant))
+            case HopWindow() | RowWindow() | SessionWindow() | OverRows():
+                return self._looking_back(plan, instant)
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
@@ -247,6 +248,18 @@ class _Evaluation:
             past = sorted(before for before in self.instants(plan) if before < instant)
             if any(self.content(plan, before) for before in past):
                 content[payload(aggregate(call, ()) for _, call in plan.aggregates)] = 1
+        return content
+
+    def _looking_back(self, plan: HopWindow | RowWindow | SessionWindow | OverRows, instant: int) -> Content:
+        past = self._past(plan.input, instant)
+        if not isinstance(plan, OverRows):
+            return window_content(plan, instant, past)
+        content: Content = Counter()
+        calls = [call for _, call in plan.aggregates]
+        for row, frame in frames(plan, instant, past):
+            answer = self._groups(Aggregate(plan.input, (), plan.aggregates), Counter(frame))
+            empty = payload(aggregate(call, ()) for call in calls)
+            content[row + next(iter(answer), empty)] += 1
         return content
 
     def _groups(self, plan: Aggregate, below: Content) -> Content:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from headrace.algebra.nodes import HopWindow, Plan, RowWindow, SessionWindow, instant_type
+from headrace.algebra.nodes import HopWindow, OverRows, Plan, RowWindow, SessionWindow, instant_type
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 
@@ -41,6 +41,24 @@ def _hop_content(plan: HopWindow, instant: int, past: Past) -> Content:
     return content
 
 
+def frames(plan: OverRows, instant: int, past: Past) -> Iterator[tuple[Payload, list[Payload]]]:
+    """Every row of an instant, with the rows of its partition from `first` to `last` places before it."""
+    for rows in _partitions(plan, {then: past[then] for then in past if then <= instant}).values():
+        before = sum(then < instant for then, _ in rows)
+        for place in range(before, len(rows)):
+            start = 0 if plan.first is None else max(place - plan.first, 0)
+            yield rows[place][1], [row for _, row in rows[start : max(place - plan.last + 1, 0)]]
+
+
+def _partitions(plan: RowWindow | OverRows, past: Past) -> dict[Payload, list[tuple[int, Payload]]]:
+    """The rows of each partition with their instants, in the order of instant and payload."""
+    partitions: dict[Payload, list[tuple[int, Payload]]] = defaultdict(list)
+    for then in sorted(past):
+        for row in sorted(past[then].elements(), key=lambda row: tuple(map(order, row))):
+            partitions[tuple(row[key.index] for key in plan.keys)].append((then, row))
+    return partitions
+
+
 def hop_changes(plan: HopWindow, instant: int) -> Iterator[int]:
     """The last instants of the windows that hold an instant, and where the windows after them take over."""
     size, slide = plan.size.length, plan.slide.length
@@ -53,14 +71,10 @@ def hop_changes(plan: HopWindow, instant: int) -> Iterator[int]:
 
 def _row_window_content(plan: RowWindow, past: Past) -> Content:
     """The last rows of each partition, numbered by instant and payload, up to the last slide."""
-    partitions: dict[Payload, list[Payload]] = defaultdict(list)
-    for then in sorted(past):
-        for row in sorted(past[then].elements(), key=lambda row: tuple(map(order, row))):
-            partitions[tuple(row[key.index] for key in plan.keys)].append(row)
     content: Content = Counter()
-    for rows in partitions.values():
+    for rows in _partitions(plan, past).values():
         last = len(rows) // plan.slide * plan.slide
-        content.update(rows[max(last - plan.rows, 0) : last])
+        content.update(row for _, row in rows[max(last - plan.rows, 0) : last])
     return content
 
 

@@ -59,6 +59,11 @@ QUERIES = [
         JOIN TUMBLE((SELECT itemID FROM Bid), 5 MINUTES) b ON a.itemID = b.itemID""",
     "SELECT * FROM TABLE(SESSION(TABLE Bid PARTITION BY itemID, bidderID, DESCRIPTOR(ts), 5 MINUTES))",
     "SELECT COUNT(*) FROM SESSION(tick, DESCRIPTOR(at), DESCRIPTOR(kind, id), 5) GROUP BY window_start, kind",
+    """SELECT ROW_NUMBER() OVER (PARTITION BY kind ORDER BY at), LAG(price, 2, 0) OVER (ORDER BY at),
+        SUM(id + 1) OVER (PARTITION BY kind ORDER BY at ROWS 5 PRECEDING) FROM tick WHERE id > 1""",
+    """SELECT itemID, SUM(bid_price) OVER (PARTITION BY itemID, bidderID ORDER BY ts
+        RANGE BETWEEN INTERVAL '10' MINUTES PRECEDING AND CURRENT ROW) AS s FROM Bid""",
+    "SELECT itemID, COUNT(*) OVER (PARTITION BY itemID) n FROM Bid [RANGE 10 MINUTES]",
     "SELECT * FROM SESSION(DATA => TABLE tick PARTITION BY (kind), GAP => 7)",
     "WITH a AS (SELECT id FROM tick WHERE id > 1) SELECT x.id FROM a x, a y WHERE x.id <=> y.id",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Final
+from typing import Final, assert_never
 
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
@@ -121,7 +121,7 @@ def _grows(node: Plan) -> bool:
         case RowWindow(keys=keys) | OverRows(keys=keys) if keys:
             return True
         case Aggregate(keys=(), aggregates=aggregates) if all(
-            call.function in SUMS for _, call in aggregates
+            call.function in SUMS and not call.distinct for _, call in aggregates
         ):
             return False
         case _:
@@ -175,7 +175,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return slide.length <= limit
         case SessionWindow(gap=gap):
             return gap.length <= limit
-        case RowWindow():
+        case RowWindow() | Aggregate(emit_empty=True):
             return False
         case Granularity(input=below, granule=granule):
             whole = limit // granule.length * granule.length
@@ -183,8 +183,10 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             sides = lasts_at_most(plan.left, limit), lasts_at_most(plan.right, limit)
             return kind_of(plan).is_brief(*sides)
-        case _:
+        case Filter() | Project() | Sample() | Union() | Aggregate() | Distinct() | Rstream():
             return all(lasts_at_most(below, limit) for below in inputs_of(plan))
+        case _:
+            assert_never(plan)
 
 
 def timestamp_columns(plan: Plan) -> frozenset[int]:

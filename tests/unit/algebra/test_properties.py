@@ -15,6 +15,7 @@ from headrace.algebra.properties import has_unbounded_state
         ("SELECT DISTINCT kind FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(*), SUM(id) FROM tick [UNBOUNDED]", False),
         ("SELECT COUNT(*), MIN(id) FROM tick [UNBOUNDED]", True),
+        ("SELECT COUNT(DISTINCT id) FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(*) FROM tick [UNBOUNDED] GROUP BY kind", True),
         ("SELECT * FROM tick [ROWS 10]", False),
         ("SELECT DISTINCT kind FROM tick [ROWS 10]", False),

@@ -183,7 +183,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             sides = lasts_at_most(plan.left, limit), lasts_at_most(plan.right, limit)
             return kind_of(plan).is_brief(*sides)
-        case Filter() | Project() | Sample() | Union() | Aggregate() | Distinct() | Rstream():
+        case Filter() | Project() | Sample() | Union() | Aggregate() | OverRows() | Distinct() | Rstream():
             return all(lasts_at_most(below, limit) for below in inputs_of(plan))
         case _:
             assert_never(plan)

@@ -90,9 +90,39 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Bloc
     conditions: tuple[Expression, ...] = ()
     if query.where is not None:
         plan, conditions = _where(query, query.where, plan, scope, nest)
+    nesting = Nesting(lambda inner: nest(inner, plan, scope))
+    listed = _listed(query, plan, scope, nesting)
+    grouped = bool(listed.keys or listed.aggregates)
+    if listed.windows.calls:
+        plan = _with_windows(listed.windows, query, grouped=grouped, correlated=bool(conditions))
+    if grouped:
+        return _grouped(query, plan, conditions, listed)
+    if query.having is not None:
+        hint = "write WHERE, or add GROUP BY"
+        raise LanguageError("HAVING without groups", position=position_of(query.having), hint=hint)
+    if query.emit is not None:
+        hint = "leave it out; only an aggregate has an answer about nothing"
+        raise LanguageError("EMIT EMPTY without aggregates", position=query.emit, hint=hint)
+    plan, expressions = extend(plan, [item.expression for item in listed.items], nesting.parts)
+    items = tuple(zip(_names(listed.items), expressions, strict=True))
+    return Block(plan, items, conditions, None, frozenset(), False)
+
+
+@dataclass(frozen=True)
+class _Listed:
+    """The SELECT list, GROUP BY and HAVING over the rows of FROM, aggregates as columns behind them."""
+
+    items: list[Item]
+    keys: Mapping[Expression, Scalar]
+    having: Expression | None
+    aggregates: list[AggregateCall]
+    parts: list[Part]
+    windows: OverCalls
+
+
+def _listed(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) -> _Listed:
     width = len(plan.schema)
     aggregates: list[AggregateCall] = []
-    nesting = Nesting(lambda inner: nest(inner, plan, scope))
     context = Context(scope, "SELECT", width, aggregates, nesting=nesting)
     windows = OverCalls(plan, context)
     items = _items(query, replace(context, over=windows.bind))
@@ -101,41 +131,31 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Bloc
     if query.having is not None:
         context = Context(scope, "HAVING", width, aggregates, _aliases(items), tuple(keys), nesting=nesting)
         having = bind_scalar(query.having, context)
-        if not keys and not aggregates:
-            hint = "write WHERE, or add GROUP BY"
-            raise LanguageError("HAVING without groups", position=position_of(query.having), hint=hint)
-    if windows.calls:
-        plan = _with_windows(windows, query, grouped=bool(keys or aggregates), correlated=bool(conditions))
-    names = _names(items)
-    expressions = [item.expression for item in items]
-    parts, grouped, counts = nesting.parts, None, frozenset[int]()
-    if keys or aggregates:
-        grouped, rows = len(keys), plan
-        _refuse_outer(aggregates, query.position)
-        conditions, keys = _correlated_keys(conditions, keys, query)
-        rows_of_groups = _group(rows, items, names, keys, aggregates)
-        plan = rows_of_groups if query.emit is None else _emit_empty(rows_of_groups, query.emit)
-        counts = frozenset(
-            len(keys) + place for place, call in enumerate(aggregates) if call.function == "COUNT"
-        )
-        over = partial(regroup, keys=tuple(keys), width=width, grouped=plan.schema)
-        for index, item in enumerate(items):
-            with located(item.position):
-                expressions[index] = over(item.expression)
-        with located(query.position):
-            parts = [change_part(part, over) for part in parts]
-        if query.having is not None and having is not None:
-            with located(position_of(query.having)):
-                having = over(having)
-                plan, more = _kept(plan, having, parts)
-            conditions = (*conditions, *more)
-    elif query.emit is not None:
-        hint = "leave it out; only an aggregate has an answer about nothing"
-        raise LanguageError("EMIT EMPTY without aggregates", position=query.emit, hint=hint)
+    return _Listed(items, keys, having, aggregates, nesting.parts, windows)
+
+
+def _grouped(query: SelectQuery, rows: Plan, conditions: tuple[Expression, ...], listed: _Listed) -> Block:
+    """The block whose rows are groups."""
+    _refuse_outer(listed.aggregates, query.position)
+    conditions, keys = _correlated_keys(conditions, listed.keys, query)
+    names = _names(listed.items)
+    groups = _group(rows, listed.items, names, keys, listed.aggregates)
+    plan: Plan = groups if query.emit is None else _emit_empty(groups, query.emit)
+    over = partial(regroup, keys=tuple(keys), width=len(rows.schema), grouped=plan.schema)
+    expressions = []
+    for item in listed.items:
+        with located(item.position):
+            expressions.append(over(item.expression))
+    with located(query.position):
+        parts = [change_part(part, over) for part in listed.parts]
+    if query.having is not None and listed.having is not None:
+        with located(position_of(query.having)):
+            plan, more = _kept(plan, over(listed.having), parts)
+        conditions = (*conditions, *more)
     plan, expressions = extend(plan, expressions, parts)
-    return Block(
-        plan, tuple(zip(names, expressions, strict=True)), conditions, grouped, counts, having is not None
-    )
+    counts = (place for place, call in enumerate(listed.aggregates, len(keys)) if call.function == "COUNT")
+    items = tuple(zip(names, expressions, strict=True))
+    return Block(plan, items, conditions, len(listed.keys), frozenset(counts), listed.having is not None)
 
 
 def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correlated: bool) -> Plan:

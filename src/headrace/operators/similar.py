@@ -1,0 +1,149 @@
+"""Queries that differ in a constant: the constants become data.
+
+An aggregate over the rows with `e = c` is one group of an aggregate by `e`. So all queries of one shape are
+one aggregate over the rows for which `e` is any of their constants, and each of them picks its group:
+
+    SELECT COUNT(*) FROM bid [RANGE 60] WHERE MOD(auction, 100) = 7
+
+    SELECT n FROM (SELECT MOD(auction, 100) AS e, COUNT(*) AS n FROM bid [RANGE 60]
+                   WHERE MOD(auction, 100) IN (...) GROUP BY MOD(auction, 100)) WHERE e = 7
+
+The rewriting looks at one query at a time, so that the shape, and with it the identity of the state, does not
+depend on which other queries there are; only the list of constants does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Filter,
+    Plan,
+    Project,
+    TimeWindow,
+    column,
+    inputs_of,
+    with_inputs,
+)
+from headrace.algebra.predicates import conjunction, conjuncts
+from headrace.expressions.tree import AggregateCall, Call, Expression, Literal
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+
+_TYPES: Final = (BIGINT, STRING, DATE, TIMESTAMP)
+"""Types for whose values `=` is grouping's equality."""
+
+_LIMIT_FREE: Final = ("COUNT", "MIN", "MAX", "FIRST", "LAST", "BOOL_AND", "BOOL_OR", "COUNT_IF")
+"""Aggregates that never fail: one that fails would end all queries that share it."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The rows that some query of a shape asks for.
+
+    Attributes:
+        filter: a filter whose predicate is `e IN ()`; it stands for the rows with any of the constants.
+        constant: the constant of one query.
+    """
+
+    filter: Filter
+    constant: Literal
+
+
+def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
+    """The plan with its aggregates over `e = constant` written as groups of an aggregate by `e`.
+
+    Returns:
+        The plan, with filters in it whose lists of constants are empty, and the constants it needs in them.
+    """
+    parts = [constants_as_data(below) for below in inputs_of(plan)]
+    plan = with_inputs(plan, tuple(part for part, _ in parts))
+    chosen = tuple(choice for _, choices in parts for choice in choices)
+    if isinstance(plan, Aggregate) and not plan.emit_empty and all(map(_never_fails, _calls(plan))):
+        found = _keyed(plan.input)
+        if found is not None:
+            below, choice = found
+            return _group(plan, below, choice.constant), (*chosen, choice)
+    return plan, chosen
+
+
+def filled(node: Filter, chosen: Iterable[Chosen]) -> Filter:
+    """The filter with the constants of all queries that stand on it, in a fixed order."""
+    constants = {choice.constant for choice in chosen if choice.filter == node}
+    if not constants:
+        return node
+    assert isinstance(node.predicate, Call)
+    listed = sorted(constants, key=lambda constant: repr(constant.value))
+    return replace(node, predicate=replace(node.predicate, arguments=(*node.predicate.arguments, *listed)))
+
+
+def _calls(plan: Aggregate) -> list[AggregateCall]:
+    return [call for _, call in plan.aggregates]
+
+
+def _never_fails(call: AggregateCall) -> bool:
+    return call.function in _LIMIT_FREE or (call.type == DOUBLE and call.function in ("AVG", "SUM"))
+
+
+def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:
+    """The input of an aggregate with `e` as a further column, for the rows with any constant."""
+    match plan:
+        case TimeWindow(input=below):
+            found = _keyed(below)
+            return None if found is None else (replace(plan, input=found[0]), found[1])
+        case Project(input=below, items=items):
+            found = _keyed(below)
+            if found is None:
+                return None
+            key = column(found[0], len(below.schema))
+            return Project(found[0], (*items, (key.name, key))), found[1]
+        case Filter(input=below, predicate=predicate):
+            return _chosen(below, conjuncts(predicate))
+        case _:
+            return None
+
+
+def _chosen(below: Plan, parts: tuple[Expression, ...]) -> tuple[Plan, Chosen] | None:
+    selection = next((found for found in map(_selection, parts) if found is not None), None)
+    if selection is None:
+        return None
+    part, expression, constant = selection
+    rest = conjunction(other for other in parts if other is not part)
+    rows = below if rest is None else Filter(below, rest)
+    names = below.schema.names
+    items = [(name, column(rows, place)) for place, name in enumerate(names)]
+    keyed = Project(rows, (*items, (_fresh(names), expression)))
+    wanted = Filter(keyed, Call("IN", (column(keyed, len(names)),), BOOLEAN))
+    return wanted, Chosen(wanted, constant)
+
+
+def _selection(part: Expression) -> tuple[Expression, Expression, Literal] | None:
+    """A conjunct of the form `e = constant` or `constant = e`: itself, `e` and the constant."""
+    match part:
+        case (
+            Call(function="=", arguments=(Literal() as constant, other))
+            | Call(function="=", arguments=(other, Literal() as constant))
+        ):
+            if constant.value is not None and constant.type in _TYPES and not isinstance(other, Literal):
+                return part, other, constant
+    return None
+
+
+def _group(plan: Aggregate, below: Plan, constant: Literal) -> Plan:
+    """The group of one constant in an aggregate whose last key is `e`."""
+    key = column(below, len(below.schema) - 1)
+    keys = (*plan.keys, (_fresh([name for name, _ in plan.keys]), key))
+    groups = Aggregate(below, keys, plan.aggregates)
+    place = len(plan.keys)
+    own = Filter(groups, Call("=", (column(groups, place), constant), BOOLEAN))
+    shown = (column(groups, index) for index in range(len(groups.schema)) if index != place)
+    items = tuple((part.name, part) for part in shown)
+    return Project(own, items)
+
+
+def _fresh(names: Iterable[str]) -> str:
+    """A column name that is not among the names."""
+    taken = set(names)
+    return next(name for name in (f"e{place}" for place in range(len(taken) + 1)) if name not in taken)

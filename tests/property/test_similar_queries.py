@@ -1,0 +1,84 @@
+"""Queries that differ in a constant share one aggregate, and answer as if each were alone."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+import headrace
+from headrace.algebra.nodes import Aggregate, Plan
+from headrace.elements import from_rows, to_rows
+from headrace.history import canonical, equivalent
+from headrace.operators.graph import Graph
+from headrace.operators.lowering import lower
+from headrace.optimizer import optimize
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
+from headrace.runtime.streams import BoundedStream
+from property.strategies import BUCKETS
+from support import TableSource, run_plans
+
+SHAPES = (
+    "SELECT COUNT(*) AS n FROM s [RANGE 3] WHERE v = {number}",
+    "SELECT COUNT(*) AS n FROM s [RANGE 3] WHERE {number} = MOD(v, 2) AND x > 0",
+    "SELECT v, COUNT(x) AS n, MAX(x) AS top FROM s [RANGE 4 SLIDE 2] WHERE name = '{name}' GROUP BY v",
+    "SELECT name, MIN(v) AS low FROM s [RANGE 4] WHERE v = {number} GROUP BY name HAVING COUNT(*) > 1",
+    "SELECT AVG(v) AS mean FROM s WHERE name = '{name}' AND v = {number}",
+)
+FIELDS = (("v", pa.int64()), ("x", pa.int64()), ("name", pa.string()), ("ts", pa.int64()))
+rows = st.tuples(
+    st.sampled_from([None, 0, 1, 2]), st.sampled_from([None, -1, 3]), st.sampled_from([None, "", "a", "b"])
+)
+questions = st.tuples(st.sampled_from(SHAPES), st.integers(0, 3), st.sampled_from(["", "a", "c"]))
+
+
+def table_of(payloads: list[tuple[object, ...]]) -> pa.Table:
+    columns = list(zip(*(((*row, place // 2) for place, row in enumerate(payloads))), strict=True))
+    return pa.table(
+        {name: pa.array(column, dtype) for (name, dtype), column in zip(FIELDS, columns, strict=True)}
+    )
+
+
+def plans_of(texts: list[str], table: pa.Table) -> dict[str, Plan]:
+    with headrace.connect(runner="inline") as db:
+        db.stream("s", table, timestamp="ts")
+        return {f"q{place}": optimize(db.query(text).plan) for place, text in enumerate(texts)}
+
+
+@given(st.lists(rows, min_size=1, max_size=10), st.lists(questions, min_size=1, max_size=6), BUCKETS)
+def test_each_query_answers_as_the_reference(
+    payloads: list[tuple[object, ...]], asked: list[tuple[str, int, str]], buckets: int
+) -> None:
+    table = table_of(payloads)
+    plans = plans_of([shape.format(number=number, name=name) for shape, number, name in asked], table)
+    readers = run_plans(plans, {"s": BoundedStream(TableSource(table), "ts")}, epoch_rows=3, buckets=buckets)
+    elements = zip(*table.to_pydict().values(), strict=True)
+    stream = Stream(table.column_names, [(row, row[3], row[3] + 1, 1) for row in elements])
+    for name, plan in plans.items():
+        expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, {"s": stream})])
+        found = readers[name].elements()
+        assert equivalent(found, expected, float_tolerance=1e-9), to_rows(canonical(found))
+
+
+def test_queries_of_one_shape_are_one_aggregate_whose_state_does_not_depend_on_their_constants() -> None:
+    table = table_of([(1, 1, "a")])
+    few, many = (
+        lower(plans_of([SHAPES[0].format(number=number) for number in range(count)], table))
+        for count in (1, 50)
+    )
+    for graph in (few, many):
+        assert sum(isinstance(node.plan, Aggregate) for node in graph.nodes) == 1
+        assert len(graph.channels()) == 1
+    assert identity_of(few) == identity_of(many)
+
+
+def test_an_aggregate_that_can_fail_is_not_shared() -> None:
+    text = "SELECT SUM(v) AS total FROM s [RANGE 3] WHERE v = {}"
+    graph = lower(plans_of([text.format(number) for number in range(3)], table_of([(1, 1, "a")])))
+    assert sum(isinstance(node.plan, Aggregate) for node in graph.nodes) == 3
+
+
+def identity_of(graph: Graph) -> str:
+    (found,) = (node.identity for node in graph.nodes if isinstance(node.plan, Aggregate))
+    return found

@@ -16,6 +16,7 @@ from headrace.expressions.aggregates import resolve_aggregate
 from headrace.expressions.tree import AggregateCall, Column, Expression, expressions_of, transform_call
 from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
+from headrace.language.framing import chronons
 from headrace.language.scalars import Context, bind_scalar, located
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, unique_names
 from headrace.time import INFINITY, Duration, make_duration, parse_duration
@@ -84,9 +85,15 @@ class OverCalls:
             raise LanguageError("OVER stands behind an aggregate", position=position, hint=hint)
         return self._column(self._frame(node), found[0])
 
-    def apply(self) -> Plan:
-        """The plan with one column more per function."""
+    def apply(self, position: Position) -> Plan:
+        """The plan with one column more per function; the position is for errors.
+
+        Raises:
+            LanguageError: a frame of rows stands over rows that are valid for too many instants.
+        """
         plan, width = self._plan, len(self._plan.schema)
+        if any(frame.rows for frame, _ in self.calls):
+            plan = chronons(plan, position)
         places: dict[int, int] = {}
         for frame in dict.fromkeys(frame for frame, _ in self.calls):
             numbers = [number for number, (other, _) in enumerate(self.calls) if other == frame]

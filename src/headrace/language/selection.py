@@ -165,7 +165,7 @@ def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correla
         hint = "compute one of them in a subquery in FROM"
         raise LanguageError(f"OVER cannot stand beside {what}", position=query.position, hint=hint)
     with located(query.position):
-        return windows.apply()
+        return windows.apply(query.position)
 
 
 def inner_of(block: Block) -> Inner:

@@ -1,7 +1,8 @@
 """Plans back to text, such that the text means the plan.
 
 A bound plan comes back as itself. Columns are always listed, never `*`, so that the text of an optimized
-plan, whose sources read fewer columns than the streams have, means the same as well.
+plan, whose sources read fewer columns than the streams have, means the same as well. Samples and windows of
+rows depend on whole rows, and so stand over a query that lists its columns.
 """
 
 from __future__ import annotations
@@ -86,7 +87,10 @@ def _select(plan: Plan, verb: str) -> str:
     """One SELECT for as many nodes as fit into it: the list, WHERE, and the joins of FROM."""
     below = plan.input if isinstance(plan, Project | Aggregate | OverRows) else plan
     where = below.predicate if isinstance(below, Filter) else None
-    tables = _from(below.input if isinstance(below, Filter) else below)
+    if isinstance(plan, OverRows):
+        where, tables = None, _Table(_listed(below), tuple(_name(name) for name in below.schema.names))
+    else:
+        tables = _from(below.input if isinstance(below, Filter) else below)
     match plan:
         case Project(items=items):
             listed = [(name, _text(part, tables.columns)) for name, part in items]
@@ -167,9 +171,9 @@ def _leaf(plan: Plan) -> str:
             partition = ", ".join(_name(below.schema[key.index].name) for key in keys)
             every = f" SLIDE {number}" if number > 1 else ""
             by = f"PARTITION BY {partition} " if keys else ""
-            return f"{_unwindowed(below)} WINDOW({by}ROWS {rows}{every})"
+            return f"{_listed(below)} WINDOW({by}ROWS {rows}{every})"
         case Sample(input=below, percent=percent):
-            return f"{_unwindowed(below)} SAMPLE({percent:f})"
+            return f"{_listed(below)} SAMPLE({percent:f})"
         case Granularity(input=below, granule=granule):
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
             return f"{table} GRANULARITY({_duration(granule, domain_of(plan))})"
@@ -213,6 +217,13 @@ def _unwindowed(plan: Plan) -> str:
         plan = plan.input
     windows = TimeWindow | RowWindow | Sample | Granularity
     return f"({_query(plan)})" if isinstance(plan, windows) else _leaf(plan)
+
+
+def _listed(plan: Plan) -> str:
+    """A table with the columns of the plan alone, for what reads whole rows: their hash, or their order."""
+    while isinstance(plan, Split):
+        plan = plan.input
+    return f"({_query(plan)})"
 
 
 def _duration(duration: Duration, domain: TimeDomain) -> str:

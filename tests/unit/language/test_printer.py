@@ -94,3 +94,17 @@ def test_what_it_looks_like():
         "SELECT t1.kind AS kind, t2.id AS id FROM tick WINDOW(RANGE 10) AS t1 JOIN tick AS t2 "
         "ON t1.id = t2.id"
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM (SELECT id FROM tick) [RANGE 5] SAMPLE(50)",
+        "SELECT id, kind FROM SESSION((SELECT id, kind FROM tick), 5) SAMPLE(50)",
+        "SELECT id, kind FROM (SELECT id, kind FROM tick) [PARTITION BY kind ROWS 2]",
+        "SELECT id, kind, LAG(id) OVER (PARTITION BY kind) AS l FROM (SELECT id, kind FROM tick)",
+    ],
+)
+def test_what_reads_whole_rows_stands_over_the_columns_of_an_optimized_plan(text: str):
+    plan = optimize(plan_of(text))
+    assert optimize(plan_of(to_sql(plan))) == plan

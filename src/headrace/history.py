@@ -91,18 +91,27 @@ def equivalent(left: Batch, right: Batch, until: int = INFINITY, float_tolerance
 
 def normalise(rows: pa.RecordBatch) -> pa.RecordBatch:
     """The rows with -0 written as 0 and every NaN alike, so that equal payloads have equal bytes."""
-    if not any(pa.types.is_floating(column.type) for column in rows.columns):
+    columns = [normalise_column(column) for column in rows.columns]
+    if all(new is old for new, old in zip(columns, rows.columns, strict=True)):
         return rows
-    columns = [
-        _normal_floats(column) if pa.types.is_floating(column.type) else column for column in rows.columns
-    ]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def normalise_column(column: pa.Array) -> pa.Array:
+    """The column with one representative per value: -0.0 becomes 0.0 and every NaN the same NaN."""
+    if pa.types.is_floating(column.type):
+        return _normal_floats(column)
+    if pa.types.is_list(column.type) and pa.types.is_floating(column.type.value_type):
+        offsets = pa.array(column.offsets.to_numpy(), pa.int32())
+        return pa.ListArray.from_arrays(offsets, _normal_floats(column.values), mask=column.is_null())
+    return column
 
 
 def payload_codes(rows: pa.RecordBatch) -> Int64Array:
     """A number per row, from 0 without gaps: equal for equal rows, and ordered as the rows are.
 
-    Rows are ordered column by column, NULL first and NaN last. They must have been normalised.
+    Rows are ordered column by column, NULL first and NaN last, ARRAYs by their first difference. They must
+    have been normalised.
     """
     codes = np.zeros(rows.num_rows, dtype=np.int64)
     size = 1
@@ -130,10 +139,18 @@ def _column_codes(column: pa.Array) -> tuple[Int64Array, int]:
     elif column.type in _WHOLE:
         codes, size = _dense_if_wide(np.asarray(column.cast(pa.int64()).fill_null(0)))
     else:
-        codes, size = _dictionary_codes(column)
+        codes, size = _dictionary_codes(ordered_bytes(column) if pa.types.is_list(column.type) else column)
     if column.null_count == 0:
         return codes, size
     return np.where(column.is_valid().to_numpy(zero_copy_only=False), codes + 1, 0), size + 1
+
+
+def ordered_bytes(column: pa.Array) -> pa.LargeBinaryArray:
+    """Normalised ARRAYs as byte strings that are equal and ordered as the ARRAYs are; NULL stays NULL."""
+    codes = _column_codes(column.values)[0].astype(">i8")
+    offsets = column.offsets.to_numpy().astype(np.int64) * codes.itemsize
+    buffers = [column.is_valid().buffers()[1], pa.py_buffer(offsets), pa.py_buffer(codes)]
+    return pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
 
 
 _WHOLE: Final = (BIGINT, TIMESTAMP)
@@ -236,6 +253,9 @@ def _same_values(left: pa.Array, right: pa.Array) -> bool:
     if pa.types.is_floating(left.type):
         nulls = np.array_equal(left.is_null(), right.is_null())
         return nulls and np.array_equal(_filled(left), _filled(right), equal_nan=True)
+    if pa.types.is_list(left.type):
+        sizes = left.value_lengths().equals(right.value_lengths())
+        return bool(sizes) and _same_values(left.flatten(), right.flatten())
     return bool(left.equals(right))
 
 

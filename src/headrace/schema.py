@@ -2,6 +2,7 @@
 
 Columns have the types below, held as Arrow types; there is one integer (BIGINT) and one floating type
 (DOUBLE), so that kernels need few signatures. Narrower types of an input are widened when it is read.
+Results may also be ARRAYs of these types, held as Arrow lists.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ def sql_type(dtype: pa.DataType) -> str:
     """The SQL name of a column type, such as `DECIMAL(10, 2)`."""
     if pa.types.is_decimal(dtype):
         return f"DECIMAL({dtype.precision}, {dtype.scale})"
+    if pa.types.is_list(dtype):
+        return f"ARRAY<{sql_type(dtype.value_type)}>"
     names = {BOOLEAN: "BOOLEAN", BIGINT: "BIGINT", DOUBLE: "DOUBLE", STRING: "STRING", DATE: "DATE"}
     names |= {TIMESTAMP: "TIMESTAMP", UNKNOWN: "VOID"}
     return names.get(dtype, str(dtype))

@@ -196,5 +196,7 @@ def _text(value: object) -> str:
             return format_instant(micros, TimeDomain.TIMESTAMP)
         case float():
             return f"{value:.12g}"
+        case list() | tuple():
+            return f"[{', '.join(map(_text, value))}]"
         case _:
             return str(value)

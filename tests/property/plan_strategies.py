@@ -393,17 +393,18 @@ class _Builder:
         return _Built(plan, (*(below.is_summable(key) for key in keys), *flags))
 
     def _call(self, below: _Built, root: bool) -> AggregateCall:
-        name = self.draw(
-            st.sampled_from(
-                ("SUM", "*", "VARIANCE", "AVG", "MIN", "STDDEV", "COUNT", "MAX", "SUM", "FIRST", "LAST")
-            )
-        )
+        name = self.draw(st.sampled_from(_CALLS))
         if name == "*" or (name in ("STDDEV", "VARIANCE") and not root):
             return resolve_aggregate("COUNT", None)
         condition = self._expression(below.schema, BOOLEAN) if self.draw(st.integers(0, 3)) == 0 else None
         modifiers = Modifiers(distinct=self.draw(st.integers(0, 3)) == 0, condition=condition)
         if name in ("COUNT", "MIN", "MAX"):
             return resolve_aggregate(name, self._item(below), modifiers=modifiers)
+        if name == "ARRAY_AGG":
+            # Not of arrays; nor of sums, since values in arrays are compared to the last bit.
+            single = [one for one in below.columns(*KINDS) if below.is_summable(one)]
+            argument = self.draw(st.sampled_from([*single, literal("a")]))
+            return resolve_aggregate(name, argument, modifiers=modifiers)
         if name in ("FIRST", "LAST"):
             keys = tuple(
                 SortKey(self._item(below), self.draw(st.booleans()), self.draw(st.booleans()))
@@ -417,6 +418,12 @@ class _Builder:
             return resolve_aggregate(name, self.draw(st.sampled_from(numbers)), modifiers=modifiers)
         argument = self._expression(_without_doubles(below.schema), BIGINT)
         return resolve_aggregate(name, argument, modifiers=modifiers)
+
+
+_CALLS = (
+    *("SUM", "*", "VARIANCE", "AVG", "MIN", "STDDEV", "COUNT"),
+    *("MAX", "SUM", "FIRST", "LAST", "ARRAY_AGG"),
+)
 
 
 def _argument_summable(below: _Built, call: AggregateCall) -> bool:

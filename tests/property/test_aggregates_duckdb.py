@@ -22,7 +22,8 @@ QUERY = """
     PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x), PERCENTILE_CONT(0.2) WITHIN GROUP (ORDER BY v DESC),
     PERCENTILE_CONT(0.6) WITHIN GROUP (ORDER BY v) FILTER (WHERE v <> 4), SUM(m), SUM(DISTINCT m),
     FIRST(s ORDER BY ts), LAST(v ORDER BY x DESC NULLS LAST, ts),
-    FIRST(x ORDER BY s NULLS FIRST, ts) FILTER (WHERE b)
+    FIRST(x ORDER BY s NULLS FIRST, ts) FILTER (WHERE b),
+    ARRAY_AGG(v ORDER BY ts DESC) FILTER (WHERE v IS NOT NULL), ARRAY_AGG(s ORDER BY ts) FILTER (WHERE s > '')
 """
 # Of NULLs alone, COUNT_IF is NULL there and 0 in Spark.
 DUCKDB = QUERY.replace("COUNT_IF(v > x)", "COUNT(*) FILTER (WHERE v > x)")
@@ -80,4 +81,5 @@ def _same(ours: Any, theirs: Any) -> bool:
         return ours is None or math.isnan(ours)
     if isinstance(theirs, float) and ours is not None:
         return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=1e-9)
-    return bool(ours == theirs)
+    # An ARRAY of no values is NULL there, and empty in Spark.
+    return bool(ours == ([] if theirs is None and isinstance(ours, list) else theirs))

@@ -235,6 +235,13 @@ ENDS = aggregates(
     filtered("LAST", X, order=(SortKey(K, nulls_first=False),)),
     filtered("MAX", V),
 )
+ARRAYS = aggregates(
+    resolve_aggregate("ARRAY_AGG", V),
+    resolve_aggregate("ARRAY_AGG", X, modifiers=Modifiers(order=BY_V)),
+    filtered("ARRAY_AGG", K, order=(SortKey(X, nulls_first=False),)),
+    resolve_aggregate("ARRAY_AGG", X, modifiers=ONCE),
+    resolve_aggregate("MIN", V),
+)
 ONE_ORDER = aggregates(ENDS[1][1], resolve_aggregate("SUM", V), resolve_aggregate("COUNT", None))
 ONE_VALUE = aggregates(
     filtered("MIN", V), filtered("MAX", V), resolve_aggregate("SUM", X), resolve_aggregate("COUNT", None)
@@ -314,6 +321,8 @@ UNARY = {
     "scalar ends": Aggregate(LEFT, (), ENDS),
     "scalar ends of one order": Aggregate(LEFT, (), ONE_ORDER),
     "scalar extremes of one value": Aggregate(LEFT, (), ONE_VALUE),
+    "grouped arrays": Aggregate(LEFT, (("k", K),), ARRAYS),
+    "scalar arrays": Aggregate(LEFT, (), ARRAYS, emit_empty=True),
     "grouped sums": Aggregate(LEFT, (("k", K),), EXACT),
     "scalar sums": Aggregate(LEFT, (), EXACT),
     "grouped extremes": Aggregate(LEFT, (("k", K),), EXTREMES),
@@ -340,6 +349,7 @@ WINDOWS = {
     "rows by a float": RowWindow(LEFT, 3, 2, (X, K)),
     "over the last rows": OverRows(LEFT, (K,), 2, 0, (*EXACT, *EXTREMES)),
     "over a row before": OverRows(LEFT, (), 3, 1, (*EXACT, *EXTREMES)),
+    "arrays of the rows before": OverRows(LEFT, (K,), 2, 1, ARRAYS),
     "row numbers": OverRows(LEFT, (X,), None, 0, EXACT[:1]),
     "sessions": SessionWindow(LEFT, Duration(3), (K,)),
     "sessions by a float": SessionWindow(LEFT, Duration(2), (X, V)),

@@ -248,7 +248,8 @@ class OverRows:
     """Every row with aggregates over the rows of its partition that stand `first` to `last` places before it.
 
     Rows of a partition stand in the order of instant and payload, as in a row window. Over no rows a count
-    is 0 and any other aggregate NULL. With `first` None all rows so far are counted: only COUNT(*) can.
+    is 0, an ARRAY empty and any other aggregate NULL. With `first` None all rows so far are counted: only
+    COUNT(*) can.
     """
 
     input: Plan

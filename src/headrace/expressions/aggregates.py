@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Final
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from headrace.expressions.user import UserAggregate, signature
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, sql_type
 
 _SYNONYMS: Final = {
+    "COLLECT_LIST": "ARRAY_AGG",
     "BOOL_EVERY": "BOOL_AND",
     "EVERY": "BOOL_AND",
     "FIRST_VALUE": "FIRST",
@@ -56,6 +58,14 @@ PLAIN: Final = Modifiers()
 """No modifiers."""
 
 
+class _Order(Enum):
+    """What an aggregate makes of ORDER BY in its parentheses."""
+
+    USELESS = "useless"
+    OPTIONAL = "optional"
+    NEEDED = "needed"
+
+
 @dataclass(frozen=True)
 class _Entry:
     """How many arguments an aggregate takes, how its call is typed, and what may go with it."""
@@ -63,7 +73,7 @@ class _Entry:
     arity: int
     rule: Callable[[str, tuple[Expression, ...]], AggregateCall]
     distinct: bool = False
-    ordered: bool = False
+    order: _Order = _Order.USELESS
 
 
 def is_aggregate(name: str) -> bool:
@@ -78,7 +88,7 @@ def resolve_aggregate(
 
     SUM of BIGINT is BIGINT, and one that overflows ends its query. SUM of DECIMAL(p, s) is
     DECIMAL(min(38, p + 10), s). MIN, MAX, FIRST and LAST have their argument's type, BOOL_AND and BOOL_OR are
-    BOOLEAN, counts BIGINT, and all others DOUBLE.
+    BOOLEAN, counts BIGINT, ARRAY_AGG an ARRAY, and all others DOUBLE.
 
     Raises:
         LanguageError: no such aggregate, or one that does not take such arguments or modifiers; without a
@@ -139,9 +149,14 @@ def _modified(name: str, call: AggregateCall, entry: _Entry, modifiers: Modifier
             )
         # Repeats change neither the smallest nor the largest value.
         call = replace(call, distinct=call.function not in _IDEMPOTENT)
-    if entry.ordered and not modifiers.order:
+    if entry.order is _Order.NEEDED and not modifiers.order:
         raise LanguageError(f"{name} needs an ORDER BY", hint=_USAGE[call.function])
-    if modifiers.order and not entry.ordered:
+    if modifiers.order and modifiers.distinct:
+        raise LanguageError(
+            f"{name} does not take both DISTINCT and ORDER BY",
+            hint="leave out ORDER BY; distinct values are sorted by themselves",
+        )
+    if modifiers.order and entry.order is _Order.USELESS:
         raise LanguageError(
             f"{name} does not take ORDER BY", hint="leave it out; its result does not depend on an order"
         )
@@ -180,6 +195,16 @@ def _count_if(_: str, arguments: tuple[Expression, ...]) -> AggregateCall:
 
 def _same(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
     return AggregateCall(name, arguments[0], arguments[0].type)
+
+
+def _array(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument = arguments[0]
+    if pa.types.is_list(argument.type) or argument.type == UNKNOWN:
+        raise LanguageError(
+            f"{name} takes single values, not {sql_type(argument.type)}",
+            hint="CAST the argument" if argument.type == UNKNOWN else "there are no arrays of arrays",
+        )
+    return AggregateCall("ARRAY_AGG", argument, pa.list_(argument.type))
 
 
 def _truth(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
@@ -261,6 +286,7 @@ def masked(expression: Expression, condition: Expression | None) -> Expression:
 _IDEMPOTENT: Final = ("MIN", "MAX", "BOOL_AND", "BOOL_OR")
 
 _TABLE: Final[dict[str, _Entry]] = {
+    "ARRAY_AGG": _Entry(1, _array, distinct=True, order=_Order.OPTIONAL),
     "AVG": _Entry(1, _double, distinct=True),
     "BOOL_AND": _Entry(1, _truth, distinct=True),
     "BOOL_OR": _Entry(1, _truth, distinct=True),
@@ -269,8 +295,8 @@ _TABLE: Final[dict[str, _Entry]] = {
     "COUNT_IF": _Entry(1, _count_if),
     "COVAR_POP": _Entry(2, _pair),
     "COVAR_SAMP": _Entry(2, _pair),
-    "FIRST": _Entry(1, _same, ordered=True),
-    "LAST": _Entry(1, _same, ordered=True),
+    "FIRST": _Entry(1, _same, order=_Order.NEEDED),
+    "LAST": _Entry(1, _same, order=_Order.NEEDED),
     "MAX": _Entry(1, _same, distinct=True),
     "MEDIAN": _Entry(1, _median),
     "MIN": _Entry(1, _same, distinct=True),
@@ -283,6 +309,7 @@ _TABLE: Final[dict[str, _Entry]] = {
 }
 
 _USAGE: Final = {
+    "ARRAY_AGG": "write ARRAY_AGG(x) or ARRAY_AGG(x ORDER BY ts)",
     "COUNT": "write COUNT(*) to count rows",
     "CORR": "write CORR(x, y)",
     "COVAR_POP": "write COVAR_POP(x, y)",

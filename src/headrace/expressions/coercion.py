@@ -159,6 +159,8 @@ def _becomes(source: pa.DataType, wanted: pa.DataType) -> bool:
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether CAST takes values of the first type to the second, perhaps with rows that fail."""
+    if pa.types.is_list(source) or pa.types.is_list(target):
+        return source in (target, UNKNOWN)
     if source in (target, UNKNOWN) or target == STRING or source == STRING:
         return bool(target != UNKNOWN) or bool(source == UNKNOWN)
     if {source, target} == {DATE, TIMESTAMP}:
@@ -175,8 +177,9 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
     if expression.type == dtype:
         return expression
     if not can_cast(expression.type, dtype):
+        article = "an" if pa.types.is_list(expression.type) else "a"
         raise LanguageError(
-            f"a {sql_type(expression.type)} cannot be cast to {sql_type(dtype)}",
+            f"{article} {sql_type(expression.type)} cannot be cast to {sql_type(dtype)}",
             hint=_cast_hint(expression.type, dtype),
         )
     cast = Cast(expression, dtype)
@@ -211,6 +214,8 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 
 
 def _cast_hint(source: pa.DataType, target: pa.DataType) -> str | None:
+    if pa.types.is_list(source):
+        return "an ARRAY stays one; cast the values before ARRAY_AGG"
     if target == TIMESTAMP and is_numeric(source):
         return "TIMESTAMP_MICROS(...) makes a TIMESTAMP of microseconds since 1970"
     if source == TIMESTAMP and is_numeric(target):

@@ -335,6 +335,8 @@ def _instant(name: str, argument: Expression) -> Expression:
 def _alike(arguments: Arguments) -> Arguments:
     """The arguments cast to their common type; BOOLEAN if all of them are bare NULLs."""
     dtype = common_type_of(tuple(_shrunk(part, arguments) for part in arguments))
+    if pa.types.is_list(dtype):
+        raise LanguageError("ARRAYs are not compared", hint="compare the values they are made of")
     dtype = BOOLEAN if dtype == UNKNOWN else dtype
     return tuple(make_cast(part, dtype) for part in arguments)
 

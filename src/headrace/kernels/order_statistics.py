@@ -1,4 +1,4 @@
-"""The k-th smallest value of a changing multiset, by counts in a Fenwick tree (Fenwick 1994)."""
+"""The k-th smallest value of a changing multiset, or all, by counts in a Fenwick tree (Fenwick 1994)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import FLOAT1, INT1, kernel
+from headrace.kernels.jit import BYTES, FLOAT1, INT1, kernel
 from headrace.kernels.timeline import Float64Array
 
 
@@ -87,3 +87,58 @@ def order_statistics(
             if place > below:
                 upper[point * width + column] = start + _find(tree, start, size, step, below + 1)
     return lower, upper, share
+
+
+@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, BYTES, numba.boolean)
+def sorted_values(
+    codes: Int64Array,
+    times: Int64Array,
+    numbers: Int64Array,
+    counts: Int64Array,
+    starts: Int64Array,
+    point_codes: Int64Array,
+    point_times: Int64Array,
+    wanted: np.ndarray,
+    distinct: bool,
+) -> tuple[Int64Array, Int64Array]:
+    """All values of each key's multiset, the smallest first, at every point.
+
+    Args:
+        codes, times, numbers, counts, starts, point_codes, point_times: as in `order_statistics`.
+        wanted: uint8[m], 0 at the points that get no values.
+        distinct: whether a value that is there several times is given once.
+
+    Returns:
+        Where each point's values start (int64[m + 1]), and their numbers.
+    """
+    offsets = np.zeros(len(point_codes) + 1, dtype=np.int64)
+    result = np.empty(max(16, len(codes)), dtype=np.int64)
+    tree = np.zeros(starts[-1], dtype=np.int64)
+    live = np.zeros(starts[-1], dtype=np.int64)
+    at, total, start, size, step = 0, np.int64(0), np.int64(0), np.int64(0), np.int64(1)
+    for point in range(len(point_codes)):
+        code = point_codes[point]
+        if point == 0 or code != point_codes[point - 1]:
+            total = np.int64(0)
+            start, size = starts[code], starts[code + 1] - starts[code]
+            step = np.int64(1)
+            while 2 * step <= size:
+                step *= 2
+            while at < len(codes) and codes[at] < code:
+                at += 1
+        while at < len(codes) and codes[at] == code and times[at] <= point_times[point]:
+            number, change = numbers[at], counts[at]
+            live[number] += change
+            if distinct:
+                change = np.int64(live[number] > 0) - np.int64(live[number] - counts[at] > 0)
+            _add(tree, start, size, number - start, change)
+            total += change
+            at += 1
+        offsets[point + 1] = offsets[point]
+        if wanted[point] and total > 0:
+            offsets[point + 1] += total
+            while len(result) < offsets[point + 1]:
+                result = np.concatenate((result, np.empty_like(result)))
+            for rank in range(total):
+                result[offsets[point] + rank] = start + _find(tree, start, size, step, rank)
+    return offsets, result[: offsets[-1]].copy()

@@ -73,7 +73,7 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
     **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
     "ANY_VALUE": "use MIN or MAX",
-    **dict.fromkeys(("ARRAY_AGG", "COLLECT_LIST"), "there are no arrays; use FIRST, LAST, MIN or MAX"),
+    "COLLECT_SET": "write ARRAY_AGG(DISTINCT x)",
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
     **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query stands behind it: (SELECT ... FROM ...)"),

@@ -91,8 +91,11 @@ class SumLayout:
 
 
 def is_invertible(call: AggregateCall) -> bool:
-    """Whether the aggregate is read off sums; MIN, MAX, FIRST, LAST, PERCENTILE and users' are not."""
-    return call.user is None and call.function not in ("MIN", "MAX", "FIRST", "LAST", "PERCENTILE")
+    """Whether the aggregate is read off sums, and not off the values that are there."""
+    return call.user is None and call.function not in _HOLISTIC
+
+
+_HOLISTIC: Final = frozenset(("MIN", "MAX", "FIRST", "LAST", "PERCENTILE", "ARRAY_AGG"))
 
 
 _Identity = tuple[Expression, Expression | None, bool]

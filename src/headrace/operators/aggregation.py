@@ -33,7 +33,7 @@ class AggregateOperator:
 
     Retractions:
         A retraction takes its element's sums away over its interval, and its value out of the live values
-        (MIN, MAX, FIRST, LAST, PERCENTILE) and of the distinct ones.
+        (MIN, MAX, FIRST, LAST, PERCENTILE, ARRAY_AGG) and of the distinct ones.
 
     State:
         Per group the sums at the heartbeat and how far its open segment was emitted; per element, or per

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array, integers
+from headrace.history import normalise_column
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
 from headrace.schema import BOOLEAN, DATE, DOUBLE, STRING
@@ -37,12 +38,8 @@ class Codes:
 
 
 def normalise(column: pa.Array) -> pa.Array:
-    """The column with one representative per key value: -0.0 becomes 0.0 and every NaN the same NaN."""
-    if column.type != DOUBLE:
-        return column
-    values = column.to_numpy(zero_copy_only=False)
-    clean = np.where(np.isnan(values), np.nan, values + 0.0)
-    return pa.array(clean, DOUBLE, mask=_invalid(column))
+    """The column with one representative per key value, as in canonical histories."""
+    return normalise_column(column)
 
 
 def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64Array:
@@ -53,6 +50,10 @@ def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64Array:
         if column.type == STRING:
             offsets, data = _string_buffers(column)
             fold_bytes(offsets, data, valid, hashes)
+        elif pa.types.is_list(column.type):
+            # A list is the string of the hashes of its values.
+            parts = hash_rows([column.values], len(column.values)).view(np.uint8)
+            fold_bytes(column.offsets.to_numpy() * np.int32(8), parts, valid, hashes)
         else:
             for words in _words(column):
                 fold_words(words, valid, hashes)
@@ -80,6 +81,9 @@ def equal_rows(
             mine = ours if left_rows is None else ours.take(pa.array(left_rows))
             pairs = pc.equal(mine, theirs.take(pa.array(right_rows)))
             equal = np.asarray(pairs.fill_null(False).to_numpy(zero_copy_only=False))
+        elif pa.types.is_list(ours.type):
+            mine = ours if left_rows is None else ours.take(pa.array(left_rows))
+            equal = _equal_lists(mine, theirs.take(pa.array(right_rows)))
         else:
             words = zip(_words(ours), _words(theirs), strict=True)
             pairs = (_rows(mine, left_rows) == other[right_rows] for mine, other in words)
@@ -90,6 +94,21 @@ def equal_rows(
             equal = (equal & (ours_valid == 1) & (theirs_valid == 1)) | both_null
         same &= equal
     return same
+
+
+def _equal_lists(left: pa.Array, right: pa.Array) -> BoolArray:
+    """Whether lists of the same place have the same values, as far as neither is NULL; bool[n]."""
+    starts, others = (column.offsets.to_numpy().astype(np.int64) for column in (left, right))
+    sizes = np.diff(starts)
+    equal: BoolArray = sizes == np.diff(others)
+    rows = np.flatnonzero(equal & (sizes > 0))
+    first = np.cumsum(sizes[rows]) - sizes[rows]
+    within = np.arange(sizes[rows].sum()) - np.repeat(first, sizes[rows])
+    places = (np.repeat(offsets[rows], sizes[rows]) + within for offsets in (starts, others))
+    same = equal_rows([left.values], next(places), [right.values], next(places))
+    if len(rows):
+        equal[rows] = np.logical_and.reduceat(same, first)
+    return equal
 
 
 def _rows(values: np.ndarray, rows: npt.NDArray[np.integer] | None) -> np.ndarray:
@@ -131,7 +150,7 @@ def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array,
     added: list[int] = []
     parts = [column.take(pa.array(wrong)).to_pylist() for column in columns]
     for row, values in zip(wrong.tolist(), zip(*parts, strict=True), strict=True):
-        key = (codes[row], *("NaN" if value != value else value for value in values))
+        key = (codes[row], *map(_hashable, values))
         if key not in extra:
             extra[key] = len(first) + len(added)
             added.append(row)
@@ -139,8 +158,10 @@ def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array,
     return Codes(codes, np.concatenate([first, np.array(added, dtype=np.int64)]))
 
 
-def _invalid(column: pa.Array) -> BoolArray | None:
-    return None if column.null_count == 0 else np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+def _hashable(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    return "NaN" if value != value else value
 
 
 def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:

@@ -1,7 +1,7 @@
 """The live values of each group, for aggregates that depend on which values there are.
 
-MIN, MAX, FIRST, LAST and PERCENTILE are values at a place of the group's values in sorted order. Sums do not
-tell them: when the smallest value leaves, the next one must be known.
+MIN, MAX, FIRST, LAST and PERCENTILE are values at a place of the group's values in sorted order, ARRAY_AGG is
+all of them. Sums do not tell them: when the smallest value leaves, the next one must be known.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
+from headrace.errors import ExecutionError
 from headrace.expressions.aggregates import masked
 from headrace.expressions.coercion import literal
 from headrace.expressions.tree import AggregateCall, Call, Expression, Literal, SortKey, arguments_of
 from headrace.kernels.extremes import lower_envelope
-from headrace.kernels.order_statistics import order_statistics
+from headrace.kernels.order_statistics import order_statistics, sorted_values
 from headrace.operators.keys import hash_rows, order_by
 from headrace.operators.ranks import rank_rows
 from headrace.operators.runs import END, HASH, TIME
@@ -29,6 +30,8 @@ from headrace.schema import BOOLEAN, DOUBLE
 from headrace.time import BEGINNING, INFINITY
 
 _COUNT: Final = "__n"
+_MOST_VALUES: Final = 2**27
+"""So many values can the arrays of an epoch have in one task, so that their hashes fit into a column."""
 EXTREMES: Final = {"MIN": 0.0, "FIRST": 0.0, "MAX": 1.0, "LAST": 1.0}
 """The aggregates that are the first or the last of the sorted values."""
 
@@ -60,6 +63,8 @@ class Ordering:
         value = masked(call.argument, call.condition)
         if not call.order:
             return cls((SortKey(value),), value)
+        if call.function == "ARRAY_AGG":
+            return cls((*keys, SortKey(value)), value)
         counts = None if call.condition is None else masked(literal(True), call.condition)
         return cls((*keys, SortKey(value)), counts)
 
@@ -268,12 +273,27 @@ def _aggregates(
         rows = zip(*(column.take(pa.array(first)).to_pylist() for column in changes.columns), strict=True)
         found = user_values(user, list(rows), sweep, (codes_at, times_at, present[by_key]))
         result |= {call: _take(found, np.argsort(by_key)) for call in calls if call.user == user}
-    placed = [call for call in calls if call.user is None]
+    for call in calls:
+        if call.function == "ARRAY_AGG" and call.user is None:
+            at = codes_at, times_at, present[by_key].view(np.uint8)
+            offsets, found_numbers = sorted_values(*sweep, starts, *at, call.distinct)
+            arrays = _arrays(offsets, changes.columns[-1].take(pa.array(first[found_numbers])))
+            result[call] = _take(arrays, np.argsort(by_key))
+    placed = [call for call in calls if call not in result]
     if placed:
         fractions = np.array([_fraction(call) for call in placed])
         found = order_statistics(*sweep[:4], starts, codes_at, times_at, fractions)
         result |= dict(zip(placed, _at_fractions(changes, placed, first, found, by_key), strict=True))
     return [result[call] for call in calls]
+
+
+def _arrays(offsets: Int64Array, values: pa.Array) -> pa.ListArray:
+    if len(values) > _MOST_VALUES:
+        raise ExecutionError(
+            f"the arrays of an epoch have {len(values)} values together, more than {_MOST_VALUES}",
+            hint="aggregate fewer rows per group, or take smaller epochs",
+        )
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
 def _at_fractions(

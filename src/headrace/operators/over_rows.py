@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 import pyarrow as pa
 
@@ -14,6 +16,8 @@ from headrace.schema import BIGINT, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 _PARTITION = "__partition"
+_OF_NOTHING: Final = {"COUNT": 0, "ARRAY_AGG": []}
+"""What aggregates over no rows are, if not NULL."""
 
 
 class OverRowsOperator(RowWindowOperator):
@@ -91,7 +95,8 @@ class OverRowsOperator(RowWindowOperator):
         result = []
         for place, (_, call) in enumerate(self._over.aggregates):
             values = found.payload.column(place + 1).take(indices)
-            result.append(values.fill_null(0) if call.function == "COUNT" else values)
+            nothing = _OF_NOTHING.get(call.function)
+            result.append(values if nothing is None else values.fill_null(nothing))
         return result
 
     def _grouped(

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import Int64Array, integers
 from headrace.expressions.tree import SortKey
-from headrace.operators.keys import normalise
+from headrace.history import normalise_column, ordered_bytes
 from headrace.schema import BIGINT, DOUBLE
 
 
@@ -40,7 +40,7 @@ def rank_rows(columns: Sequence[pa.Array], keys: Sequence[SortKey]) -> Int64Arra
 
 def _ranks(column: pa.Array) -> Int64Array:
     """Integers in the order of the values; anything for NULLs."""
-    column = normalise(column)
+    column = normalise_column(column)
     if column.type == DOUBLE:
         values = column.fill_null(0.0) if column.null_count else column
         bits = np.asarray(values.to_numpy(zero_copy_only=False)).view(np.int64)
@@ -48,4 +48,5 @@ def _ranks(column: pa.Array) -> Int64Array:
     if column.type == BIGINT or pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
         return integers(column.fill_null(0) if column.null_count else column)
+    column = ordered_bytes(column) if pa.types.is_list(column.type) else column
     return np.asarray(pc.rank(column, tiebreaker="dense").to_numpy()).astype(np.int64)

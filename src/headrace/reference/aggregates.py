@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.errors import ExecutionError
-from headrace.expressions.tree import AggregateCall, Literal
+from headrace.expressions.tree import AggregateCall, Literal, arguments_of
 from headrace.expressions.user import UserAggregate
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Payload, equal_form, order
@@ -38,6 +38,8 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
             return _sorted(call, rows)[0][0] if rows else None
         case "LAST":
             return _sorted(call, rows)[-1][0] if rows else None
+        case "ARRAY_AGG":
+            return _array(call, [row for row in rows if row[0] is not None])
         case "CORR" | "COVAR_POP" | "COVAR_SAMP":
             return _covariation(call.function, [row for row in rows if None not in row])
     values = [row[0] for row in rows if row[0] is not None]
@@ -82,10 +84,16 @@ def _of_values(call: AggregateCall, values: list[Any]) -> object:
             raise NotImplementedError(name)
 
 
+def _array(call: AggregateCall, rows: list[Payload]) -> tuple[object, ...]:
+    values = [row[0] for row in _sorted(call, rows)]
+    return tuple({equal_form(value): value for value in values}.values() if call.distinct else values)
+
+
 def _sorted(call: AggregateCall, rows: list[Payload]) -> list[Payload]:
     """The rows in the order of the call, those that are equal in it by the argument."""
     result = sorted(rows, key=lambda row: order(row[0]))
-    for place, key in reversed(list(enumerate(call.order, len(rows[0]) - len(call.order)))):
+    width = len(arguments_of(call))
+    for place, key in reversed(list(enumerate(call.order, width - len(call.order)))):
         result.sort(key=lambda row: order(row[place]), reverse=key.descending)
         result.sort(key=lambda row: (row[place] is None) != key.nulls_first)
     return result

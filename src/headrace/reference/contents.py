@@ -44,10 +44,10 @@ class Stream:
 
 
 def equal_form(value: object) -> object:
-    """The value that stands for all that are equal to it in grouping: one NaN, and 0 for -0."""
+    """What stands for all values that are equal in grouping: one NaN, 0 for -0, a tuple for a list."""
     if isinstance(value, float):
         return NAN if value != value else value + 0.0
-    return value
+    return tuple(map(equal_form, value)) if isinstance(value, list | tuple) else value
 
 
 def payload(values: Iterable[object]) -> Payload:
@@ -95,7 +95,9 @@ def history_of(contents: Mapping[int, Content]) -> History:
 
 
 def order(value: object) -> tuple[int, object]:
-    """A key that sorts the values of a column: NULL first, NaN last."""
+    """A key that sorts the values of a column: NULL first, NaN last; ARRAYs by their first difference."""
     if value is None:
         return 0, 0
+    if isinstance(value, tuple):
+        return 1, tuple(map(order, value))
     return (2, 0) if value != value else (1, value)

@@ -27,13 +27,16 @@ def value_texts(column: pa.Array) -> pa.StringArray:
     """The values as texts; NULL stays NULL.
 
     TIMESTAMPs are written as `headrace.time.format_instant` writes them, a DOUBLE always with a point or an
-    exponent, or as NaN, Infinity or -Infinity, a DECIMAL with all its digits and no exponent.
+    exponent, or as NaN, Infinity or -Infinity, a DECIMAL with all its digits and no exponent, an ARRAY as in
+    JSON.
     """
     dtype = column.type
     if pa.types.is_timestamp(dtype):
         return _timestamp_texts(column.cast(TIMESTAMP))
     if pa.types.is_floating(dtype):
         return _double_texts(column)
+    if pa.types.is_list(dtype):
+        return _array_texts(column)
     if pa.types.is_decimal(dtype):
         scientific = pc.match_substring(column.cast(STRING), "E")
         return _rewrite(
@@ -48,7 +51,7 @@ def json_texts(column: pa.Array) -> pa.StringArray:
     dtype = column.type
     if pa.types.is_floating(dtype):
         texts = pc.if_else(pc.is_finite(column), texts, _enclose(texts))
-    elif pa.types.is_string(dtype) or pa.types.is_large_string(dtype):
+    elif _is_text(dtype):
         unsafe = pc.match_substring_regex(texts, r'["\\\x00-\x1f]')
         texts = _enclose(
             _rewrite(texts, unsafe, lambda values: [json.dumps(v, ensure_ascii=False)[1:-1] for v in values])
@@ -61,7 +64,7 @@ def json_texts(column: pa.Array) -> pa.StringArray:
 def csv_texts(column: pa.Array) -> pa.StringArray:
     """The values as CSV fields, strings quoted where they must be; NULL is empty, the empty string is not."""
     texts = value_texts(column)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    if _is_text(column.type) or pa.types.is_list(column.type):
         unsafe = pc.match_substring_regex(texts, r'[",\r\n]|^$|^\s|\s$')
         texts = pc.if_else(unsafe, _enclose(pc.replace_substring(texts, '"', '""')), texts)
     return texts.fill_null("")
@@ -70,10 +73,14 @@ def csv_texts(column: pa.Array) -> pa.StringArray:
 def shown_texts(column: pa.Array) -> pa.StringArray:
     """The values for people, each on one line; NULL as `NULL`."""
     texts = value_texts(column)
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+    if _is_text(column.type) or pa.types.is_list(column.type):
         unsafe = pc.match_substring_regex(texts, f"[{_UNPRINTABLE}]")
         texts = _rewrite(texts, unsafe, lambda values: [_printable(value) for value in values])
     return texts.fill_null("NULL")
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
 def width_of(texts: pa.StringArray) -> int:
@@ -111,6 +118,12 @@ def _double_texts(column: pa.Array) -> pa.StringArray:
     for value, text in ((np.inf, "Infinity"), (-np.inf, "-Infinity")):
         texts = pc.if_else(pc.equal(column, value), text, texts)
     return pc.if_else(pc.is_nan(column), "NaN", texts)
+
+
+def _array_texts(column: pa.Array) -> pa.StringArray:
+    offsets = pa.array(column.offsets.to_numpy(), pa.int32())
+    lists = pa.ListArray.from_arrays(offsets, json_texts(column.values), mask=column.is_null())
+    return pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "")
 
 
 def _append(texts: pa.StringArray, suffix: str) -> pa.StringArray:

@@ -26,6 +26,9 @@ COLUMNS = [
         [Decimal("1.50"), None, Decimal("1.50"), Decimal("-99999999999999999999.00"), None],
         pa.decimal128(30, 2),
     ),
+    pa.array([[1, 2], None, [1, 2], [2, 2], None], pa.list_(BIGINT)),
+    pa.array([[-0.0, math.nan, None], None, [0.0, -math.nan, None], [], None], pa.list_(DOUBLE)),
+    pa.array([["a", "b"], None, ["a", "b"], ["ab"], None], pa.list_(STRING)),
 ]
 
 
@@ -51,6 +54,16 @@ def test_colliding_hashes_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(codes) == 4
     assert [column[int(codes.first[code])].as_py() for code in codes.codes] == column.to_pylist()
     assert keys.encode_keys([], np.zeros(2, dtype=np.int64)).codes.tolist() == [0, 0]
+
+
+def test_arrays_are_equal_where_all_their_values_are() -> None:
+    arrays = [[1, 2], [1, 3], [3, 2], [1], [1, 2], [], [1, None], None, [None], [], [1, None], [0, 2], [1, 0]]
+    column = pa.array(arrays, pa.list_(BIGINT))
+    pairs = np.indices((len(arrays), len(arrays))).reshape(2, -1)
+    expected = [arrays[left] == arrays[right] for left, right in pairs.T]
+    assert equal_rows([column], pairs[0], [column], pairs[1]).tolist() == expected
+    codes = encode_keys([column], np.zeros(len(arrays), dtype=np.int64)).codes
+    assert (codes[pairs[0]] == codes[pairs[1]]).tolist() == expected, "hashes that collide"
 
 
 def test_no_key_is_one_bucket() -> None:

@@ -22,6 +22,8 @@ DECIMAL = pa.decimal128(20, 2)
         (DOUBLE, [-math.inf, -2.5, -0.0, 1.0, math.inf, math.nan]),
         (BIGINT, [-(2**63), -1, 0, 2**63 - 1]),
         (STRING, ["", "a", "ab", "b", "é"]),
+        (pa.list_(BIGINT), [[], [None], [None, 9], [-5], [-5, 1], [3, None], [3, 4], [2**62]]),
+        (pa.list_(DOUBLE), [[-math.inf], [-0.0], [0.0, 1.0], [math.inf], [math.nan]]),
         (DECIMAL, [Decimal("-1.50"), Decimal("0.00"), Decimal("12.00")]),
     ],
 )

@@ -110,3 +110,15 @@ def test_shown_values() -> None:
     assert shown_texts(pa.array(["a\nb\\", None, "\x1b[0m"])).to_pylist() == ["a\\nb\\", "NULL", "\\x1b[0m"]
     assert width_of(pa.array(["日本", "abc"])) == 4
     assert pad(pa.array(["日本", "abc"]), 5, left=True).to_pylist() == [" 日本", "  abc"]
+
+
+ARRAYS = pa.array([["a", None, 'say "x"'], None, []], pa.list_(STRING))
+
+
+def test_arrays_are_written_as_json() -> None:
+    times = pa.array([[0], [None, 1]], pa.list_(TIMESTAMP))
+    assert json_texts(ARRAYS).to_pylist() == ['["a",null,"say \\"x\\""]', "null", "[]"]
+    assert shown_texts(ARRAYS.slice(1)).to_pylist() == ["NULL", "[]"]
+    assert csv_texts(ARRAYS).to_pylist()[1:] == ["", "[]"]
+    assert next(csv.reader(csv_texts(ARRAYS).to_pylist()[:1])) == [json_texts(ARRAYS)[0].as_py()]
+    assert value_texts(times.slice(1)).to_pylist() == ['[null,"1970-01-01T00:00:00.000001Z"]']

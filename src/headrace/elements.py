@@ -135,6 +135,7 @@ def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 # --- wire format -----------------------------------------------------------------------------------------
 
 _RULES = b"headrace"
+_BASE = b"base"
 
 
 def encode(batch: Batch) -> pa.Buffer:
@@ -149,18 +150,16 @@ def encode(batch: Batch) -> pa.Buffer:
             fields.append(pa.field(f"__{name}", pa.int64()))
             columns.append(pa.array(data))
     schema = pa.schema(fields, metadata={_RULES: json.dumps(rules).encode()})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema) as writer:
-        if columns:
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
-    return sink.getvalue()
+    if not columns:
+        return _stream(schema)
+    return encode_rows(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
 def decode(buffer: pa.Buffer | bytes) -> Batch:
     """The batch that `encode` wrote; payload columns are views into the buffer."""
     with pa.ipc.open_stream(buffer) as reader:
         rules = json.loads(reader.schema.metadata[_RULES])
-        rows = reader.read_next_batch() if len(reader.schema) else empty_columns(rules["rows"])
+        rows = _widened(reader.read_next_batch()) if len(reader.schema) else empty_columns(rules["rows"])
     names = [name for name in rows.schema.names if name not in ("__ts", "__te", "__w")]
     payload = rows.select(names) if names else empty_columns(rules["rows"])
     payload = payload.replace_schema_metadata(None)
@@ -173,6 +172,70 @@ def decode(buffer: pa.Buffer | bytes) -> Batch:
         te = integers(rows.column("__te"))
     w = np.full(len(ts), rules["w"], dtype=np.int64) if "w" in rules else integers(rows.column("__w"))
     return Batch(payload, ts, te, w)
+
+
+def encode_rows(rows: pa.RecordBatch) -> pa.Buffer:
+    """An Arrow IPC stream of one record batch, in which integers take no more bytes than they need.
+
+    A column of integers or timestamps without NULLs is written as what its values exceed the smallest by, in
+    1, 2 or 4 bytes where that is enough; a constant takes none.
+    """
+    columns, fields = [], []
+    for column, field in zip(rows.columns, rows.schema, strict=True):
+        narrow = _narrowed(column) if column.type in (BIGINT, TIMESTAMP) and not column.null_count else None
+        if narrow is not None:
+            column, base = narrow
+            kind = b"t" if field.type == TIMESTAMP else b"i"
+            field = pa.field(field.name, column.type, metadata={_BASE: b"%d %s" % (base, kind)})
+        columns.append(column)
+        fields.append(field)
+    schema = pa.schema(fields, metadata=rows.schema.metadata)
+    return _stream(schema, pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def decode_rows(buffer: pa.Buffer | bytes) -> pa.RecordBatch:
+    """The record batch that `encode_rows` wrote."""
+    with pa.ipc.open_stream(buffer) as reader:
+        return _widened(reader.read_next_batch())
+
+
+def _stream(schema: pa.Schema, rows: pa.RecordBatch | None = None) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        if rows is not None:
+            writer.write_batch(rows)
+    return sink.getvalue()
+
+
+def _narrowed(column: pa.Array) -> tuple[pa.Array, int] | None:
+    """The values' distances from the smallest one, and that; None where they take eight bytes."""
+    values = integers(column)
+    if not len(values):
+        return None
+    low, high = int(values.min()), int(values.max())
+    if low == high:
+        return pa.nulls(len(values)), low
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        if high - low <= np.iinfo(dtype).max:
+            return pa.array((values - low).astype(dtype)), low
+    return None
+
+
+def _widened(rows: pa.RecordBatch) -> pa.RecordBatch:
+    columns, fields = [], []
+    for column, field in zip(rows.columns, rows.schema, strict=True):
+        if field.metadata is not None and _BASE in field.metadata:
+            base, kind = field.metadata[_BASE].split()
+            if pa.types.is_null(column.type):
+                values = np.full(len(column), int(base), dtype=np.int64)
+            else:
+                values = column.to_numpy().astype(np.int64) + int(base)
+            column = pa.array(values)
+            column = column.cast(TIMESTAMP) if kind == b"t" else column
+            field = pa.field(field.name, column.type)
+        columns.append(column)
+        fields.append(field)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=rows.schema.metadata))
 
 
 def integers(column: pa.Array) -> Int64Array:

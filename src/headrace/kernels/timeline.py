@@ -107,7 +107,7 @@ def running_points(
     floats: Float64Array,
     base_ints: Int64Array,
     base_floats: Float64Array,
-) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, Float64Array, Int64Array]:
+) -> tuple[int, Int64Array, Int64Array, Int64Array, Int64Array, Float64Array, Int64Array]:
     """The points at which the sums of keys change, and the sums from each on.
 
     One pass over the endpoints in order of time, which touches nothing but the keys' running sums at random.
@@ -120,16 +120,18 @@ def running_points(
         base_ints, base_floats: the sums before the first point, per code.
 
     Returns:
-        For each of the m points, in order of time: its code, its time, and the point before of the same code
-        or -1 (int64[m]); the sums from it on, int64[c, m] and float64[2 * f, m]; and the last point of each
-        code (int64[k]). Where no row is left (column 0 is the row count), floats are 0.
+        The number m of points; for each of them, in order of time, its code, its time, and the point before
+        of the same code or -1 (int64[n], of which m count); the sums, int64[c, n + k] and
+        float64[2 * f, n + k]: from each point on, then before the first point of each code, m + k in all;
+        and the last point of each code (int64[k]). Where no row is left (column 0 is the row count), floats
+        are 0.
     """
     count = len(order)
     point_codes = np.empty(count, dtype=np.int64)
     point_times = np.empty(count, dtype=np.int64)
     previous = np.empty(count, dtype=np.int64)
-    total_ints = np.empty((ints.shape[1], count), dtype=np.int64)
-    total_floats = np.empty((floats.shape[1], count), dtype=np.float64)
+    total_ints = np.empty((ints.shape[1], count + len(base_ints)), dtype=np.int64)
+    total_floats = np.empty((floats.shape[1], count + len(base_ints)), dtype=np.float64)
     sums = base_ints.copy()
     pairs = base_floats.copy()
     last = np.full(len(base_ints), -1, dtype=np.int64)
@@ -170,14 +172,10 @@ def running_points(
         for point in range(points):
             if total_ints[0, point] == 0:
                 total_floats[column, point] = 0.0
-    return (
-        point_codes[:points].copy(),
-        point_times[:points].copy(),
-        previous[:points].copy(),
-        total_ints[:, :points].copy(),
-        total_floats[:, :points].copy(),
-        last,
-    )
+    for code in range(len(base_ints)):
+        total_ints[:, points + code] = base_ints[code]
+        total_floats[:, points + code] = base_floats[code]
+    return points, point_codes, point_times, previous, total_ints, total_floats, last
 
 
 @kernel(INT1, INT1, BYTES, BYTES, BYTES, INT1, INT1)

@@ -133,8 +133,7 @@ class AggregateOperator:
         return result
 
     def _emit(self, points: Points, live: dict[AggregateCall, pa.Array]) -> Batch:
-        ints = np.concatenate([points.ints, points.base_ints])
-        floats = np.concatenate([points.floats, points.base_floats])
+        ints, floats = points.ints, points.floats
         values = [
             evaluate(self._form.sums, call, ints, floats) if is_invertible(call) else live[call]
             for _, call in self._node.aggregates
@@ -150,6 +149,6 @@ class AggregateOperator:
     def _present(self, points: Points) -> BoolArray:
         """Where there is a row to emit: at the points, then in the bases."""
         if not self._node.emit_empty:
-            return np.concatenate([points.ints[:, 0] > 0, points.base_ints[:, 0] > 0])
-        begun = points.covered != BEGINNING
-        return np.concatenate([begun | np.logical_or.accumulate(points.ints[:, 0] > 0), begun])
+            return points.ints[:, 0] > 0
+        begun, count = points.covered != BEGINNING, len(points.codes)
+        return np.concatenate([begun | np.logical_or.accumulate(points.ints[:count, 0] > 0), begun])

@@ -38,7 +38,7 @@ from headrace.operators.expansion import expand
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
 from headrace.operators.similar import Chosen, constants_as_data, filled
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 """Part of every state's identity: raise it when the layout of state changes."""
 
 Partitioning = frozenset[tuple[int, ...]]

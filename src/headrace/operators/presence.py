@@ -128,9 +128,8 @@ class SetOperator(_PresenceOperator):
         self._coalesce = not is_chronon(node)
 
     def _emit(self, points: Points) -> Batch:
-        after, before = self._counts(points.ints), self._counts(points.base_ints)
-        counts = np.concatenate([after, before])
-        result = replace(points, ints=after.reshape(-1, 1), base_ints=before.reshape(-1, 1))
+        counts = self._counts(points.ints)
+        result = replace(points, ints=counts.reshape(-1, 1))
         segments = emit_segments(result, [pa.array(counts)], self._coalesce)
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
         weights = segments.w * counts[segments.rows]
@@ -199,7 +198,7 @@ class ChangeOperator(_PresenceOperator):
         self._sign = 1 if isinstance(node, Istream) else -1
 
     def _emit(self, points: Points) -> Batch:
-        counts = np.maximum(np.concatenate([points.ints[:, 0], points.base_ints[:, 0]]), 0)
+        counts = np.maximum(points.ints[:, 0], 0)
         change = self._sign * (counts[: len(points.codes)] - counts[previous_rows(points)])
         rows = np.flatnonzero(change > 0)
         ts = points.times[rows]

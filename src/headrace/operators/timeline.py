@@ -63,8 +63,8 @@ class Points:
         element_keys: int64[n], the touched key of each element that entered, -1 if it only waits.
         codes, times: int64[m], the key and the instant of each point.
         previous: int64[m], the point before of the same key, or -1.
-        ints, floats: the sums from each point on, [m, c] and [m, 2 * f], column by column.
-        base_ints, base_floats: the sums before the first point, [k, c] and [k, 2 * f].
+        ints, floats: the sums from each point on, then those before the first point of each key,
+            [m + k, c] and [m + k, 2 * f], column by column.
         covered: int64[k], up to where the segment that was open before has been emitted; BEGINNING for a key
             that never had a row.
         until: int64[k], the next known endpoint after the last point, or INFINITY; for keys of which a row
@@ -79,8 +79,6 @@ class Points:
     previous: Int64Array
     ints: Int64Array
     floats: Float64Array
-    base_ints: Int64Array
-    base_floats: Float64Array
     covered: Int64Array
     until: Int64Array
 
@@ -132,22 +130,23 @@ class Timeline:
         hashes = pool.hashes[representatives]
         base_ints, base_floats, covered = self._bases(hashes, keys)
         codes = rank[codes]
-        codes, times, previous, ints, floats, last = running_points(
+        count, codes, times, previous, ints, floats, last = running_points(
             np.argsort(times, kind="stable"), codes, rows, times,
             pool.ints, pool.floats, base_ints, base_floats,
         )  # fmt: skip
+        codes, times, previous = codes[:count], times[:count], previous[:count]
+        ints, floats = ints[:, : count + len(touched)], floats[:, : count + len(touched)]
         present = (ints[0, last] > 0) | self.bases.layout.keep_empty
         until = np.full(len(touched), INFINITY, dtype=np.int64)
         until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
         # A key whose rows all were taken back before they counted has never been there.
         begun = covered != BEGINNING
-        begun[codes[ints[0] > 0]] = True
+        begun[codes[ints[0, :count] > 0]] = True
         emitted = np.where(begun, until, BEGINNING)
         self._store_bases(hashes, keys, (ints[:, last], floats[:, last]), emitted)
         element_keys = rank[pool.codes.codes[: pool.elements]]
         return Points(
-            keys, hashes, element_keys, codes, times, previous, ints.T, floats.T,
-            base_ints, base_floats, covered, until,
+            keys, hashes, element_keys, codes, times, previous, ints.T, floats.T, covered, until,
         )  # fmt: skip
 
     def _bases(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, Float64Array, Int64Array]:

@@ -14,14 +14,24 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Source
-from headrace.elements import Batch, BoolArray, concat, decode, empty, integers, record_batch
+from headrace.elements import (
+    Batch,
+    BoolArray,
+    concat,
+    decode,
+    decode_rows,
+    empty,
+    encode_rows,
+    integers,
+    record_batch,
+)
 from headrace.errors import ExecutionError, UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.graph import Edge, Exchange, Node, create_operator, is_stateful
 from headrace.operators.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import Stateless, apply, is_stateless
-from headrace.runtime.outbox import DeadLetters, Outbox, stream_of
+from headrace.runtime.outbox import DeadLetters, Outbox
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.store import SegmentWriter, read_part
 from headrace.runtime.work import (
@@ -366,8 +376,7 @@ class _Level:
         return self._inbox.batches(edge, bucket)
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
-        with pa.ipc.open_stream(read_part(self._work.store, ref.part)) as reader:
-            return reader.read_next_batch()
+        return decode_rows(read_part(self._work.store, ref.part))
 
 
 def _store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[RunRef, ...]]:
@@ -379,5 +388,5 @@ def _store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[R
 
 
 def _store_run(run: Run, writer: SegmentWriter) -> RunRef:
-    part = writer.add(stream_of(run.batch))
+    part = writer.add(encode_rows(run.batch))
     return RunRef(part, run.rows, run.first, run.last, run.reach)

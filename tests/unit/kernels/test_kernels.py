@@ -120,7 +120,8 @@ def test_points_carry_the_running_sums(rows: list[tuple[int, int, int]], leaves:
         np.argsort(times, kind="stable"), codes, signed, times, deltas.reshape(-1, 1),
         np.zeros((len(rows), 0)), ints([[base] for base in bases.values()]), np.zeros((4, 0)),
     )  # fmt: skip
-    point_codes, point_times, previous, totals, _, last = found
+    count, point_codes, point_times, previous, totals, _, last = found
+    point_codes, point_times = point_codes[:count], point_times[:count]
     assert (np.diff(point_times) >= 0).all()
     latest: dict[int, int] = {}
     for point, (code, time) in enumerate(zip(point_codes.tolist(), point_times.tolist(), strict=True)):
@@ -132,6 +133,7 @@ def test_points_carry_the_running_sums(rows: list[tuple[int, int, int]], leaves:
             if other == code and at <= time
         ]
         assert totals[0, point] == bases[code] + sum(until)
+    assert totals[0, count : count + 4].tolist() == list(bases.values())
     assert last.tolist() == [latest[code] for code in bases]
     assert len(point_codes) == len({(code, time) for code, time, _ in rows})
 
@@ -158,7 +160,7 @@ def test_sums_start_anew_where_no_row_is_left() -> None:
     *_, sums, _ = running_points(
         places, np.zeros(4, dtype=np.int64), places, places, counts, values, ints([[0]]), np.zeros((1, 2))
     )
-    assert sums[0].tolist() == [0.1, 0.0, 5.0, 0.0]
+    assert sums[0, :4].tolist() == [0.1, 0.0, 5.0, 0.0]
 
 
 def test_searches_in_a_run() -> None:

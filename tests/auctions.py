@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError
-from headrace.language.binder import bind
-from headrace.language.catalog import Catalog, DerivedStream, describe_stream
+from headrace.language.binder import bind, derive
+from headrace.language.catalog import Catalog, describe_stream
 from headrace.language.parser import parse
-from headrace.language.statements import CreateQuery, CreateStream, CreateStreamAs, Explain, Select
+from headrace.language.statements import (
+    CreateQuery,
+    CreateStream,
+    CreateStreamAs,
+    Explain,
+    Select,
+    SetDialect,
+)
 from headrace.language.syntax import Query
 
 STREAMS = """
@@ -34,9 +43,11 @@ def define(text: str, catalog: Catalog) -> tuple[Catalog, list[Plan]]:
                 assert columns is not None
                 catalog = catalog.define(describe_stream(statement, columns), statement.position)
             case CreateStreamAs(name=name, query=query):
-                catalog = catalog.define(DerivedStream(name.text, bind(query, catalog)), name.position)
+                catalog = catalog.define(derive(name.text, query, catalog), name.position)
             case CreateQuery(query=query) | Select(query=query) | Explain(query=query):
                 plans.append(bind(query, catalog))
+            case SetDialect(defaults=defaults):
+                catalog = replace(catalog, defaults=defaults)
     return catalog, plans
 
 

@@ -119,6 +119,14 @@ def format_instant(instant: int, domain: TimeDomain) -> str:
     return f"{text}.{moment.microsecond:06d}Z" if moment.microsecond else f"{text}Z"
 
 
+def format_length(length: int, domain: TimeDomain) -> str:
+    """A length of time as text, in the largest unit that divides it: `5 SECONDS`; `5` for integers."""
+    if domain is TimeDomain.INTEGER:
+        return str(length)
+    divides = (unit for unit, size in MICROSECONDS.items() if length % size == 0)
+    return str(Duration(length, max(divides, key=MICROSECONDS.__getitem__) if length else "SECOND"))
+
+
 class Clock(Protocol):
     """Wall-clock time, injected so that tests need not wait."""
 

@@ -20,7 +20,7 @@ from the binder and the optimizer, answers from the reference evaluator, never f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -31,10 +31,10 @@ import pyarrow as pa
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import domain_of
-from headrace.language.binder import bind
-from headrace.language.catalog import Catalog, DerivedStream, describe_stream
+from headrace.language.binder import bind, derive
+from headrace.language.catalog import Catalog, describe_stream
 from headrace.language.parser import parse
-from headrace.language.statements import CreateStream, CreateStreamAs, Select
+from headrace.language.statements import CreateStream, CreateStreamAs, Select, SetDialect
 from headrace.optimizer import optimize
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
@@ -86,9 +86,12 @@ class Case:
             statement = _declaration(_head(stream))
             catalog = catalog.define(describe_stream(statement, stream.schema))
         *views, last = parse(self.query)
-        for view in views:
-            assert isinstance(view, CreateStreamAs)
-            catalog = catalog.define(DerivedStream(view.name.text, bind(view.query, catalog)))
+        for statement in views:
+            if isinstance(statement, SetDialect):
+                catalog = replace(catalog, defaults=statement.defaults)
+                continue
+            assert isinstance(statement, CreateStreamAs)
+            catalog = catalog.define(derive(statement.name.text, statement.query, catalog))
         assert isinstance(last, Select)
         return bind(last.query, catalog)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final, assert_never
 
-from headrace.algebra.kinds import JoinKind
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -126,6 +126,24 @@ def _grows(node: Plan) -> bool:
             return False
         case _:
             return not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node))
+
+
+def is_monotonic(plan: Plan) -> bool:
+    """Whether rows that are in the content once stay in it for ever, as CQL asks before it implies ISTREAM.
+
+    What follows from the plan alone: unbounded windows, and what keeps contents growing above them.
+    """
+    match plan:
+        case TimeWindow(size=size):
+            return size.length == INFINITY
+        case Filter() | Project() | Sample() | Granularity() | Distinct() | Union() | Join():
+            return all(map(is_monotonic, inputs_of(plan)))
+        case SemiJoin(anti=anti):
+            return not anti and is_monotonic(plan.left) and is_monotonic(plan.right)
+        case SetOperation(kind=SetKind.UNION | SetKind.UNION_MAX | SetKind.INTERSECT | SetKind.INTERSECT_ALL):
+            return is_monotonic(plan.left) and is_monotonic(plan.right)
+        case _:
+            return False
 
 
 def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:

@@ -18,6 +18,7 @@ from headrace.engine.execution import Execution, Settings
 from headrace.engine.functions import UserCode
 from headrace.engine.inputs import TemporaryFolders, declared, in_memory
 from headrace.engine.query import Query, explain_plan
+from headrace.engine.showing import show
 from headrace.engine.summary import Summary
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
@@ -32,6 +33,8 @@ from headrace.language.statements import (
     DropStream,
     Explain,
     Select,
+    SetDialect,
+    Show,
     Statement,
 )
 from headrace.language.syntax import Query as Syntax
@@ -121,7 +124,7 @@ class Database(UserCode):
             base: the folder that relative paths start from; the current one if None.
 
         Returns:
-            A query for each CREATE QUERY or SELECT, the text for each EXPLAIN.
+            A query for each CREATE QUERY or SELECT, the text for each EXPLAIN or SHOW.
 
         Raises:
             UserError: a statement is wrong or an input cannot be read; those before it have taken effect.
@@ -323,6 +326,11 @@ class Database(UserCode):
                 return self._register(None, query, None)
             case Explain(query=query, stage=stage):
                 return explain_plan(bind(query, self._definitions.catalog), stage)
+            case SetDialect(defaults=defaults):
+                with self._lock:
+                    self._definitions = self._definitions.with_defaults(defaults)
+            case Show(what=what):
+                return show(what, self._definitions)
             case DropStream(name=name):
                 self._drop_stream(name.text, name.position)
             case DropQuery(name=name):

@@ -11,8 +11,9 @@ from headrace.algebra.nodes import Plan
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
 from headrace.errors import LanguageError, Position
-from headrace.language.binder import bind
-from headrace.language.catalog import Catalog, DerivedStream
+from headrace.language.binder import derive
+from headrace.language.catalog import Catalog
+from headrace.language.defaults import Defaults
 from headrace.language.names import streams_named
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name
@@ -62,9 +63,13 @@ class Definitions:
         Raises:
             LanguageError: the name is taken, or the query is wrong.
         """
-        entry = DerivedStream(name.text, bind(query, self.catalog))
+        entry = derive(name.text, query, self.catalog)
         catalog = self.catalog.define(entry, position)
         return replace(self, catalog=catalog, named={**self.named, _stream(name.text): streams_named(query)})
+
+    def with_defaults(self, defaults: Defaults) -> Definitions:
+        """Other defaults for what is defined from now on."""
+        return replace(self, catalog=replace(self.catalog, defaults=defaults))
 
     def with_query(self, query: Query, syntax: Syntax, position: Position | None) -> Definitions:
         """A query more.
@@ -125,6 +130,11 @@ class Definitions:
     def find_query(self, name: str) -> Query | None:
         """The query of that name, whatever its case, or None."""
         return next((query for query in self.queries.values() if query.name.lower() == name.lower()), None)
+
+    def read_by(self, stream: str) -> str:
+        """The streams that a derived stream is written over, as text."""
+        read = self.named[_stream(stream)]
+        return ", ".join(name for name in self.catalog.names if name.lower() in read)
 
     def free_name(self) -> str:
         """A name for a query that was given none: `query_1`, `query_2` and so on."""

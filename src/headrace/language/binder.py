@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 import pyarrow as pa
+from sqlglot import exp
 
 from headrace.algebra.nodes import (
     Dstream,
@@ -18,10 +19,12 @@ from headrace.algebra.nodes import (
     Source,
     Union,
     column,
+    is_chronon,
 )
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
+from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window
 from headrace.language.framing import windowed
 from headrace.language.joining import Bound, check_domains, join, product
 from headrace.language.nesting import Inner
@@ -36,11 +39,13 @@ from headrace.language.syntax import (
     Name,
     NamedTable,
     Query,
+    ScalarItem,
     SelectQuery,
     SetQuery,
     StreamQuery,
     TableQuery,
     UnionQuery,
+    WindowClause,
     WindowedTable,
     WithQuery,
 )
@@ -58,7 +63,7 @@ def bind(query: Query, catalog: Catalog) -> Plan:
         LanguageError: an unknown name, a wrong type, or a window that cannot stand where it does.
     """
     try:
-        return _query(query, catalog)
+        return as_answer(_query(query, catalog), catalog.defaults)
     except RecursionError:
         raise LanguageError(
             "the query is nested too deeply",
@@ -67,10 +72,21 @@ def bind(query: Query, catalog: Catalog) -> Plan:
         ) from None
 
 
+def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
+    """The stream that a query defines.
+
+    Raises:
+        LanguageError: the query is wrong.
+    """
+    plan = bind(query, catalog)
+    streams = is_chronon(plan) if catalog.defaults is Defaults.PIPES else is_stream(plan)
+    return DerivedStream(name, plan, streams)
+
+
 def _query(query: Query, catalog: Catalog) -> Plan:
     match query:
-        case SelectQuery(tables=tables):
-            bound = _tables(tables, catalog)
+        case SelectQuery():
+            bound = _tables(query, catalog)
             return bind_selection(query, bound.plan, bound.scope, partial(_nested, catalog=catalog))
         case UnionQuery():
             return Union(_matched("UNION ALL", query.queries, catalog))
@@ -90,8 +106,8 @@ def _query(query: Query, catalog: Catalog) -> Plan:
 def _nested(query: Query, around: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
     """A subquery over the rows around it."""
     match query:
-        case SelectQuery(tables=tables):
-            bound = _tables(tables, catalog)
+        case SelectQuery():
+            bound = _tables(query, catalog)
             own = replace(bound.scope, outer=replace(scope, outer=None))
             inner = inner_of(bind_block(query, bound.plan, own, partial(_nested, catalog=catalog)))
         case WithQuery(definitions=definitions, query=defined):
@@ -118,7 +134,8 @@ def _with(definitions: tuple[tuple[Name, Query], ...], catalog: Catalog) -> Cata
         if name.text.lower() in defined:
             raise LanguageError(f"WITH defines {name.text} twice", position=name.position)
         defined.add(name.text.lower())
-        entry = DerivedStream(name.text, _query(query, catalog))
+        plan = _query(query, catalog)
+        entry = DerivedStream(name.text, plan, is_stream(plan))
         catalog = replace(catalog, entries=MappingProxyType({**catalog.entries, name.text.lower(): entry}))
     return catalog
 
@@ -151,31 +168,47 @@ def _cast_to(plan: Plan, types: list[pa.DataType]) -> Plan:
     return project(plan, tuple(items))
 
 
-def _tables(tables: tuple[FromItem, ...], catalog: Catalog) -> Bound:
-    bounds = [(_from_item(table, catalog), _start(table)) for table in tables]
+def _tables(query: SelectQuery, catalog: Catalog) -> Bound:
+    # OVER frames the rows of a stream by itself.
+    nodes = (item.expression for item in query.items if isinstance(item, ScalarItem))
+    bare = any(node.find(exp.Window) for node in nodes)
+    bounds = [(_from_item(table, catalog, bare), _start(table)) for table in query.tables]
     (first, _), *rest = bounds
     return reduce(lambda left, right: product(left, *right), rest, first)
 
 
-def _from_item(item: FromItem, catalog: Catalog) -> Bound:
+def _from_item(item: FromItem, catalog: Catalog, bare: bool = False) -> Bound:
+    """A part of FROM; `bare` if it gets no default window."""
     match item:
         case NamedTable():
-            return _table(item, catalog)
+            return _table(item, catalog, bare)
         case DerivedTable(query=query, alias=alias, window=window):
             plan = _query(query, catalog)
+            plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
             first = None if alias else _first_table(query)
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             return Bound(windowed(plan, window, scope), scope)
         case JoinedTable():
-            return join(item, _from_item(item.left, catalog), _from_item(item.right, catalog))
+            return join(item, _from_item(item.left, catalog, bare), _from_item(item.right, catalog, bare))
         case WindowedTable(function=function, alias=alias, window=window):
-            data = _from_item(function.data, catalog)
+            data = _from_item(function.data, catalog, bare=True)
             plan = window_function(function, data.plan, data.scope)
             stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
             scope = _scope(plan, alias.text if alias else None, stream, catalog)
             return Bound(windowed(plan, window, scope), scope)
         case _:
             assert_never(item)
+
+
+def _default_window(
+    plan: Plan, window: WindowClause | None, defaults: Defaults, position: Position, bare: bool
+) -> tuple[Plan, WindowClause | None]:
+    """A derived table and its window with what CQL's defaults add: ISTREAM below a window, and a window."""
+    if defaults is Defaults.PIPES:
+        return plan, window
+    if window is not None or bare:
+        plan = as_answer(plan, defaults)
+    return plan, with_default_window(window, position) if is_stream(plan) and not bare else window
 
 
 def _first_table(query: Query) -> str | None:
@@ -187,14 +220,15 @@ def _first_table(query: Query) -> str | None:
             return None
 
 
-def _table(table: NamedTable, catalog: Catalog) -> Bound:
+def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
     name = table.name
     entry = catalog.find(name.text)
     match entry:
         case StreamInfo():
             plan: Plan = Source(entry.name, entry.schema, entry.timestamp, entry.domain)
+            streams = True
         case DerivedStream():
-            plan = entry.plan
+            plan, streams = entry.plan, entry.is_stream
         case None:
             listed = f"the streams are {', '.join(catalog.names)}" if catalog.names else None
             hint = did_you_mean(name.text, catalog.names) or listed or "define it with CREATE STREAM first"
@@ -202,7 +236,12 @@ def _table(table: NamedTable, catalog: Catalog) -> Bound:
         case _:
             assert_never(entry)
     scope = _scope(plan, table.alias.text if table.alias else name.text, name.text, catalog)
-    return Bound(windowed(plan, table.window, scope), scope)
+    window = table.window
+    if not streams:
+        plan, window = _default_window(plan, window, catalog.defaults, name.position, bare)
+    elif catalog.defaults is Defaults.CQL and not bare:
+        window = with_default_window(window, name.position)
+    return Bound(windowed(plan, window, scope), scope)
 
 
 def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:

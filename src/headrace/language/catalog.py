@@ -13,6 +13,7 @@ from headrace.expressions import functions
 from headrace.expressions.aggregates import is_aggregate
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.cursor import RESERVED
+from headrace.language.defaults import Defaults
 from headrace.language.scope import Functions
 from headrace.language.statements import CreateStream
 from headrace.language.suggestions import did_you_mean
@@ -39,18 +40,29 @@ class StreamInfo:
 
 @dataclass(frozen=True)
 class DerivedStream:
-    """A stream that a query defines; using it is using its plan."""
+    """A stream that a query defines; using it is using its plan.
+
+    `is_stream` tells the defaults of CQL whether it is a stream, which gets a window, or a relation.
+    """
 
     name: str
     plan: Plan
+    is_stream: bool = False
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """An immutable set of streams and users' functions; names are compared whatever their case."""
+    """An immutable set of streams and users' functions; names are compared whatever their case.
+
+    Attributes:
+        entries: the streams, by name in lower case.
+        functions: the users' functions and aggregates, by name in lower case.
+        defaults: what queries over the streams mean where they leave something out.
+    """
 
     entries: Mapping[str, StreamInfo | DerivedStream] = field(default_factory=lambda: MappingProxyType({}))
     functions: Functions = field(default_factory=lambda: MappingProxyType({}))
+    defaults: Defaults = Defaults.PIPES
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
 from headrace.language.scalars import Context, bind_scalar, located
 from headrace.language.scope import Scope
-from headrace.language.syntax import RangeFrame, RowsFrame, WindowClause
+from headrace.language.syntax import NowFrame, RangeFrame, RowsFrame, WindowClause
 from headrace.time import Duration
 
 MAX_SPLIT: Final = 1_000
@@ -60,7 +60,7 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
 def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
     keys = tuple(scope.column(key.table, key.name) for key in window.partition)
     match window.frame:
-        case None:
+        case None | NowFrame():
             return plan
         case RowsFrame(rows=rows, slide=every):
             with located(window.position):

@@ -6,6 +6,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
 from headrace.language.ddl import parse_create_stream
 from headrace.language.queries import parse_nested, parse_query
+from headrace.language.settings import parse_set, parse_show
 from headrace.language.statements import (
     CreateQuery,
     CreateStreamAs,
@@ -19,7 +20,10 @@ from headrace.language.statements import (
 from headrace.language.text import SourceText
 from headrace.language.unsupported import CREATABLE, STATEMENTS
 
-_HINT = "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, DROP or EXPLAIN"
+_HINT = (
+    "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
+    "SHOW, SET or DROP"
+)
 
 
 def parse(text: str) -> list[Statement]:
@@ -65,6 +69,10 @@ def _statement(cursor: Cursor) -> Statement:
         return _drop(cursor, position)
     if cursor.accept("EXPLAIN"):
         return _explain(cursor, position)
+    if cursor.accept("SET"):
+        return parse_set(cursor, position)
+    if cursor.accept("SHOW"):
+        return parse_show(cursor, position)
     if cursor.word() in ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM"):
         return Select(parse_query(cursor), position)
     if hint := STATEMENTS.get(cursor.word()):

@@ -6,11 +6,10 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from sqlglot import exp
-
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.errors import LanguageError, Position
-from headrace.language.cursor import Cursor, position_of
+from headrace.language.cursor import Cursor
+from headrace.language.select_list import STREAM_OPERATORS, at_stream_operator, parse_alias, parse_list
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -19,11 +18,8 @@ from headrace.language.syntax import (
     NamedTable,
     Query,
     Scalar,
-    ScalarItem,
-    SelectItem,
     SelectQuery,
     SetQuery,
-    StarItem,
     StreamQuery,
     TableQuery,
     UnionQuery,
@@ -35,9 +31,6 @@ from headrace.language.table_functions import at_table_function, parse_table_fun
 from headrace.language.unsupported import CLAUSES, STATEMENTS
 from headrace.language.windows import parse_granularity, parse_sample, parse_window
 from headrace.time import Duration
-
-STREAM_OPERATORS: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
-"""The operators that turn a relation into a stream, as CQL names them."""
 
 
 def parse_query(cursor: Cursor) -> Query:
@@ -126,7 +119,7 @@ def _with(cursor: Cursor) -> Query:
 def _term(cursor: Cursor) -> Query:
     if cursor.at("("):
         return _in_parentheses(cursor, "before a query")
-    if _at_stream_operator(cursor):
+    if at_stream_operator(cursor):
         return _stream(cursor)
     if not cursor.at("SELECT"):
         word = cursor.word()
@@ -143,29 +136,20 @@ def _in_parentheses(cursor: Cursor, where: str) -> Query:
     return query
 
 
-def _at_stream_operator(cursor: Cursor) -> bool:
-    return cursor.word() in STREAM_OPERATORS and cursor.word(1) == "("
-
-
 def _stream(cursor: Cursor) -> StreamQuery:
     position, operator = cursor.position, cursor.word()
     cursor.index += 1
     cursor.expect("(", f"after {operator}")
-    at_query = cursor.at("(") or cursor.at("SELECT") or cursor.at("WITH") or _at_stream_operator(cursor)
+    at_query = cursor.at("(") or cursor.at("SELECT") or cursor.at("WITH") or at_stream_operator(cursor)
     query: Query = parse_query(cursor) if at_query else TableQuery(_named_table(cursor))
     cursor.expect(")", f"to close {operator}")
     return StreamQuery(operator, query, position)
 
 
-def _select(cursor: Cursor) -> SelectQuery:
+def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
     position = cursor.position
     cursor.expect("SELECT", "before a query")
-    distinct = cursor.accept("DISTINCT")
-    if not distinct:
-        cursor.accept("ALL")
-    if distinct and cursor.at("ON"):
-        raise cursor.error("DISTINCT ON is not supported", "group by the columns and aggregate the others")
-    items = _items(cursor, distinct)
+    operator, distinct, items = parse_list(cursor)
     if not cursor.accept("FROM"):
         _refuse_clause(cursor)
         hint = "a continuous query reads at least one stream: SELECT ... FROM name"
@@ -176,57 +160,8 @@ def _select(cursor: Cursor) -> SelectQuery:
     having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
     end = cursor.position
     emit = end if cursor.accept("EMIT", "EMPTY") else None
-    return SelectQuery(items, distinct, tables, where, group_by, having, emit, position)
-
-
-def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
-    word = cursor.word()
-    if word in STREAM_OPERATORS and cursor.word(1) not in ("", ",", "FROM", ".", "AS"):
-        raise cursor.error(
-            f"{word} cannot stand inside SELECT", f"write {word}(SELECT ...) around the whole query"
-        )
-    if word == "TOP" and cursor.word(1).isdecimal():
-        raise cursor.error("TOP is not supported", CLAUSES["TOP"])
-    items = [_item(cursor)]
-    while cursor.accept(","):
-        items.append(_item(cursor))
-    only = items[0]
-    if (
-        distinct
-        and len(items) == 1
-        and isinstance(only, ScalarItem)
-        and isinstance(only.expression, exp.Tuple)
-    ):
-        # The thesis writes SELECT DISTINCT(a, b) for SELECT DISTINCT a, b.
-        items = [ScalarItem(part, None, position_of(part)) for part in only.expression.expressions]
-    return tuple(items)
-
-
-def _item(cursor: Cursor) -> SelectItem:
-    position = cursor.position
-    if cursor.accept("*"):
-        return _star(cursor, None, position)
-    if cursor.at_name() and cursor.word(1) == "." and cursor.word(2) == "*":
-        table = cursor.name("a table")
-        cursor.index += 2
-        return _star(cursor, table, position)
-    expression = cursor.scalar("a column or an expression")
-    return ScalarItem(expression, _alias(cursor), position)
-
-
-def _star(cursor: Cursor, table: Name | None, position: Position) -> StarItem:
-    if cursor.word() in ("EXCEPT", "EXCLUDE", "REPLACE") and cursor.word(1) == "(":
-        raise cursor.error(f"* {cursor.word()} is not supported", "list the columns instead")
-    return StarItem(table, position)
-
-
-def _alias(cursor: Cursor) -> Name | None:
-    """Read an alias, with AS or without."""
-    if cursor.accept("AS"):
-        return cursor.name("the alias after AS")
-    if cursor.at_name() and cursor.word() not in CLAUSES and not cursor.at("EMIT", "EMPTY"):
-        return cursor.name("an alias")
-    return None
+    query = SelectQuery(items, distinct, tables, where, group_by, having, emit, position)
+    return query if operator is None else StreamQuery(operator, query, position)
 
 
 def _group_by(cursor: Cursor) -> tuple[Scalar, ...]:
@@ -318,7 +253,7 @@ def _table(cursor: Cursor) -> FromItem:
         item = _joined(cursor)
         cursor.expect(")", "after the tables in parentheses")
         return item
-    if _at_stream_operator(cursor):
+    if at_stream_operator(cursor):
         return DerivedTable(_stream(cursor), *_decoration(cursor), position)
     if cursor.at("SELECT"):
         # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
@@ -381,7 +316,7 @@ def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
         elif (length := parse_granularity(cursor)) is not None:
             _refuse_second("GRANULARITY", granule, position)
             granule = length
-        elif alias is None and (name := _alias(cursor)) is not None:
+        elif alias is None and (name := parse_alias(cursor)) is not None:
             alias = name
         else:
             break

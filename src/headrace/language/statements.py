@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from headrace.errors import Position
+from headrace.language.defaults import Defaults
 from headrace.language.syntax import Name, Query
 from headrace.schema import Schema
 from headrace.time import Duration
@@ -105,4 +106,43 @@ class DropQuery:
     position: Position
 
 
-Statement = CreateStream | CreateStreamAs | CreateQuery | Select | Explain | DropStream | DropQuery
+class Shown(Enum):
+    """What SHOW lists."""
+
+    STREAMS = "STREAMS"
+    """Source streams and derived ones, with their columns."""
+    QUERIES = "QUERIES"
+    """The continuous queries, with what they read and answer."""
+    FUNCTIONS = "FUNCTIONS"
+    """Functions and aggregates, built in and users' own."""
+    DIALECT = "DIALECT"
+    """Whose defaults hold."""
+
+
+@dataclass(frozen=True)
+class Show:
+    """`SHOW STREAMS` and its like."""
+
+    what: Shown
+    position: Position
+
+
+@dataclass(frozen=True)
+class SetDialect:
+    """`SET dialect = 'cql'`: whose defaults hold for the statements that follow."""
+
+    defaults: Defaults
+    position: Position
+
+
+Statement = (
+    CreateStream
+    | CreateStreamAs
+    | CreateQuery
+    | Select
+    | Explain
+    | DropStream
+    | DropQuery
+    | SetDialect
+    | Show
+)

@@ -53,14 +53,19 @@ class RowsFrame:
 
 
 @dataclass(frozen=True)
+class NowFrame:
+    """`NOW`: the rows of the instant itself."""
+
+
+@dataclass(frozen=True)
 class WindowClause:
     """`WINDOW([PARTITION BY columns] frame [WHERE condition])` or its form in brackets.
 
-    `frame` is None for NOW, and for no window; the condition holds for the rows that the window is made of
+    `frame` is None where no frame is written; the condition holds for the rows that the window is made of
     (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` stand behind it or alone.
     """
 
-    frame: RangeFrame | RowsFrame | None
+    frame: RangeFrame | RowsFrame | NowFrame | None
     partition: tuple[ColumnName, ...]
     condition: Scalar | None
     position: Position

@@ -11,15 +11,13 @@ from headrace.errors import LanguageError
 from headrace.language.text import SourceText
 
 STATEMENTS: Final[dict[str, str]] = {
-    "SHOW": "use EXPLAIN to see a query's plan",
-    "SET": "options of a stream go into its OPTIONS (...), options of a run onto the command line",
     "INSERT": "streams are filled from their source; write CREATE STREAM name FROM format ...",
     "UPDATE": "a stream only ever grows; derive another with CREATE STREAM name AS SELECT ...",
     "DELETE": "a stream only ever grows; filter it with WHERE",
     "MERGE": "a stream only ever grows; combine streams with a join or UNION ALL",
     "ALTER": "change the CREATE statement instead",
-    "DESCRIBE": "use EXPLAIN to see a query's plan and columns",
-    "DESC": "use EXPLAIN to see a query's plan and columns",
+    "DESCRIBE": "SHOW STREAMS lists the columns; EXPLAIN shows a query's plan",
+    "DESC": "SHOW STREAMS lists the columns; EXPLAIN shows a query's plan",
     "USE": "there is one catalog; names have no prefix",
     "VALUES": "put rows into a file and read it with CREATE STREAM name FROM csv ...",
     "FROM": "start with SELECT: SELECT * FROM ...",
@@ -69,7 +67,9 @@ _FROM_DATA = "answers depend on the data alone; use a column"
 _IN_FROM = "put the window behind the stream in FROM: Bid WINDOW(RANGE 10 MINUTES)"
 
 CALLS: Final[dict[str, str]] = {
-    **dict.fromkeys(("ISTREAM", "DSTREAM", "RSTREAM"), "write ISTREAM(SELECT ...) around the whole query"),
+    **dict.fromkeys(
+        ("ISTREAM", "DSTREAM", "RSTREAM"), "write SELECT ISTREAM(a, b) FROM ..., or ISTREAM(SELECT ...)"
+    ),
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
     **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
     "ANY_VALUE": "use MIN or MAX",

@@ -10,7 +10,7 @@ from sqlglot.tokens import TokenType
 from headrace.algebra.nodes import MAX_ROWS
 from headrace.errors import LanguageError, Position, UserError
 from headrace.language.cursor import Cursor
-from headrace.language.syntax import ColumnName, RangeFrame, RowsFrame, WindowClause
+from headrace.language.syntax import ColumnName, NowFrame, RangeFrame, RowsFrame, WindowClause
 from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, make_duration, parse_duration
 
 _WRITTEN = (
@@ -98,9 +98,9 @@ def parse_window(cursor: Cursor) -> WindowClause | None:
 
 def _specification(cursor: Cursor, position: Position) -> WindowClause:
     partition = _partition(cursor)
-    frame: RangeFrame | RowsFrame | None
+    frame: RangeFrame | RowsFrame | NowFrame
     if cursor.accept("NOW"):
-        frame = None
+        frame = NowFrame()
     elif cursor.accept("UNBOUNDED"):
         frame = RangeFrame(Duration(INFINITY), None)
     elif cursor.accept("RANGE"):

@@ -24,12 +24,14 @@ from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
+from headrace.optimizer.remove_unbounded_window import remove_unbounded_window
 from headrace.optimizer.rule import Rule, everywhere
 from headrace.optimizer.simplify_outer_join import simplify_outer_join
 
 RULES: Final[tuple[Rule, ...]] = (
     everywhere(fold_constants),
     everywhere(remove_now_window),
+    everywhere(remove_unbounded_window),
     everywhere(merge_filters),
     everywhere(push_filter_below_project),
     everywhere(push_filter_below_window),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,53 @@ def test_closing_twice_is_allowed_and_a_database_can_run_again(db: hr.Database) 
         assert query.history().num_rows == 3
     db.close()
     db.close()
+
+
+def shown(db: hr.Database, what: str) -> list[list[str]]:
+    (text,) = db.execute(f"SHOW {what}")
+    assert isinstance(text, str)
+    return [re.split(" {2,}", line.rstrip()) for line in text.split("\n")]
+
+
+def test_show_lists_streams_and_queries(db: hr.Database) -> None:
+    db.stream(
+        "t", pa.table({"x": [1.5], "at": [datetime(2024, 1, 1)]}), timestamp="at", disorder="90 seconds"
+    )
+    db.execute("CREATE STREAM d AS SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k")
+    assert shown(db, "STREAMS") == [
+        ["name", "reads", "timed_by", "disorder", "columns"],
+        ["----", "----------", "--------", "----------", "----------------------"],
+        ["s", "its source", "ts", "0", "k STRING, ts BIGINT"],
+        ["t", "its source", "at", "90 SECONDS", "x DOUBLE, at TIMESTAMP"],
+        ["d", "s", "a query", "k STRING, n BIGINT"],
+        ["(3 rows)"],
+    ]
+    assert shown(db, "QUERIES")[2:] == [["(0 rows)"]]
+    db.execute("CREATE QUERY last AS SELECT * FROM s [PARTITION BY k ROWS 2]; SELECT n FROM d")
+    assert shown(db, "queries")[2:] == [
+        ["last", "s", "BIGINT", "grows without bound", "k STRING, ts BIGINT"],
+        ["query_2", "s", "BIGINT", "bounded", "n BIGINT"],
+        ["(2 rows)"],
+    ]
+
+
+def test_show_lists_functions(db: hr.Database) -> None:
+    db.function("twice", lambda x: x, arguments=["BIGINT"], returns="DOUBLE")
+    listed = shown(db, "FUNCTIONS")
+    assert ["UPPER", "function", "built in"] in listed
+    assert ["MEDIAN", "aggregate", "built in"] in listed
+    assert ["twice", "function", "in Python", "BIGINT", "DOUBLE"] in listed
+
+
+def test_the_dialect_holds_for_what_follows(db: hr.Database) -> None:
+    pipes, _, shown_first, cql, shown_then, _ = db.execute(
+        "SELECT k FROM s; EXPLAIN SELECT k FROM s; SHOW DIALECT; SET dialect = 'cql';"
+        "SELECT COUNT(*) AS n FROM s; SHOW DIALECT; EXPLAIN SELECT k FROM s"
+    )
+    assert isinstance(pipes, hr.Query)
+    assert isinstance(cql, hr.Query)
+    assert "pipes" in str(shown_first)
+    assert "cql" in str(shown_then)
+    db.run()
+    assert pipes.history()["valid_to"].to_pylist() == [2, 3, 31]
+    assert cql.history()["n"].to_pylist() == [1, 2, 3]

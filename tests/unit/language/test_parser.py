@@ -10,6 +10,7 @@ from headrace.language.syntax import (
     DerivedTable,
     JoinedTable,
     NamedTable,
+    NowFrame,
     RangeFrame,
     RowsFrame,
     SelectQuery,
@@ -168,7 +169,7 @@ def test_windows(written: str, size: int | None, slide: int | None):
     assert (table.name.text, table.alias and table.alias.text) == ("Bid", "B")
     assert table.window is not None
     every = None if slide is None else Duration(slide)
-    assert table.window.frame == (None if size is None else RangeFrame(Duration(size), every))
+    assert table.window.frame == (NowFrame() if size is None else RangeFrame(Duration(size), every))
     assert table.window.partition == ()
 
 

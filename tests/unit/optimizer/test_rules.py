@@ -22,6 +22,7 @@ from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
+from headrace.optimizer.remove_unbounded_window import remove_unbounded_window
 from headrace.optimizer.rule import Rewrite, everywhere
 from headrace.optimizer.simplify_outer_join import simplify_outer_join
 
@@ -139,6 +140,16 @@ CASES = [
     ),
     (remove_now_window, "SELECT * FROM tick [RANGE 1]", "SELECT * FROM tick"),
     (
+        remove_unbounded_window,  # as the thesis prints it, in 15.1.1
+        "SELECT Istream(id, kind) FROM tick [Range Unbounded] WHERE id > 1",
+        "SELECT id, kind FROM tick [Now] WHERE id > 1",
+    ),
+    (
+        remove_unbounded_window,
+        "ISTREAM(SELECT id FROM tick [UNBOUNDED] UNION ALL SELECT at FROM tick [UNBOUNDED])",
+        "SELECT id FROM tick UNION ALL SELECT at FROM tick",
+    ),
+    (
         push_filter_below_window,
         "SELECT * FROM TUMBLE(tick, 5) WHERE id > 1 AND window_start > at",
         "SELECT * FROM TUMBLE((SELECT * FROM tick WHERE id > 1), 5) WHERE window_start > at",
@@ -185,6 +196,12 @@ UNCHANGED = [
     (remove_trivial_project, "SELECT kind, id FROM (SELECT id, kind FROM tick)"),
     (remove_now_window, "SELECT * FROM tick [RANGE 1 SLIDE 2]"),
     (remove_now_window, "SELECT * FROM tick [RANGE 2]"),
+    (remove_unbounded_window, "ISTREAM(SELECT id FROM tick [RANGE 2])"),
+    (remove_unbounded_window, "ISTREAM(SELECT id FROM tick [RANGE UNBOUNDED SLIDE 2])"),
+    (remove_unbounded_window, "ISTREAM(SELECT DISTINCT id FROM tick [RANGE UNBOUNDED])"),
+    (remove_unbounded_window, "DSTREAM(SELECT id FROM tick [RANGE UNBOUNDED])"),
+    (remove_unbounded_window, "ISTREAM(SELECT id FROM tick [UNBOUNDED] UNION ALL SELECT id FROM tick)"),
+    (remove_unbounded_window, "ISTREAM(SELECT a.id FROM tick [UNBOUNDED] a, tick [UNBOUNDED] b)"),
     (equalities_into_join, "SELECT * FROM tick a, tick b WHERE a.id = 1 AND 1 = 2"),
     (fold_constants, "SELECT 1 / 0, CAST('x' AS BIGINT), id + 1 FROM tick"),
     (push_filter_below_row_window, "SELECT * FROM tick [ROWS 10] WHERE id > 1"),

@@ -236,7 +236,7 @@ class Database(UserCode):
             What was read, set apart and held. Results are read from the queries.
 
         Raises:
-            UserError: there is no query, a stream never ends, or an input turns out to be damaged.
+            UserError: there is no query, a stream never ends, an input is damaged, or a run is going on.
         """
         return self._new_execution(adapt=False).complete(progress)
 
@@ -250,8 +250,6 @@ class Database(UserCode):
             UserError: there is no query, or an endless run is going on already.
         """
         with self._lock:
-            if self.running:
-                raise UserError("the database is running already", hint="call stop() first")
             self._new_execution(adapt=True).start()
 
     def stop(self, timeout: float | None = STOP_TIMEOUT) -> Summary:
@@ -386,6 +384,8 @@ class Database(UserCode):
         return self._runner().read_stream(format, options, schema)
 
     def _new_execution(self, *, adapt: bool) -> Execution:
+        if self.running:
+            raise UserError("the database is running already", hint="call stop() first")
         if not self._definitions.queries:
             raise UserError(
                 "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."

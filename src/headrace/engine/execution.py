@@ -89,7 +89,7 @@ class Execution:
             self.store = runner.new_store()
         else:
             self.store = FolderStore(str(settings.storage), durable=True)
-            description = _described(defined, buckets)
+            description = self._described(defined, buckets)
             self._journal = Journal(self.store, description)
             buckets = self._journal.buckets
         self._buckets = buckets
@@ -133,7 +133,7 @@ class Execution:
         assert self._live is not None
         if defined.queries == self._defined.queries and not self.run.known_streams - defined.inputs.keys():
             return
-        description = _described(defined, self._buckets) if self._journal is not None else None
+        description = self._described(defined, self._buckets) if self._journal is not None else None
         forgotten = self.run.known_streams - defined.inputs.keys()
         failed = self.run.failed
         epoch = self._live.change(
@@ -239,6 +239,17 @@ class Execution:
         if self._settings.keep_results:
             self.answers.change(defined.queries.values(), epoch, failed)
 
+    def _described(self, defined: Definitions, buckets: int) -> Description:
+        """What a durable store is told of queries and streams."""
+        return Description(
+            queries={name: identity(plan) for name, plan in defined.plans.items()},
+            streams={name: stream.describe() for name, stream in defined.inputs.items()},
+            buckets=buckets,
+            query_domains={name: query.domain for name, query in defined.queries.items()},
+            stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
+            keeps_results=self._settings.keep_results,
+        )
+
     def _feed(self, stream: Input) -> Feed:
         assert self._live is not None
         return stream.feed(self._feed_folder, self._settings.epoch_rows, self._live.wake)
@@ -259,14 +270,3 @@ class Execution:
         if self._journal is not None:
             self._journal.close()
         self._folders.close()
-
-
-def _described(defined: Definitions, buckets: int) -> Description:
-    """What a durable store is told of queries and streams."""
-    return Description(
-        queries={name: identity(plan) for name, plan in defined.plans.items()},
-        streams={name: stream.describe() for name, stream in defined.inputs.items()},
-        buckets=buckets,
-        query_domains={name: query.domain for name, query in defined.queries.items()},
-        stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
-    )

@@ -90,7 +90,8 @@ class Query:
         Waits for the next epoch; ends when the database is stopped.
 
         Args:
-            from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1.
+            from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1. The
+                query's first epoch stands for the oldest one that is kept.
 
         Raises:
             UserError: an epoch that is due is no longer kept (`retain_epochs`), or what ended the run.

@@ -20,6 +20,7 @@ class Description:
         buckets: how many buckets its state is spread over.
         query_domains, stream_domains: what the instants of each count, for whoever looks into the store.
         starts: the epoch from which on a query answers; 1 if it is not named.
+        keeps_results: whether results are stored, or only counted.
     """
 
     queries: Mapping[str, str]
@@ -28,6 +29,7 @@ class Description:
     query_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
     stream_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
     starts: Mapping[str, int] = field(default_factory=dict)
+    keeps_results: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         _domains(content["query_domains"]),
         _domains(content["stream_domains"]),
         content["starts"],
+        content["keeps_results"],
     )
 
 
@@ -83,8 +86,16 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
         folder: the store's, for messages.
 
     Raises:
-        StoreError: a query or a stream of the same name is another one.
+        StoreError: a query or a stream of the same name is another one, or only one of the two keeps results:
+            an answer that lacks some epochs would look like a whole one.
     """
+    if theirs.keeps_results != ours.keeps_results:
+        how = "keeps results, and this run would not" if theirs.keeps_results else "keeps no results"
+        raise StoreError(
+            f"the store {folder} {how}",
+            hint="start it as before, with or without keep_results=False (--format null), or choose an empty "
+            "folder",
+        )
     for what, mine, its in (
         ("query", ours.queries, theirs.queries),
         ("stream", ours.streams, theirs.streams),

@@ -6,12 +6,13 @@ acknowledged, and only then does Spark's own log move on.
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsIndex
 
 import pyarrow as pa
 
@@ -20,9 +21,10 @@ from headrace.runtime.commits import StreamPoint
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
-from headrace.runtime.sources.widening import check_columns
+from headrace.runtime.sources.widening import check_columns, find_column
 from headrace.runtime.store import cannot_write
 from headrace.runtime.streams import Intake, LiveStream
+from headrace.schema import Schema
 
 RESTARTS = 3
 """So often a Spark stream that fails is started again before it is given up."""
@@ -104,9 +106,10 @@ class PushFeed:
         """Add rows; waits while more rows wait than four epochs take.
 
         Raises:
-            UserError: the rows do not fit the stream's columns, or the stream has stopped.
+            UserError: the rows do not fit the stream's columns, the producer or the sequence number is of no
+                use, or the stream has stopped.
         """
-        push = _Push(self._table(rows), producer, sequence, Future())
+        push = _Push(self._table(rows), *_numbered(producer, sequence), Future())
         push.done.set_running_or_notify_cancel()
         with self._room:
             self._room.wait_for(lambda: self._stopped or self._rows_waiting() < 4 * self._max_rows)
@@ -200,16 +203,42 @@ class PushFeed:
             rows = [rows]
         try:
             is_list = isinstance(rows, Sequence)
-            table = pa.Table.from_pylist(list(rows), schema.arrow()) if is_list else to_arrow_table(rows)
+            table = _of_dictionaries(list(rows), schema, self._name) if is_list else to_arrow_table(rows)
         except (pa.ArrowException, TypeError, AttributeError) as error:
             raise UserError(f"these rows do not fit {self._name} {schema}: {error}") from error
         check_columns(table.schema, schema, self._name)
-        batch = table.select(list(schema.names)).combine_chunks().to_batches()
+        places = [find_column(table.column_names, name, self._name) for name in schema.names]
+        batch = table.select(places).combine_chunks().to_batches()
         reads = [typed_rows(part, schema, self._name, 0) for part in batch]
         for read in reads:
             if read.rejected:
                 raise UserError(f"{self._name}: {read.rejected[0].reason}: {read.rejected[0].text}")
         return pa.Table.from_batches([read.rows for read in reads], schema.arrow())
+
+
+def _of_dictionaries(rows: list[Mapping[str, Any]], schema: Schema, label: str) -> pa.Table:
+    """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
+
+    Raises:
+        SourceError: no row names a column, as when its name is misspelt.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row)) or list(schema.names)
+    found = [names[find_column(names, field.name, label)] for field in schema]
+    types = [field.type for field in schema]
+    return pa.Table.from_pylist(rows, pa.schema(list(zip(found, types, strict=True))))
+
+
+def _numbered(producer: str | None, sequence: int | None) -> tuple[str | None, int | None]:
+    """Who pushes and as which of its pushes, in the types of a commit record."""
+    if producer is None and sequence is None:
+        return None, None
+    if not (isinstance(producer, str) and isinstance(sequence, SupportsIndex)):
+        raise UserError(
+            f"a push is numbered by a producer (text) and a sequence (a whole number), not by {producer!r} "
+            f"and {sequence!r}",
+            hint="give both, as in producer='pi', sequence=1, or none",
+        )
+    return producer, operator.index(sequence)
 
 
 def _repeated(push: _Push, seen: Mapping[str, int]) -> bool:

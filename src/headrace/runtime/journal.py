@@ -29,7 +29,7 @@ from headrace.runtime.description import (
 )
 from headrace.runtime.store import FolderStore
 
-LAYOUT: Final = 3
+LAYOUT: Final = 4
 """The version of how a store is laid out; a store of another one is refused."""
 
 
@@ -132,6 +132,8 @@ def load_description(store: FolderStore) -> Description:
         content = json.loads(Path(store.path, "store.json").read_text())
     except FileNotFoundError as error:
         raise StoreError(f"{store.path} is no Headrace store", hint="name the folder of --storage") from error
+    except NotADirectoryError as error:
+        raise StoreError(f"{store.path} is no folder", hint="name the folder of --storage") from error
     except (OSError, ValueError) as error:
         raise StoreError(
             f"{store.path}/store.json cannot be read: {error}", hint="restore it from a copy"

@@ -48,7 +48,7 @@ def test_store_shows_what_there_is(storage: Path) -> None:
     code, shown, said = headrace("store", storage)
     assert (code, said) == (0, "")
     lines = [re.sub(r"  +", " | ", line) for line in shown.splitlines()]
-    assert re.fullmatch(r"layout 3, \d+ buckets?, 4 epochs committed", lines[0])
+    assert re.fullmatch(r"layout 4, \d+ buckets?, 4 epochs committed", lines[0])
     assert lines[1:3] == ["stream | position | heartbeat | producers", "bid | 2,000 | ended"]
     assert lines[3] == "state of operator | buckets | rows | size"
     assert re.fullmatch(r"[0-9a-f]{16} \| 1 \| [\d,]+ \| [\d.]+ k?B", lines[4])
@@ -81,6 +81,8 @@ def test_verify_names_what_is_damaged_or_missing(storage: Path) -> None:
 
 @pytest.mark.parametrize("option", [[], ["--verify"]])
 def test_what_is_no_store_is_refused(tmp_path: Path, option: list[str]) -> None:
+    (tmp_path / "file").write_text("x")
+    assert f"{tmp_path}/file is no folder" in headrace("store", tmp_path / "file", *option)[2]
     code, _, said = headrace("store", tmp_path, *option)
     assert code == 2
     assert f"{tmp_path} is no Headrace store" in said

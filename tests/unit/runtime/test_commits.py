@@ -199,10 +199,10 @@ def test_a_foreign_folder_is_refused_and_left_alone(storage: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"product": "headrace", "layout": 99}', "has layout 99, and this Headrace reads layout 3"),
+        ('{"product": "headrace", "layout": 99}', "has layout 99, and this Headrace reads layout 4"),
         ('{"product": "another"}', "is no Headrace store"),
         ("[1, 2]", "is no Headrace store"),
-        ('{"product": "headrace", "layout": 3}', "is damaged: it lacks 'queries'"),
+        ('{"product": "headrace", "layout": 4}', "is damaged: it lacks 'queries'"),
         ('{"product": "headr', "cannot be read"),
     ],
 )
@@ -232,6 +232,19 @@ def test_a_run_with_a_query_more_or_less_is_refused(storage: Path, expected: dic
         with pytest.raises(StoreError, match="has a query plain, which is not given now"):
             db.run()
     assert complete(storage) == expected
+
+
+@pytest.mark.parametrize(
+    ("first", "message"), [(True, "keeps results, and this run would not"), (False, "keeps no results")]
+)
+def test_results_are_kept_of_all_epochs_or_of_none(storage: Path, first: bool, message: str) -> None:
+    """Answers that lack some epochs would look like whole ones."""
+    with database(storage, keep_results=first) as db:
+        db.run()
+    with database(storage, keep_results=not first) as db, pytest.raises(StoreError, match=message):
+        db.run()
+    with database(storage, keep_results=first) as db:
+        assert db.run().rows == len(ROWS)
 
 
 def test_another_stream_is_refused(storage: Path) -> None:

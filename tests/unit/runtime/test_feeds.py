@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -164,6 +166,8 @@ def test_a_push_after_the_run_ended_tells_why(feed: PushFeed) -> None:
         ([{"k": ["a"], "ts": 1}], "these rows do not fit s"),
         ([1, 2], "these rows do not fit s"),
         (17, "a int is no table"),
+        ({"k": "a", "t": 1}, "s: there is no column ts"),
+        ([{"ts": 1}, {"ts": 2}], "s: there is no column k"),
         (pa.table({"k": ["a"]}), "ts"),
         (pa.table({"k": ["a"], "ts": ["x"]}), "ts"),
     ],
@@ -179,6 +183,8 @@ def test_rows_that_do_not_fit_are_refused_and_leave_nothing(feed: PushFeed, wron
     [
         {"k": "a", "ts": 5},
         [{"ts": 5, "k": "a"}],
+        {"K": "a", "Ts": 5, "other": 1.5},
+        pa.table({"K": ["a"], "TS": [5]}),
         pa.table({"other": [1.5], "ts": pa.array([5], pa.int32()), "k": ["a"]}),
         pa.RecordBatch.from_pydict({"k": ["a"], "ts": [5]}),
     ],
@@ -186,6 +192,36 @@ def test_rows_that_do_not_fit_are_refused_and_leave_nothing(feed: PushFeed, wron
 def test_rows_come_as_dictionaries_or_tables(feed: PushFeed, data: Any) -> None:
     feed.put(data, None, None)
     assert taken(feed) == [5]
+
+
+def test_a_column_that_only_some_rows_name_is_null_in_the_others(feed: PushFeed) -> None:
+    feed.put([{"ts": 1}, {"ts": 2, "k": "a"}], None, None)
+    intake = feed.take(START)
+    assert intake is not None
+    assert intake.source is not None
+    reads = intake.source.read(intake.start, intake.end, ("k", "ts"))
+    assert [row for read in reads for row in read.rows.to_pylist()] == [
+        {"k": None, "ts": 1},
+        {"k": "a", "ts": 2},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("producer", "sequence"), [("me", None), (None, 1), ("me", 1.5), ("me", "1"), (7, 1)]
+)
+def test_a_push_that_could_not_be_told_from_its_repeat_is_refused(
+    feed: PushFeed, producer: Any, sequence: Any
+) -> None:
+    with pytest.raises(UserError, match="is numbered by a producer"):
+        feed.put(rows(1), producer, sequence)
+    assert not feed.ready()
+
+
+def test_a_sequence_may_be_any_whole_number(feed: PushFeed) -> None:
+    feed.put(rows(1), "me", np.int64(3))
+    intake = feed.take(START)
+    assert intake is not None
+    assert json.dumps(dict(intake.producers)) == '{"me": 3}'
 
 
 def test_no_rows_are_a_push_too(feed: PushFeed) -> None:

@@ -240,8 +240,10 @@ def test_what_is_not_started_cannot_be_used(db: hr.Database) -> None:
     with pytest.raises(UserError, match="the stream s never ends"):
         db.run()
     db.start()
-    with pytest.raises(UserError, match="the database is running already"):
-        db.start()
+    for use in (db.start, db.run):
+        with pytest.raises(UserError, match="the database is running already"):
+            use()
+    assert db.push("s", row(1)) is True, "the run goes on"
     db.stop()
     with pytest.raises(UserError, match="s takes no rows: the database is not started"):
         db.push("s", row(1))

@@ -14,14 +14,68 @@ _INFINITY = int(np.iinfo(np.int64).max)
 
 
 @numba.njit(cache=True)
-def _advance(heap, at, order, codes, ranks, starts, ends, code, instant):  # type: ignore[no-untyped-def]
-    """Push what of the code has started by the instant, pop what ends on top; the next interval's place."""
-    while at < len(order) and codes[order[at]] == code and starts[order[at]] <= instant:
-        heapq.heappush(heap, (ranks[order[at]], np.int64(order[at])))
-        at += 1
-    while len(heap) > 0 and ends[heap[0][1]] <= instant:
-        heapq.heappop(heap)
-    return at
+def _push_on_queue(queue, span, row, ranks):  # type: ignore[no-untyped-def]
+    head, tail = span
+    while tail > head and ranks[queue[tail - 1]] >= ranks[row]:
+        tail -= 1
+    queue[tail] = row
+    return head, tail + 1
+
+
+@numba.njit(cache=True)
+def _sweep_queue(queue, rows, times, ranks, starts, ends, since, result, needed):  # type: ignore[no-untyped-def]
+    """One code whose intervals end in the order in which they start.
+
+    What is on the queue has ever larger ranks and ends: whatever has a rank no smaller than that of a later
+    interval goes. This is the monotone queue of the textbooks, with one step per interval and no heap.
+    """
+    span, at = (0, 0), 0
+    for point in range(len(times) + 1):
+        # After the last point comes what happens from `since` on.
+        instant = times[point] if point < len(times) else since
+        while True:
+            while at < len(rows) and starts[rows[at]] <= instant:
+                span = _push_on_queue(queue, span, rows[at], ranks)
+                at += 1
+            while span[0] < span[1] and ends[queue[span[0]]] <= instant:
+                span = (span[0] + 1, span[1])
+            if point < len(times):
+                if span[0] < span[1]:
+                    result[point] = queue[span[0]]
+                break
+            following = starts[rows[at]] if at < len(rows) else _INFINITY
+            if span[0] < span[1]:
+                needed[queue[span[0]]] = 1
+                following = min(following, ends[queue[span[0]]])
+            elif at == len(rows):
+                break
+            instant = following
+
+
+@numba.njit(cache=True)
+def _sweep_heap(heap, rows, times, ranks, starts, ends, since, result, needed):  # type: ignore[no-untyped-def]
+    """One code whose intervals end in any order."""
+    heap.clear()
+    at = 0
+    for point in range(len(times) + 1):
+        instant = times[point] if point < len(times) else since
+        while True:
+            while at < len(rows) and starts[rows[at]] <= instant:
+                heapq.heappush(heap, (ranks[rows[at]], np.int64(rows[at])))
+                at += 1
+            while len(heap) > 0 and ends[heap[0][1]] <= instant:
+                heapq.heappop(heap)
+            if point < len(times):
+                if len(heap) > 0:
+                    result[point] = heap[0][1]
+                break
+            following = starts[rows[at]] if at < len(rows) else _INFINITY
+            if len(heap) > 0:
+                needed[heap[0][1]] = 1
+                following = min(following, ends[heap[0][1]])
+            elif at == len(rows):
+                break
+            instant = following
 
 
 @kernel(INT1, INT1, INT1, numba.int64)
@@ -66,28 +120,23 @@ def lower_envelope(
     """
     result = np.full(len(point_codes), -1, dtype=np.int64)
     needed = np.zeros(len(codes), dtype=np.int64)
+    queue = np.empty(len(order), dtype=np.int64)
     heap = [(np.int64(0), np.int64(0))]
-    heap.clear()
-    at = 0
-    for point in range(len(point_codes)):
-        code = point_codes[point]
-        if point == 0 or code != point_codes[point - 1]:
-            heap.clear()
-            while at < len(order) and codes[order[at]] < code:
-                at += 1
-        at = _advance(heap, at, order, codes, ranks, starts, ends, code, point_times[point])
-        if len(heap) > 0:
-            result[point] = heap[0][1]
-        if point + 1 < len(point_codes) and point_codes[point + 1] == code:
-            continue
-        instant = since
-        while len(heap) > 0 or (at < len(order) and codes[order[at]] == code):
-            at = _advance(heap, at, order, codes, ranks, starts, ends, code, instant)
-            following = _INFINITY
-            if at < len(order) and codes[order[at]] == code:
-                following = int(starts[order[at]])
-            if len(heap) > 0:
-                needed[heap[0][1]] = 1
-                following = min(following, int(ends[heap[0][1]]))
-            instant = following
+    first, at = 0, 0
+    while first < len(point_codes):
+        code, last = point_codes[first], first
+        while last < len(point_codes) and point_codes[last] == code:
+            last += 1
+        while at < len(order) and codes[order[at]] < code:
+            at += 1
+        end, in_order = at, True
+        while end < len(order) and codes[order[end]] == code:
+            in_order = in_order and (end == at or ends[order[end - 1]] <= ends[order[end]])
+            end += 1
+        rows, times, found = order[at:end], point_times[first:last], result[first:last]
+        if in_order:
+            _sweep_queue(queue, rows, times, ranks, starts, ends, since, found, needed)
+        else:
+            _sweep_heap(heap, rows, times, ranks, starts, ends, since, found, needed)
+        first, at = last, end
     return result, needed

@@ -210,6 +210,9 @@ class Envelope:
         codes, starts, ends = points.element_keys[kept], rows.ts[kept], rows.te[kept]
         places, stored = self.values.gather(points.hashes, points.keys)
         if stored is not None:
+            # Of one start the first to end comes first, so that the intervals of a window end in order.
+            by_end = np.argsort(integers(stored.column(END)), kind="stable")
+            stored, places = stored.take(pa.array(by_end)), places[by_end]
             older = [stored.column(name) for name in self._names]
             columns = [pa.concat_arrays(pair) for pair in zip(columns, older, strict=True)]
             codes = np.concatenate([codes, places])
@@ -356,7 +359,7 @@ def _all_points(points: Points, bases: Int64Array) -> tuple[Int64Array, Int64Arr
     """Codes and times of the points and then of the bases, sorted by both, and the order that sorts them."""
     codes = np.concatenate([points.codes, np.arange(len(points.covered))])
     times = np.concatenate([points.times, bases])
-    by_key = np.lexsort((times, codes))
+    by_key = order_by(codes, times, len(points.covered))
     return codes[by_key], times[by_key], by_key
 
 

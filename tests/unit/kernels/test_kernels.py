@@ -208,10 +208,16 @@ def live_at(elements: list[tuple[int, int, int, int]], code: int, time: int) -> 
     return sorted(rank for c, rank, start, length in elements if c == code and start <= time < start + length)
 
 
-@given(intervals, st.integers(9, 12))
-def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int) -> None:
+waiting = st.tuples(st.integers(0, 1), small, st.integers(0, 14), st.integers(1, 5))
+
+
+@given(st.lists(waiting, max_size=15), st.integers(3, 12), st.booleans())
+def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int, one_window: bool) -> None:
+    if one_window:
+        elements = [(code, rank, start, 4) for code, rank, start, _ in elements]
     codes, ranks, starts, lengths = (ints([row[place] for row in elements]) for place in range(4))
-    points = sorted({(code, time) for code, _, start, _ in elements for time in (start, start + 1)})
+    points = {(code, time) for code, _, start, _ in elements for time in (start, start + 1)}
+    points = sorted({(code, min(time, since)) for code, time in points})
     point_codes, point_times = ints([point[0] for point in points]), ints([point[1] for point in points])
     order = np.lexsort((starts, codes))
     found, needed = lower_envelope(
@@ -221,10 +227,11 @@ def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int) -
         assert (None if place < 0 else ranks[place]) == min(live_at(elements, code, time), default=None)
     kept = [element for element, flag in zip(elements, needed.tolist(), strict=True) if flag]
     for code in (0, 1):
-        for time in range(since, 15):
+        for time in range(since, 20):
             smallest = live_at(elements, code, time)[:1]
             assert live_at(kept, code, time)[:1] == smallest, "what is forgotten never was the answer"
-    assert len(kept) <= sum(len(set(live_at(elements, code, t))) > 0 for code in (0, 1) for t in range(15))
+    changes = sum(len(set(live_at(elements, code, t))) > 0 for code in (0, 1) for t in range(since, 20))
+    assert len(kept) <= changes
 
 
 @given(

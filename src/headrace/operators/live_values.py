@@ -126,43 +126,41 @@ class LiveValues:
         Returns:
             One column per call, m rows for the points, then k rows for the bases.
         """
-        ends = rows.kept[rows.te[rows.kept] != INFINITY]
-        element = np.concatenate([rows.kept, ends])
-        times = np.concatenate([rows.ts[rows.kept], rows.te[ends]])
-        counts = np.concatenate([rows.w[rows.kept], -rows.w[ends]])
         result = []
         if points is not None and present is not None:
-            changes = self._due(rows, points, (element, times, counts), window)
+            changes = self._due(rows, points, window)
             result = _aggregates(self._ordering, changes, points, calls, present)
+        # What has come and gone by the new horizon leaves nothing behind.
+        kept = rows.kept[rows.te[rows.kept] >= window[1]]
+        ends = kept[rows.te[kept] != INFINITY]
+        times = np.concatenate([rows.ts[kept], rows.te[ends]])
+        counts = np.concatenate([rows.w[kept], -rows.w[ends]])
         columns = {TIME: pa.array(times), _COUNT: pa.array(counts)}
-        self.values.insert(columns | _stored(self.values.layout, rows, element))
+        self.values.insert(columns | _stored(self.values.layout, rows, np.concatenate([kept, ends])))
         self.values.expire(window[1])
         return result
 
-    def _due(
-        self,
-        rows: Rows,
-        points: Points,
-        new: tuple[Int64Array, Int64Array, Int64Array],
-        window: tuple[int, int],
-    ) -> _Changes:
+    def _due(self, rows: Rows, points: Points, window: tuple[int, int]) -> _Changes:
         """All changes below the new horizon to the values of touched keys."""
         before, horizon = window
-        element, times, counts = new
-        due = np.flatnonzero(times < horizon)
-        columns = [column.take(pa.array(element[due])) for column in rows.columns]
-        codes, times, counts = points.element_keys[element[due]], times[due], counts[due]
+        due = rows.kept[rows.ts[rows.kept] < horizon]
+        over = np.flatnonzero(rows.te[due] < horizon)
+        columns = [column.take(pa.array(due)) for column in rows.columns]
+        codes, value = points.element_keys[due], np.concatenate([np.arange(len(due)), over])
+        times = np.concatenate([rows.ts[due], rows.te[due[over]]])
+        counts = np.concatenate([rows.w[due], -rows.w[due[over]]])
         places, stored = self.values.gather(points.hashes, points.keys)
         if stored is not None:
             stored_times = integers(stored.column(TIME))
             past = np.flatnonzero(stored_times < horizon)
             older = [stored.column(name).take(pa.array(past)) for name in self._names]
-            columns = [pa.concat_arrays(pair) for pair in zip(older, columns, strict=True)]
+            columns = [pa.concat_arrays(pair) for pair in zip(columns, older, strict=True)]
             clamped = np.where(stored_times[past] < before, BEGINNING, stored_times[past])
-            codes = np.concatenate([places[past], codes])
-            times = np.concatenate([clamped, times])
-            counts = np.concatenate([integers(stored.column(_COUNT))[past], counts])
-        return _Changes(columns, codes, times, counts)
+            value = np.concatenate([value, len(codes) + np.arange(len(past))])
+            codes = np.concatenate([codes, places[past]])
+            times = np.concatenate([times, clamped])
+            counts = np.concatenate([counts, integers(stored.column(_COUNT))[past]])
+        return _Changes(columns, codes, value, times, counts)
 
 
 class Envelope:
@@ -244,10 +242,11 @@ def create_live_values(
 
 @dataclass(frozen=True, eq=False)
 class _Changes:
-    """At `times` the count of a value (`columns`) of the touched key `codes` changes by `counts`."""
+    """At `times` the count of a value, a row of `columns` and of the touched keys' `codes`, changes."""
 
     columns: list[pa.Array]
     codes: Int64Array
+    value: Int64Array
     times: Int64Array
     counts: Int64Array
 
@@ -268,9 +267,10 @@ def _aggregates(
 ) -> list[pa.Array]:
     ranks = rank_rows(changes.columns, ordering.keys)
     numbers, starts, first = _number_values(changes.codes, ranks, len(points.covered))
-    order = order_by(changes.codes, changes.times, len(points.covered))
+    codes = changes.codes[changes.value]
+    order = order_by(codes, changes.times, len(points.covered))
     codes_at, times_at, by_key = _all_points(points, np.full(len(points.covered), BEGINNING))
-    sweep = changes.codes[order], changes.times[order], numbers[order], changes.counts[order]
+    sweep = codes[order], changes.times[order], numbers[changes.value[order]], changes.counts[order]
     result: dict[AggregateCall, pa.Array] = {}
     for user in {call.user for call in calls if call.user is not None}:
         rows = zip(*(column.take(pa.array(first)).to_pylist() for column in changes.columns), strict=True)
@@ -346,7 +346,7 @@ def _number_values(
         The number of each row's value, where each key's numbers start (int64[keys + 1]), and the first row of
         each number.
     """
-    order = np.lexsort((ranks, codes))
+    order = order_by(codes, ranks, keys)
     fresh = np.ones(len(order), dtype=np.bool_)
     fresh[1:] = (np.diff(codes[order]) != 0) | (ranks[order[1:]] != ranks[order[:-1]])
     numbers = np.empty(len(order), dtype=np.int64)

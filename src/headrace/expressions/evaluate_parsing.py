@@ -23,8 +23,8 @@ Converted = tuple[pa.Array, BoolArray]
 BLANKS: Final = "".join(map(chr, (*range(33), 127)))
 """The characters that a CAST passes over at both ends."""
 
-_TRUE: Final = pa.array(["t", "true", "y", "yes", "1"])
-_FALSE: Final = pa.array(["f", "false", "n", "no", "0"])
+_TRUE: Final = ("t", "true", "y", "yes", "1")
+_FALSE: Final = ("f", "false", "n", "no", "0")
 _INTEGER: Final = r"^[+-]?[0-9]+$"
 _DIGITS: Final = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
 _NUMBER: Final = rf"^[+-]?{_DIGITS}([eE][+-]?[0-9]+)?$"
@@ -37,7 +37,7 @@ _WIDE: Final = pa.decimal256(75, 38)
 def parse_boolean(texts: pa.Array, target: pa.DataType) -> Converted:
     """BOOLEANs from `true`, `t`, `yes`, `y`, `1` and their opposites."""
     texts = pc.ascii_lower(_trimmed(texts))
-    true, false = pc.is_in(texts, value_set=_TRUE), pc.is_in(texts, value_set=_FALSE)
+    true, false = pc.is_in(texts, value_set=pa.array(_TRUE)), pc.is_in(texts, value_set=pa.array(_FALSE))
     known = pc.or_(true, false)
     return pc.if_else(known, true, pa.scalar(None, BOOLEAN)), _lost(texts, known)
 

@@ -17,7 +17,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
 
 
-@numba.njit(numba.uint64(numba.uint64), cache=True, inline="always")
+@numba.njit(cache=True, inline="always")
 def _mix(value):  # type: ignore[no-untyped-def]
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,8 +1,9 @@
-"""How kernels are compiled: eagerly typed, cached on disk, and happy with read-only Arrow memory."""
+"""How kernels are compiled: for given types, cached on disk, and happy with read-only Arrow memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar, cast
 
 import numba
@@ -27,9 +28,20 @@ INT1_OUT = numba.int64[::1]
 
 
 def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile a function for exactly these argument types, at its first call on a machine."""
+    """Compile a function for exactly these argument types, once per machine, at its first call.
 
-    def compile_once(function: Callable[P, R]) -> Callable[P, R]:
-        return cast(Callable[P, R], numba.njit(signature, cache=True, nogil=True)(function))
+    A process that calls no kernel, such as one that explains a plan, does not even load what was compiled.
+    """
 
-    return compile_once
+    def compiled_later(function: Callable[P, R]) -> Callable[P, R]:
+        @lru_cache(maxsize=1)
+        def compiled() -> Callable[P, R]:
+            return cast(Callable[P, R], numba.njit(signature, cache=True, nogil=True)(function))
+
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return compiled()(*args, **kwargs)
+
+        return call
+
+    return compiled_later

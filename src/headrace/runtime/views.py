@@ -235,7 +235,7 @@ def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
         `epoch`, `stream`, `query` (which queries did without the row; NULL for all of its stream's),
         `reason`, `row` (as JSON or text) and `place`.
     """
-    tables = [_EMPTY_LETTERS]
+    tables = [_LETTERS.empty_table()]
     for part in epochs:
         for ref in part.dead_letters:
             with pa.ipc.open_stream(read_part(store, ref.part)) as reader:
@@ -244,16 +244,16 @@ def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-_EMPTY_LETTERS = pa.schema(
+_LETTERS = pa.schema(
     [("epoch", pa.int64()), *((name, pa.string()) for name in ("stream", "query", "reason", "row", "place"))]
-).empty_table()
+)
 
 
 def _with_queries(rows: pa.Table, part: EpochResults) -> pa.Table:
     names = {node: ", ".join(queries) for node, queries in part.users.items()}
     queries = pa.array([names.get(node) for node in rows["node"].to_pylist()], pa.string())
-    columns = {name: rows[name] for name in _EMPTY_LETTERS.schema.names if name != "query"}
-    return pa.table(columns | {"query": queries}).select(_EMPTY_LETTERS.schema.names)
+    columns = {name: rows[name] for name in _LETTERS.names if name != "query"}
+    return pa.table(columns | {"query": queries}).select(_LETTERS.names)
 
 
 def _free(table: pa.Table, name: str) -> str:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 import numpy as np
@@ -62,19 +62,35 @@ _LIFE_OCTAVES: Final = 5
 _PRICE_OCTAVES: Final = 20
 
 _HOT_CHANNELS: Final = ("Google", "Facebook", "Baidu", "Apple")
-_CHANNELS: Final = pa.array([*_HOT_CHANNELS, *(f"channel-{number}" for number in range(96))])
-_STATES: Final = pa.array(["AZ", "CA", "ID", "OR", "WA", "WY"])
-_CITIES: Final = pa.array(
-    ["Phoenix", "Los Angeles", "San Francisco", "Boise", "Portland", "Bend", "Seattle", "Kent", "Cheyenne"]
+_CHANNELS: Final = (*_HOT_CHANNELS, *(f"channel-{number}" for number in range(96)))
+_STATES: Final = ("AZ", "CA", "ID", "OR", "WA", "WY")
+_CITIES: Final = (
+    "Phoenix",
+    "Los Angeles",
+    "San Francisco",
+    "Boise",
+    "Portland",
+    "Bend",
+    "Seattle",
+    "Kent",
+    "Cheyenne",
 )
-_FIRST_NAMES: Final = pa.array(
-    ["Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter"]
+_FIRST_NAMES: Final = (
+    "Peter",
+    "Paul",
+    "Luke",
+    "John",
+    "Saul",
+    "Vicky",
+    "Kate",
+    "Julie",
+    "Sarah",
+    "Deiter",
+    "Walter",
 )
-_LAST_NAMES: Final = pa.array(
-    ["Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris"]
-)
-_QUALITIES: Final = pa.array(["antique", "blue", "broken", "heavy", "modern", "rare", "signed", "small"])
-_THINGS: Final = pa.array(["atlas", "bicycle", "camera", "clock", "lamp", "piano", "radio", "stamp", "vase"])
+_LAST_NAMES: Final = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
+_QUALITIES: Final = ("antique", "blue", "broken", "heavy", "modern", "rare", "signed", "small")
+_THINGS: Final = ("atlas", "bicycle", "camera", "clock", "lamp", "piano", "radio", "stamp", "vase")
 
 
 @dataclass(frozen=True)
@@ -276,14 +292,20 @@ def _category(rows: _Slice) -> pa.Array:
     return pa.array(10 + below(rows.bits("category"), _CATEGORIES))
 
 
-def _words(rows: _Slice, column: str, words: pa.Array) -> pa.Array:
-    return words.take(pa.array(below(rows.bits(column), len(words))))
+def _words(rows: _Slice, column: str, words: tuple[str, ...]) -> pa.Array:
+    return _listed(words).take(pa.array(below(rows.bits(column), len(words))))
+
+
+@cache
+def _listed(words: tuple[str, ...]) -> pa.Array:
+    """The words as a column; made when it is needed, since the first Arrow list loads a lot of libraries."""
+    return pa.array(words)
 
 
 def _channel(rows: _Slice) -> pa.Array:
     bits = rows.bits("channel")
     hot = choice(bits, 2) == 1
-    return _CHANNELS.take(
+    return _listed(_CHANNELS).take(
         pa.array(np.where(hot, below(bits, len(_HOT_CHANNELS)), below(bits, len(_CHANNELS))))
     )
 

@@ -1,0 +1,150 @@
+"""Nested queries over the content at an instant beside DuckDB, an engine of other people.
+
+What a query over windows shows at an instant is what a relational engine answers about the rows that are in the
+windows then. Queries are made at random: relations of two columns, k and v, over and in each other.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+import headrace
+
+LAST = 40
+"""The last instant of the rows."""
+SCHEMA = pa.schema([("k", pa.string()), ("v", pa.int64()), ("ts", pa.int64())])
+STREAMS = ("a", "b")
+
+
+@dataclass(frozen=True)
+class Window:
+    """The last `size` instants of a stream, in steps of `slide`."""
+
+    stream: str
+    size: int
+    slide: int
+
+    def ours(self) -> str:
+        """The window as a query has it."""
+        slide = f" SLIDE {self.slide}" if self.slide > 1 else ""
+        return f"SELECT k, v FROM {self.stream} WINDOW(RANGE {self.size}{slide})"
+
+    def theirs(self, instant: int) -> str:
+        """The rows that are in the window; it stands still between the last instants of its steps."""
+        end = (instant + 1) // self.slide * self.slide - 1
+        return f"SELECT k, v FROM {self.stream} WHERE ts <= {end} AND ts > {end - self.size}"
+
+
+@dataclass(frozen=True)
+class Query:
+    """Text with windows in it, which are written as {0}, {1} and so on."""
+
+    text: str
+    windows: tuple[Window, ...]
+
+    def ours(self) -> str:
+        """The query over streams."""
+        return self.text.format(*(window.ours() for window in self.windows))
+
+    def theirs(self, instant: int) -> str:
+        """The query over the rows of an instant."""
+        return self.text.format(*(window.theirs(instant) for window in self.windows))
+
+
+UNARY = (
+    "SELECT k, v + 1 AS v FROM ({x}) x WHERE v > 1 OR k = 'b'",
+    "SELECT DISTINCT k, v FROM ({x}) x",
+    "SELECT k, CAST(SUM(v) AS BIGINT) AS v FROM ({x}) x GROUP BY k",
+    "SELECT k, MAX(v) - MIN(v) AS v FROM ({x}) x GROUP BY k HAVING COUNT(*) > 1",
+    "SELECT k, COUNT(*) AS v FROM ({x}) x WHERE v IS NOT NULL GROUP BY k",
+    "SELECT MAX(k) AS k, COUNT(DISTINCT v) AS v FROM ({x}) x HAVING COUNT(*) > 0",
+    "SELECT CASE WHEN v > 2 THEN 'a' ELSE k END AS k, MIN(v) AS v FROM ({x}) x GROUP BY 1",
+)
+BINARY = (
+    "SELECT x.k, y.v FROM ({x}) x JOIN ({y}) y ON x.k = y.k AND x.v <= y.v",
+    "SELECT x.k, y.v FROM ({x}) x LEFT JOIN ({y}) y ON x.v = y.v",
+    "SELECT y.k, x.v FROM ({x}) x LEFT JOIN ({y}) y ON x.k = y.k AND x.v < y.v",
+    "SELECT y.k, x.v FROM ({x}) x RIGHT JOIN ({y}) y ON x.k = y.k AND y.v > 1",
+    "SELECT x.k, y.v FROM ({x}) x FULL JOIN ({y}) y ON x.v = y.v",
+    "SELECT k, v FROM ({x}) x WHERE v IN (SELECT v FROM ({y}) y)",
+    "SELECT k, v FROM ({x}) x WHERE v NOT IN (SELECT v FROM ({y}) y)",
+    "SELECT k, v FROM ({x}) x WHERE v NOT IN (SELECT v FROM ({y}) y WHERE y.k = x.k)",
+    "SELECT k, v FROM ({x}) x WHERE EXISTS (SELECT * FROM ({y}) y WHERE y.k = x.k AND y.v > x.v)",
+    "SELECT k, v FROM ({x}) x WHERE NOT EXISTS (SELECT * FROM ({y}) y WHERE y.k = x.k)",
+    "SELECT k, v FROM ({x}) x WHERE NOT EXISTS (SELECT * FROM ({y}) y WHERE y.v > x.v) OR k = 'a'",
+    "SELECT k, v FROM ({x}) x WHERE v > ALL (SELECT v FROM ({y}) y WHERE y.k = x.k)",
+    "SELECT k, v FROM ({x}) x WHERE v < ANY (SELECT v FROM ({y}) y)",
+    "SELECT k, v FROM ({x}) x WHERE v >= (SELECT MAX(v) FROM ({y}) y)",
+    "SELECT k, (SELECT MIN(v) FROM ({y}) y WHERE y.k = x.k) AS v FROM ({x}) x",
+    "({x}) UNION ({y})",
+    "({x}) UNION ALL ({y})",
+    "({x}) EXCEPT ({y})",
+    "({x}) EXCEPT ALL ({y})",
+    "({x}) INTERSECT ({y})",
+    "({x}) INTERSECT ALL ({y})",
+)
+
+
+def relation(chance: random.Random, windows: list[Window], depth: int) -> str:
+    """Text of a query with the columns k and v; adds the windows it reads."""
+    if depth == 0:
+        slide = chance.choice((1, 1, 1, 4, 5))
+        windows.append(Window(chance.choice(STREAMS), chance.choice((3, 5, 8, 20)), slide))
+        return f"{{{len(windows) - 1}}}"
+    text = chance.choice((*UNARY, *BINARY))
+    inner = {"x": relation(chance, windows, depth - 1)}
+    if "{y}" in text:
+        inner["y"] = relation(chance, windows, chance.randrange(depth))
+    return text.format(**inner)
+
+
+def made(text: str | None, seed: int) -> Query:
+    """A query made of a text, or of any, over relations that are made at random."""
+    chance, windows = random.Random(seed), list[Window]()
+    if text is None:
+        return Query(relation(chance, windows, 3), tuple(windows))
+    inner = {
+        name: relation(chance, windows, chance.choice((0, 0, 1))) for name in "xy" if f"{{{name}}}" in text
+    }
+    return Query(text.format(**inner), tuple(windows))
+
+
+def rows(seed: int) -> pa.Table:
+    """Rows with ties, NULLs and pauses."""
+    chance = random.Random(seed)
+    times = sorted(chance.choices([ts for ts in range(LAST) if ts % 13 < 9], k=30))
+    keys = chance.choices(["a", "b", "c", None], [4, 4, 2, 1], k=30)
+    values = chance.choices([0, 1, 2, 3, 4, None], [2, 2, 2, 2, 2, 1], k=30)
+    return pa.table([keys, values, times], schema=SCHEMA)
+
+
+def compare(query: Query, seed: int) -> None:
+    """Fails where a snapshot is not what DuckDB answers about the rows of that instant."""
+    tables = {name: rows(1000 * seed + place) for place, name in enumerate(STREAMS)}
+    with headrace.connect(runner="inline") as db, duckdb.connect() as other:
+        for name, table in tables.items():
+            db.stream(name, table, timestamp="ts")
+            other.register(name, table)
+        answer = db.query(query.ours())
+        db.run()
+        for instant in (0, 3, 7, 9, 12, 18, 24, 33, LAST - 1, LAST + 4):
+            ours = Counter(tuple(row.values()) for row in answer.snapshot(at=instant).to_pylist())
+            theirs = Counter(other.sql(query.theirs(instant)).fetchall())
+            assert ours == theirs, (instant, query.theirs(instant))
+
+
+@pytest.mark.parametrize("text", (*UNARY, *BINARY))
+def test_each_kind_of_query_answers_as_duckdb(text: str) -> None:
+    for seed in range(3):
+        compare(made(text, seed), seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nested_queries_answer_as_duckdb(seed: int) -> None:
+    compare(made(None, seed), seed)

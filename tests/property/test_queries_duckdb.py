@@ -1,7 +1,7 @@
 """Nested queries over the content at an instant beside DuckDB, an engine of other people.
 
-What a query over windows shows at an instant is what a relational engine answers about the rows that are in the
-windows then. Queries are made at random: relations of two columns, k and v, over and in each other.
+What a query over windows shows at an instant is what a relational engine answers about the rows that are in
+the windows then. Queries are made at random: relations of two columns, k and v, over and in each other.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def compare(query: Query, seed: int) -> None:
             assert ours == theirs, (instant, query.theirs(instant))
 
 
-@pytest.mark.parametrize("text", (*UNARY, *BINARY))
+@pytest.mark.parametrize("text", [*UNARY, *BINARY])
 def test_each_kind_of_query_answers_as_duckdb(text: str) -> None:
     for seed in range(3):
         compare(made(text, seed), seed)

@@ -80,13 +80,18 @@ class Case:
         return len(self.streams[0].steps)
 
     @cached_property
-    def plan(self) -> Plan:
+    def catalog(self) -> Catalog:
+        """The streams of the case, without those that the query's text defines."""
         catalog = Catalog()
         for stream in self.streams:
-            statement = _declaration(_head(stream))
-            catalog = catalog.define(describe_stream(statement, stream.schema))
-        *views, last = parse(self.query)
-        for statement in views:
+            catalog = catalog.define(describe_stream(_declaration(_head(stream)), stream.schema))
+        return catalog
+
+    @cached_property
+    def plan(self) -> Plan:
+        catalog = self.catalog
+        *others, last = parse(self.query)
+        for statement in others:
             if isinstance(statement, SetDialect):
                 catalog = replace(catalog, defaults=statement.defaults)
                 continue

@@ -285,7 +285,8 @@ class _Builder:
         keys = self._partition(below)
         if self.draw(st.integers(0, 2)) == 0:
             calls = [resolve_aggregate("COUNT", None)]
-            plan = OverRows(below.plan, keys, None, 0, (("number", calls[0]),))
+            name = unique_names([*below.schema.names, "number"])[-1]
+            plan = OverRows(below.plan, keys, None, 0, ((name, calls[0]),))
             return _Built(plan, (*below.summable, True))
         first = self.draw(st.sampled_from((2, 1, 3, 0)))
         some = [one for one in below.columns() if below.is_summable(one)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from auctions import CATALOG, define
+from golden.case import CASES, load
 from headrace.algebra.nodes import Filter, Plan, Project, Source
 from headrace.expressions.tree import Expression
 from headrace.language.catalog import Catalog, StreamInfo
@@ -51,6 +53,16 @@ def test_any_expression(expression: Expression):
 def test_any_condition(expression: Expression):
     plan = Filter(SOURCE, expression)
     assert bound(to_sql(plan)) == plan
+
+
+@pytest.mark.parametrize("name", [path.stem for path in sorted(CASES.glob("*.txt"))])
+def test_every_golden_query(name: str):
+    case = load(CASES / f"{name}.txt")
+    assert bound(to_sql(case.plan), case.catalog) == case.plan
+    # Columns inside an optimized plan may get other names.
+    again = optimize(bound(to_sql(optimize(case.plan)), case.catalog))
+    assert again.schema == case.plan.schema
+    assert optimize(bound(to_sql(again), case.catalog)) == again
 
 
 @given(cases(depth=4))

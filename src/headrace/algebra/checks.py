@@ -14,7 +14,8 @@ def require_boolean(expression: Expression, what: str) -> None:
         PlanError: it has another type.
     """
     if expression.type != BOOLEAN:
-        raise PlanError(f"{what} must be BOOLEAN, not {sql_type(expression.type)}")
+        message = f"{what} must be BOOLEAN, not {sql_type(expression.type)}"
+        raise PlanError(message, hint="compare it with something")
 
 
 def require_columns(expression: Expression, width: int) -> None:

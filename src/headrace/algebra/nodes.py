@@ -100,7 +100,7 @@ class TimeWindow:
 
     def __post_init__(self) -> None:
         if self.size.length < 1 or self.slide.length < 1:
-            raise PlanError("a window's RANGE and SLIDE must be at least 1")
+            raise PlanError("a window's RANGE and SLIDE must be at least 1", hint="write NOW for one instant")
         if self.slide.length == INFINITY:
             raise PlanError("a window cannot slide by UNBOUNDED")
         _require_chronon(self.input, "a time window")
@@ -156,7 +156,7 @@ class HopWindow:
 
     def __post_init__(self) -> None:
         if self.size.length < 1 or self.slide.length < 1:
-            raise PlanError("a window's size and slide must be at least 1")
+            raise PlanError("a window's size and slide must be at least 1", hint="write longer ones")
         if INFINITY in (self.size.length, self.slide.length, self.offset.length):
             raise PlanError("a window with a start and an end cannot be UNBOUNDED")
         _require_chronon(self.input, "a time window")

@@ -31,6 +31,7 @@ _NOTHING: Final[dict[Any, Any]] = {}
 _KEYWORDS: Final = {key: kind for key, kind in Spark.Tokenizer.KEYWORDS.items() if key != "/*+"}
 _ESCAPES: Final = ["\\", "'", '"']
 _SUFFIXES: Final = {"L": "BIGINT", "D": "DOUBLE", "BD": "DECIMAL"}
+_ENDS_PARTITION: Final = (TokenType.R_PAREN, TokenType.ORDER_BY)
 _CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
 _CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
 _RANGES: Final = _only(SparkParser.RANGE_PARSERS, "BETWEEN", "ILIKE", "IN", "IS", "LIKE")
@@ -172,6 +173,12 @@ class Headrace(Spark):  # type: ignore[misc]
                 this = self.expression(exp.Filter(this=this, expression=condition))
             refuse_after_call(self._curr, self._next, self._source)
             if self._curr and self._curr.token_type == TokenType.OVER:
+                first, second = (
+                    self._tokens[self._index + ahead : self._index + ahead + 1] for ahead in (2, 3)
+                )
+                partitioned = first and first[0].token_type == TokenType.PARTITION_BY
+                if partitioned and (not second or second[0].token_type in _ENDS_PARTITION):
+                    self.raise_error("a column is missing after PARTITION BY", first[0])
                 return super()._parse_window(this, alias)
             return this
 

@@ -166,6 +166,7 @@ class OverCalls:
         start, side, end = spec.args.get("start"), spec.args.get("start_side"), spec.args.get("end")
         end_side = spec.args.get("end_side")
         position = position_of(node)
+        _refuse_half(spec, position)
         if spec.args.get("exclude") or "FOLLOWING" in (side, end_side) or str(spec.args["kind"]) == "GROUPS":
             raise LanguageError("this frame is not supported", position=position, hint=_LATER)
         if str(spec.args["kind"]) == "ROWS":
@@ -187,6 +188,15 @@ class OverCalls:
             raise LanguageError(error.message, position=position, hint=error.hint) from None
         check_duration(duration, domain_of(self._plan), "INTERVAL", position)
         return Duration(duration.length + 1, None if duration.unit is None else "MICROSECOND")
+
+
+def _refuse_half(spec: Any, position: Position) -> None:
+    """Refuse a frame without a start, or with lengths that are not said to be PRECEDING."""
+    for part in ("start", "end"):
+        bound, side = spec.args.get(part), spec.args.get(f"{part}_side")
+        if (bound is None and part == "start") or (bound not in (None, "CURRENT ROW") and side is None):
+            message = f"the frame's {part} is missing, or PRECEDING behind it"
+            raise LanguageError(message, position=position, hint=_WRITTEN)
 
 
 def _rows_frame(keys: tuple[Expression, ...], start: Any, end: Any, position: Position) -> _Frame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
 from headrace.language.ddl import parse_create_stream
@@ -26,6 +28,15 @@ _HINT = (
 )
 
 
+_ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING"
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("WHERE", "GROUP BY", "HAVING"), _ORDER),
+    "GROUP": "write GROUP BY",
+    "SELECT": "a query inside another stands in parentheses; a semicolon ends a statement",
+}
+"""What to do about a word behind a statement that is complete without it."""
+
+
 def parse(text: str) -> list[Statement]:
     """Read the statements of a text; semicolons separate them, `--` and `/* */` are comments.
 
@@ -44,7 +55,8 @@ def parse(text: str) -> list[Statement]:
             hint = "define the inner queries with CREATE STREAM name AS SELECT ..."
             raise LanguageError("the query is nested too deeply", position=start, hint=hint) from None
         if cursor.peek() is not None and not cursor.at(";"):
-            raise cursor.error(f"{cursor.shown()} is unexpected here", "a semicolon ends a statement")
+            hint = _ELSEWHERE.get(cursor.word(), "a semicolon ends a statement")
+            raise cursor.error(f"{cursor.shown()} is unexpected here", hint)
     return statements
 
 
@@ -95,7 +107,8 @@ def _create(cursor: Cursor, position: Position) -> Statement:
     if hint := CREATABLE.get(cursor.word()):
         what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
         raise cursor.error(f"CREATE {what} is not supported yet", hint)
-    raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}")
+    hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
+    raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
 
 
 def _drop(cursor: Cursor, position: Position) -> Statement:
@@ -104,7 +117,8 @@ def _drop(cursor: Cursor, position: Position) -> Statement:
             if cursor.at("IF", "EXISTS"):
                 raise cursor.error("IF EXISTS is not supported", "leave it out")
             return statement(cursor.name(f"the {kind.lower()}'s name"), position)
-    raise cursor.error(f"STREAM or QUERY is missing after DROP, before {cursor.shown()}")
+    hint = "write DROP STREAM name or DROP QUERY name"
+    raise cursor.error(f"STREAM or QUERY is missing after DROP, before {cursor.shown()}", hint)
 
 
 def _refuse_condition(cursor: Cursor) -> None:

@@ -85,8 +85,10 @@ def _set_kind(cursor: Cursor) -> SetKind | None:
             return kind
     cursor.accept("DISTINCT")
     if cursor.word() in ("MAX", "STRICT"):
-        known = ", ".join(kind.value for kind in SetKind if kind.value.startswith(word))
-        raise cursor.error(f"there is no {word} {cursor.word()}", f"there are {word} ALL and {known}")
+        listed = ", ".join(
+            sorted({f"{word} ALL", *(kind.value for kind in SetKind if kind.value.startswith(word))})
+        )
+        raise cursor.error(f"there is no {word} {cursor.word()}", f"there are {listed}")
     if cursor.at("BY", "NAME"):
         raise cursor.error(
             f"{word} BY NAME is not supported", "list the columns of both queries in one order"
@@ -110,10 +112,15 @@ def _with(cursor: Cursor) -> Query:
     definitions = []
     while True:
         name = cursor.name("the name of a query")
+        if cursor.at("("):
+            raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
         cursor.expect("AS", f"after WITH {name.text}")
         definitions.append((name, _in_parentheses(cursor, "after AS")))
         if not cursor.accept(","):
             return WithQuery(tuple(definitions), parse_query(cursor))
+
+
+_QUERY: Final = "a query is SELECT ... FROM ..., or ISTREAM(SELECT ...) and its like"
 
 
 def _term(cursor: Cursor) -> Query:
@@ -124,7 +131,7 @@ def _term(cursor: Cursor) -> Query:
     if not cursor.at("SELECT"):
         word = cursor.word()
         raise cursor.error(
-            f"SELECT is missing, before {cursor.shown()}", CLAUSES.get(word, STATEMENTS.get(word))
+            f"SELECT is missing, before {cursor.shown()}", CLAUSES.get(word, STATEMENTS.get(word, _QUERY))
         )
     return _select(cursor)
 

@@ -72,6 +72,7 @@ CALLS: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
     **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
+    **dict.fromkeys(("ROW_NUMBER", "LAG"), "write OVER (PARTITION BY k ORDER BY ts) behind it"),
     "ANY_VALUE": "use MIN or MAX",
     "COLLECT_SET": "write ARRAY_AGG(DISTINCT x)",
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
@@ -93,6 +94,7 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
         "WITHIN GROUP stands only behind PERCENTILE_CONT",
         "write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
     ),
+    exp.In: ("IN takes a list or a query in parentheses", "write x IN (1, 2, 3)"),
     exp.Column: ("a column is written name or table.name", None),
     exp.Dot: ("a column is written name or table.name", None),
     exp.Concat: ("two strings stand next to each other", "write || between them"),
@@ -121,6 +123,10 @@ def refuse_after_call(token: Token, following: Token, source: SourceText) -> Non
     """
     word = token.text.upper() if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) else ""
     opens = following.token_type == TokenType.L_PAREN
+    if word == "OVER" and not opens:
+        hint = "write OVER (PARTITION BY k ORDER BY ts)"
+        place = source.position(token.start)
+        raise LanguageError("OVER takes its window in parentheses", position=place, hint=hint)
     if word == "FILTER" and opens:
         word, hint = "a second FILTER", "join the conditions with AND"
     elif word in ("IGNORE", "RESPECT") and following.text.upper() == "NULLS":

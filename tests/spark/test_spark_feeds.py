@@ -15,6 +15,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import UserError
+from headrace.runtime.inspect import contents, verify
 
 pytestmark = pytest.mark.spark
 
@@ -126,6 +127,39 @@ def test_a_python_data_source_by_name_and_as_a_frame(spark: Any, numbers: None, 
     assert sorted([str(row[name]) for name in order] for row in written) == sorted(
         [str(row[name]) for name in order] for row in counts.to_pylist()
     )
+
+
+def test_a_stream_and_its_query_come_and_go_during_a_run(spark: Any, numbers: None, tmp_path: Path) -> None:
+    """Added, dropped, and added again over other rows of the same name; the query that was there goes on."""
+    log = tmp_path / "store/streams/extra"
+    with hr.connect(spark=spark, storage=tmp_path / "store") as db:
+        db.execute("CREATE STREAM pushed (ts BIGINT) FROM push TIMESTAMP BY ts")
+        count = db.query("SELECT COUNT(*) AS n FROM pushed [RANGE UNBOUNDED]", name="count")
+        db.start()
+        db.push("pushed", {"ts": 1})
+        for first in (0, 100):
+            db.execute(
+                f"CREATE STREAM extra FROM numbers OPTIONS (first = {first}, count = {ROWS}) TIMESTAMP BY ts"
+            )
+            added = db.query("SELECT ts, name FROM extra", name="added")
+            wait_for_rows(added, ROWS - 1)
+            with pytest.raises(UserError, match="it is used by the query added"):
+                db.drop("extra")
+            assert log.is_dir()
+            db.drop("added")
+            db.drop("extra")
+            assert not log.exists(), "another stream of the name begins anew"
+            assert added.changes()["ts"].to_pylist() == list(range(first, first + ROWS - 1))
+            db.push("pushed", {"ts": first + 2})
+        assert db.running
+        assert not db.problems
+        assert {part.name: part.rows for part in db.stop().streams} == {
+            "extra": 2 * ROWS,
+            "pushed": 3,
+        }
+        assert count.history()["n"].to_pylist() == [1, 2]
+    assert contents(tmp_path / "store").description.streams.keys() == {"pushed"}
+    assert verify(tmp_path / "store").problems == ()
 
 
 def test_a_bounded_frame_is_the_same_however_it_is_spread(spark: Any, tmp_path: Path) -> None:

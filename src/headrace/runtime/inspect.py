@@ -127,7 +127,7 @@ def contents(path: Path) -> Contents:
     """
     store = _store(path)
     made_for = load_description(store)
-    commits = load_commits(store)
+    commits = _commits(store)
     description = plan_after(commits) or made_for
     last = commits[-1] if commits else None
     return Contents(
@@ -144,11 +144,23 @@ def contents(path: Path) -> Contents:
 def verify(path: Path) -> Check:
     """Read everything that a store's commits name, and compare it with its checksum.
 
+    A driver may be at work, and remove what later commits no longer name. So a problem counts only when a
+    second look, by the commits that there are by then, finds it again.
+
     Raises:
         StoreError: it is no store, or one of another layout.
     """
     store = _store(path)
     load_description(store)
+    check = _verified(store)
+    if not check.problems:
+        return check
+    suspects = {problem.file for problem in check.problems}
+    again = _verified(store)
+    return replace(again, problems=tuple(part for part in again.problems if part.file in suspects))
+
+
+def _verified(store: FolderStore) -> Check:
     commits, problems = _readable_commits(store)
     parts = list(dict.fromkeys(parts_of(commits)))
     names = {part.segment for part in parts} | {record_name(commit.epoch) for commit in commits}
@@ -164,6 +176,22 @@ def named_files(path: Path) -> set[str]:
     """
     commits = load_commits(_store(path))
     return {record_name(commit.epoch) for commit in commits} | {part.segment for part in parts_of(commits)}
+
+
+def _commits(store: FolderStore) -> list[Commit]:
+    """The records that are needed; a driver at work may remove one between listing and reading them.
+
+    Raises:
+        StoreError: a record is damaged or missing, twice in a row the same one.
+    """
+    said = ""
+    while True:
+        try:
+            return load_commits(store)
+        except StoreError as error:
+            if str(error) == said:
+                raise
+            said = str(error)
 
 
 def _store(path: Path) -> FolderStore:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,9 @@ import pytest
 
 import headrace as hr
 from headrace.errors import StoreError, UserError
+from headrace.runtime import commits, inspect
+from headrace.runtime.commits import CHECKPOINT_EVERY
+from headrace.runtime.inspect import contents, verify
 from headrace.runtime.live import LiveRun
 from headrace.time import BEGINNING, INFINITY
 
@@ -259,6 +262,36 @@ def test_a_stopped_database_starts_again(tmp_path: Path) -> None:
             other.start()
             other.push("s", row(9))
             assert other.stop().rows == 4
+
+
+def test_a_store_can_be_looked_into_while_its_driver_sweeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was removed between finding its name and reading it is no damage; real damage still is."""
+    with database(tmp_path / "store", retain_epochs=2) as db:
+        db.start()
+        db.push("s", row(0))
+        pushes = CHECKPOINT_EVERY + 30
+
+        def swept_before(look: Callable[..., Any], start: int) -> Callable[..., Any]:
+            """The look, and before its first one so many epochs that what it is about to read goes."""
+            times = iter(range(start, start + pushes))
+
+            def sweep_and_look(*arguments: Any) -> Any:
+                for time in times:
+                    db.push("s", row(time))
+                return look(*arguments)
+
+            return sweep_and_look
+
+        monkeypatch.setattr(commits, "load_commit", swept_before(commits.load_commit, 100))
+        assert contents(tmp_path / "store").epochs == 1 + pushes
+        monkeypatch.setattr(inspect, "_damaged", swept_before(inspect._damaged, 200))
+        assert verify(tmp_path / "store").problems == ()
+        assert contents(tmp_path / "store").epochs == 1 + 2 * pushes
+        gone = next((tmp_path / "store/results").iterdir())
+        gone.unlink()
+        assert [problem.file for problem in verify(tmp_path / "store").problems] == [f"results/{gone.name}"]
 
 
 def test_a_run_on_a_full_disk_ends_with_a_clear_error_and_goes_on_later(

@@ -23,10 +23,18 @@ QUERY = """
     PERCENTILE_CONT(0.6) WITHIN GROUP (ORDER BY v) FILTER (WHERE v <> 4), SUM(m), SUM(DISTINCT m),
     FIRST(s ORDER BY ts), LAST(v ORDER BY x DESC NULLS LAST, ts),
     FIRST(x ORDER BY s NULLS FIRST, ts) FILTER (WHERE b),
+    COUNT(DISTINCT v, b), COUNT(DISTINCT s, b, v) FILTER (WHERE v > 2),
     ARRAY_AGG(v ORDER BY ts DESC) FILTER (WHERE v IS NOT NULL), ARRAY_AGG(s ORDER BY ts) FILTER (WHERE s > '')
 """
 # Of NULLs alone, COUNT_IF is NULL there and 0 in Spark.
 DUCKDB = QUERY.replace("COUNT_IF(v > x)", "COUNT(*) FILTER (WHERE v > x)")
+# Several columns are one row there, which is not NULL where one of them is.
+DUCKDB = DUCKDB.replace(
+    "COUNT(DISTINCT v, b)", "COUNT(DISTINCT (v, b)) FILTER (WHERE v IS NOT NULL AND b IS NOT NULL)"
+).replace(
+    "COUNT(DISTINCT s, b, v) FILTER (WHERE v > 2)",
+    "COUNT(DISTINCT (s, b, v)) FILTER (WHERE v > 2 AND s IS NOT NULL AND b IS NOT NULL)",
+)
 
 
 def rows(count: int, seed: int) -> list[tuple[Any, ...]]:

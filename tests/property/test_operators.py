@@ -205,6 +205,8 @@ DISTINCTS = aggregates(
     resolve_aggregate("COUNT", X, modifiers=ONCE),
     resolve_aggregate("SUM", V),
     filtered("COUNT", K, distinct=True),
+    resolve_aggregate("COUNT", K, X, modifiers=ONCE),
+    resolve_aggregate("COUNT", X, K, V, modifiers=Modifiers(distinct=True, condition=POSITIVE)),
 )
 POPULATIONS = aggregates(
     resolve_aggregate("STDDEV_POP", V),

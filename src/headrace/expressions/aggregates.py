@@ -107,7 +107,8 @@ def resolve_aggregate(
     given = tuple(part for part in arguments if part is not None)
     if modifiers.within is not None:
         given = _within_group(name, modifiers.within, given)
-    if len(given) != entry.arity:
+    several = known == "COUNT" and modifiers.distinct and len(given) > 1
+    if len(given) != entry.arity and not several:
         plural = "argument" if entry.arity == 1 else "arguments"
         message = f"{name} takes {entry.arity} {plural}, not {len(given)}"
         raise LanguageError(message, hint=_USAGE.get(known))
@@ -186,7 +187,7 @@ def _within_group(name: str, key: SortKey, arguments: tuple[Expression, ...]) ->
 
 
 def _count(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
-    return AggregateCall(name, arguments[0], BIGINT)
+    return AggregateCall(name, arguments[0], BIGINT, arguments[1:])
 
 
 def _count_if(_: str, arguments: tuple[Expression, ...]) -> AggregateCall:
@@ -310,7 +311,7 @@ _TABLE: Final[dict[str, _Entry]] = {
 
 _USAGE: Final = {
     "ARRAY_AGG": "write ARRAY_AGG(x) or ARRAY_AGG(x ORDER BY ts)",
-    "COUNT": "write COUNT(*) to count rows",
+    "COUNT": "write COUNT(*) to count rows, or COUNT(DISTINCT x, y) to count pairs",
     "CORR": "write CORR(x, y)",
     "COVAR_POP": "write COVAR_POP(x, y)",
     "COVAR_SAMP": "write COVAR_SAMP(x, y)",

@@ -95,7 +95,8 @@ class AggregateCall:
             user's aggregate.
         argument: what is aggregated; NULLs are passed over, except by FIRST and LAST.
         type: the result's type.
-        others: the arguments after the first one: the other column of CORR, the fraction of PERCENTILE.
+        others: the arguments after the first one: the other column of CORR, those of COUNT(DISTINCT a, b),
+            the fraction of PERCENTILE.
         distinct: whether equal values count once.
         order: what the rows are sorted by, for FIRST and LAST; rows that are equal in it follow the argument.
         condition: FILTER (WHERE condition): only rows for which it is true count; None for all rows.

@@ -58,7 +58,7 @@ class Accumulation:
         """The accumulation of a plan node."""
         calls = tuple(call for _, call in node.aggregates)
         sums = layout_of(calls)
-        distinct = [entry.argument for entry in sums.sums if entry.distinct]
+        distinct = [part for entry in sums.sums if entry.distinct for part in entry.inputs]
         live = [part for call in calls if not is_invertible(call) for part in Ordering.of(call).expressions]
         values = tuple(dict.fromkeys((*distinct, *live)))
         keys = tuple(key for _, key in node.keys)

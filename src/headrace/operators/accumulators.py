@@ -33,11 +33,11 @@ _STILL: Final = 1e-29
 
 @dataclass(frozen=True)
 class Sums:
-    """Which columns of a sum matrix belong to one argument, or to one pair of arguments.
+    """Which columns of a sum matrix belong to one argument, or to some that go together.
 
     Attributes:
         argument: what is summed.
-        partner: the other column of CORR and COVAR, or None.
+        partners: the other column of CORR and COVAR, or those of COUNT(DISTINCT a, b, c).
         distinct: whether the presence of its values is summed, not the elements.
         exact: the number of 32-bit limbs, 0 for floating sums or where only a count is kept.
         floating: whether a double-double sum is kept, of both columns where there are two.
@@ -47,7 +47,7 @@ class Sums:
     """
 
     argument: Expression
-    partner: Expression | None
+    partners: tuple[Expression, ...]
     distinct: bool
     exact: int
     floating: bool
@@ -58,7 +58,7 @@ class Sums:
     @property
     def inputs(self) -> tuple[Expression, ...]:
         """The expressions it adds up."""
-        return (self.argument,) if self.partner is None else (self.argument, self.partner)
+        return (self.argument, *self.partners)
 
     @property
     def int_columns(self) -> int:
@@ -98,14 +98,14 @@ def is_invertible(call: AggregateCall) -> bool:
 _HOLISTIC: Final = frozenset(("MIN", "MAX", "FIRST", "LAST", "PERCENTILE", "ARRAY_AGG"))
 
 
-_Identity = tuple[Expression, Expression | None, bool]
+_Identity = tuple[Expression, tuple[Expression, ...], bool]
 
 
 def _identity(call: AggregateCall) -> _Identity | None:
-    """What an invertible aggregate adds up: argument, partner, distinct; None for a count of all rows."""
+    """What an invertible aggregate adds up: argument, partners, distinct; None for a count of all rows."""
     argument = effective_argument(call)
-    partner = masked(call.others[0], call.condition) if call.others else None
-    return None if argument is None else (argument, partner, call.distinct)
+    partners = tuple(masked(part, call.condition) for part in call.others)
+    return None if argument is None else (argument, partners, call.distinct)
 
 
 def layout_of(calls: tuple[AggregateCall, ...]) -> SumLayout:
@@ -116,19 +116,20 @@ def layout_of(calls: tuple[AggregateCall, ...]) -> SumLayout:
         if is_invertible(call) and identity is not None:
             needs.setdefault(identity, set()).add(call.function)
     ints, floats, sums = 1, 0, []
-    for (argument, partner, distinct), functions in needs.items():
-        squares = bool(functions & _SPREADS)
+    for (argument, partners, distinct), functions in needs.items():
+        squares, paired = bool(functions & _SPREADS), bool(functions & _OF_PAIRS)
         added = bool(functions & {"SUM", "AVG", "BOOL_AND", "BOOL_OR"})
         limbs = _limbs(argument.type) if added else 0
-        floating = squares or partner is not None or (added and limbs == 0)
-        products = 3 if partner is not None else int(squares)
-        entry = Sums(argument, partner, distinct, limbs, floating, products, ints, floats)
+        floating = squares or paired or (added and limbs == 0)
+        products = 3 if paired else int(squares)
+        entry = Sums(argument, partners, distinct, limbs, floating, products, ints, floats)
         sums.append(entry)
         ints += entry.int_columns
         floats += entry.float_columns
     return SumLayout(tuple(sums), ints, floats)
 
 
+_OF_PAIRS: Final = frozenset(("CORR", "COVAR_POP", "COVAR_SAMP"))
 _SPREADS: Final = frozenset(("STDDEV", "STDDEV_POP", "VARIANCE", "VAR_POP"))
 
 
@@ -161,14 +162,14 @@ def accumulate(
 
 
 def accumulate_distinct(
-    layout: SumLayout, argument: Expression, column: pa.Array, w: Int64Array
+    layout: SumLayout, inputs: tuple[Expression, ...], columns: list[pa.Array], w: Int64Array
 ) -> tuple[Int64Array, Float64Array]:
-    """What the presence of values adds to the sums of distinct values of an argument, and to no other."""
+    """What the presence of values adds to the sums of distinct values of some inputs, and to no other."""
     ints = np.zeros((len(w), layout.int_width), dtype=np.int64)
     floats = np.zeros((len(w), layout.float_width), dtype=np.float64)
     for entry in layout.sums:
-        if entry.distinct and entry.argument == argument:
-            _add(entry, [column], w, ints, floats)
+        if entry.distinct and entry.inputs == inputs:
+            _add(entry, columns, w, ints, floats)
     return ints, floats
 
 
@@ -237,7 +238,7 @@ def evaluate(layout: SumLayout, call: AggregateCall, ints: Int64Array, floats: F
     if identity is None:
         return pa.array(ints[:, 0])
     entry = next(
-        entry for entry in layout.sums if (entry.argument, entry.partner, entry.distinct) == identity
+        entry for entry in layout.sums if (entry.argument, entry.partners, entry.distinct) == identity
     )
     count = ints[:, entry.ints]
     match call.function:

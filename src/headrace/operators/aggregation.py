@@ -63,8 +63,11 @@ class AggregateOperator:
         self._coalesce = not is_chronon(node)
         widths = self._form.sums.int_width, self._form.sums.float_width
         self._timeline = Timeline(self._form.key_names, *widths, keep_empty=node.emit_empty)
-        distinct = [entry.argument for entry in self._form.sums.sums if entry.distinct]
-        self._distinct = {argument: DistinctValues(self._form.key_names) for argument in distinct}
+        self._distinct = {
+            entry.inputs: DistinctValues(self._form.key_names, len(entry.inputs))
+            for entry in self._form.sums.sums
+            if entry.distinct
+        }
         self._orderings: dict[Ordering, list[AggregateCall]] = {}
         for _, call in node.aggregates:
             if not is_invertible(call):
@@ -95,8 +98,8 @@ class AggregateOperator:
         keys = [payload.column(name) for name in form.key_names]
         ints = matrix(payload, form.int_names, np.int64)
         changes = Changes(keys, batch.ts, batch.te, ints, matrix(payload, form.float_names, np.float64))
-        for argument, values in self._distinct.items():
-            changes = append_changes(changes, self._presence(argument, values, batch, progress.window))
+        for inputs, values in self._distinct.items():
+            changes = append_changes(changes, self._presence(inputs, values, batch, progress.window))
         points = self._timeline.step(changes, *progress.window)
         live = self._advance_live(batch, keys, points, progress.window)
         if points is None:
@@ -107,13 +110,15 @@ class AggregateOperator:
         return batch.payload.column(f"__v{self._form.values.index(expression)}")
 
     def _presence(
-        self, argument: Expression, values: DistinctValues, batch: Batch, window: tuple[int, int]
+        self, inputs: tuple[Expression, ...], values: DistinctValues, batch: Batch, window: tuple[int, int]
     ) -> Changes:
         """What the presence of distinct values adds to the sums."""
         columns = [batch.payload.column(name) for name in self._form.key_names]
+        columns += [self._column(batch, part) for part in inputs]
         times = batch.ts, batch.te, integers(batch.payload.column("__i0"))
-        (*keys, column), (ts, te, w) = values.step([*columns, self._column(batch, argument)], times, window)
-        return Changes(keys, ts, te, *accumulate_distinct(self._form.sums, argument, column, w))
+        found, (ts, te, w) = values.step(columns, times, window)
+        keys, present = found[: len(self._form.keys)], found[len(self._form.keys) :]
+        return Changes(keys, ts, te, *accumulate_distinct(self._form.sums, inputs, present, w))
 
     def _advance_live(
         self, batch: Batch, keys: list[pa.Array], points: Points | None, window: tuple[int, int]

@@ -16,10 +16,12 @@ class DistinctValues:
 
     Args:
         keys: the names of the key columns in state.
+        width: how many columns a value has.
     """
 
-    def __init__(self, keys: tuple[str, ...]) -> None:
-        self._timeline = Timeline((*keys, "__value"), 1, 0)
+    def __init__(self, keys: tuple[str, ...], width: int) -> None:
+        self._width = width
+        self._timeline = Timeline((*keys, *(f"__value{place}" for place in range(width))), 1, 0)
 
     @property
     def areas(self) -> dict[str, Area]:
@@ -35,7 +37,8 @@ class DistinctValues:
         """Take in elements.
 
         Args:
-            columns: the normalised key columns, then the values, n rows; NULLs are passed over.
+            columns: the normalised key columns, then those of the values, n rows; values with a NULL are
+                passed over.
             times: ts, te and w, int64[n] each.
             window: the old and the new horizon.
 
@@ -43,7 +46,8 @@ class DistinctValues:
             Elements that say when which value is present, and corrections of those given before: the same
             columns, and ts, te and w.
         """
-        rows = np.flatnonzero(np.asarray(columns[-1].is_valid().to_numpy(zero_copy_only=False)))
+        valid = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns[-self._width :]]
+        rows = np.flatnonzero(np.logical_and.reduce(valid))
         if len(rows) < len(columns[-1]):
             columns = [column.take(pa.array(rows)) for column in columns]
         ts, te, w = (part[rows] for part in times)

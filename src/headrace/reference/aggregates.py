@@ -34,6 +34,8 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
     match call.function:
         case "COUNT" if call.argument is None:
             return len(rows)
+        case "COUNT" if call.others:
+            return len({equal_form(row) for row in rows if None not in row})
         case "FIRST":
             return _sorted(call, rows)[0][0] if rows else None
         case "LAST":

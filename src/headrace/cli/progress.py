@@ -11,8 +11,10 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn
 from rich.progress import Progress as Bar
+from rich.table import Table
 
 from headrace.engine import Summary
+from headrace.runtime.profile import Profile
 from headrace.runtime.progress import Progress
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
 
@@ -87,3 +89,22 @@ def readable_bytes(number: float) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1000
     return f"{number:.1f} TB"
+
+
+def show_profile(profile: Profile) -> None:
+    """Print where the time of the epochs went, to standard error."""
+    console = Console(stderr=True)
+    epochs = max(profile.epochs, 1)
+    table = Table("level", "what", title=f"Where the time of {count(profile.epochs, 'epoch')} went")
+    for head in ("s in all tasks", "%"):
+        table.add_column(head, justify="right")
+    everything = sum(profile.tasks.values()) or 1.0
+    for (level, what), seconds in sorted(profile.tasks.items(), key=lambda item: (item[0][0], -item[1])):
+        table.add_row(str(level), what, f"{seconds:.3f}", f"{100 * seconds / everything:.0f}")
+    console.print(table)
+    console.print(
+        f"An epoch took {1000 * (profile.jobs + profile.commits) / epochs:.0f} ms: "
+        f"{1000 * profile.busiest / epochs:.0f} ms the longest tasks, "
+        f"{1000 * profile.engine / epochs:.0f} ms the runner beside them, "
+        f"{1000 * profile.commits / epochs:.0f} ms the commit."
+    )

@@ -21,7 +21,7 @@ from headrace.cli.output import (
     with_open_ends,
     write_answers,
 )
-from headrace.cli.progress import count, progress_bar, show_summary
+from headrace.cli.progress import count, progress_bar, show_profile, show_summary
 from headrace.engine import Database, Query, Summary
 from headrace.errors import ExecutionError, LanguageError, UserError
 from headrace.runtime.sinks import write_table
@@ -78,6 +78,9 @@ def run(
     head: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Print only the first N rows of each answer.")
     ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Show where the time of the epochs went.")
+    ] = False,
     progress: Annotated[
         bool, typer.Option("--progress/--no-progress", help="Show a bar on a terminal.")
     ] = True,
@@ -115,6 +118,8 @@ def run(
             with reported():
                 write_table(db.dead_letters(), format_of(dead_letters).value, dead_letters)
         show_summary(summary, dead_letters)
+        if profile:
+            show_profile(summary.profile)
         _show_failed(file, summary)
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.epochs import Run
+from headrace.runtime.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Summary:
         growing: queries whose state grows for as long as they run.
         emitted: elements yielded per query, corrections included.
         failed: queries that ended early, with the reason and a hint or None.
+        profile: where the time went; of this process's epochs only.
     """
 
     rows: int
@@ -45,6 +47,7 @@ class Summary:
     growing: tuple[str, ...]
     emitted: Mapping[str, int]
     failed: tuple[tuple[str, str, str | None], ...]
+    profile: Profile
 
 
 def summarise(run: Run) -> Summary:
@@ -66,4 +69,5 @@ def summarise(run: Run) -> Summary:
         growing=run.growing,
         emitted=MappingProxyType(dict(totals.emitted)),
         failed=tuple((name, message, hint) for name, (message, hint) in run.failed.items()),
+        profile=run.profile,
     )

@@ -27,6 +27,7 @@ from headrace.runtime.description import Description, Differences
 from headrace.runtime.faults import reach
 from headrace.runtime.journal import Journal
 from headrace.runtime.outcomes import counted, failures, results_of, results_of_change
+from headrace.runtime.profile import Profile
 from headrace.runtime.progress import Progress, progress_of
 from headrace.runtime.query_set import QuerySet, Reason
 from headrace.runtime.retention import retained_from
@@ -90,6 +91,7 @@ class Run:
         self._oldest_needed: Callable[[], int] = lambda: INFINITY
         self.results: list[EpochResults] = []
         self.totals = Totals()
+        self.profile = Profile()
 
     def resume(self, journal: Journal, description: Description, *, adapt: bool = False) -> Differences:
         """Go on where a durable store's last commit was, and commit to it from now on.
@@ -214,7 +216,11 @@ class Run:
         started = time.perf_counter()
         work = self._work(intakes)
         frames = {name: intake.frame for name, intake in intakes.items() if intake.frame is not None}
-        self._commit(work, intakes, self._runner.run_epoch(work, frames), started)
+        reports = self._runner.run_epoch(work, frames)
+        ran = time.perf_counter()
+        self._commit(work, intakes, reports, started)
+        times = [report.time for report in reports if report.time is not None]
+        self.profile.add(times, ran - started, time.perf_counter() - ran)
 
     def point(self, name: str) -> StreamPoint:
         """How far a stream has been read."""

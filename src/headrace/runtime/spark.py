@@ -45,6 +45,7 @@ _SQL_SETTINGS = {
 _CORE_SETTINGS = {
     # Over TCP a task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "headrace.runtime.spark_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

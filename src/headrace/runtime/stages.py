@@ -7,7 +7,6 @@ buckets, runs its operators, writes one segment, and routes. What reaches the en
 from __future__ import annotations
 
 import pickle
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -32,6 +31,7 @@ from headrace.operators.graph import Edge, Exchange, Node, create_operator, is_s
 from headrace.operators.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import Stateless, apply, is_stateless
 from headrace.runtime.outbox import DeadLetters, Outbox
+from headrace.runtime.profile import Stopwatch
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.store import SegmentWriter, read_part
 from headrace.runtime.work import (
@@ -84,27 +84,28 @@ def _read_and_route(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]
         task: which of `work.assignments` is ours.
         attempt: makes the segment's name unique among repeats of a task.
     """
-    started = time.perf_counter()
+    watch = Stopwatch(0)
     letters = DeadLetters(work.epoch)
     outbox = Outbox(work, 0, task, letters)
     arrivals: dict[str, Arrivals] = {}
     for split in work.assignments[task]:
         stream = work.streams[split.stream]
         assert stream.source is not None
-        for read in stream.source.read(split.start, split.end, stream.schema.names):
+        source = iter(stream.source.read(split.start, split.end, stream.schema.names))
+        for read in watch.each("read", source):
             letters.reject(split.stream, read.rejected)
             seen = Arrivals(rejected=len(read.rejected)) + _take_in(
-                work, split.stream, read.rows, outbox, letters
+                work, split.stream, read.rows, outbox, letters, watch
             )
             arrivals[split.stream] = arrivals.get(split.stream, Arrivals()) + seen
-    yield from _close_sources(work, task, attempt, outbox, letters, arrivals, started)
+    yield from _close_sources(work, task, attempt, outbox, letters, arrivals, watch)
 
 
 def _take_rows(
     work: EpochWork, stream: str, task: int, attempt: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[Chunk]:
     """Level 0 for rows that come in a frame: as for splits, with the frame's columns brought to ours."""
-    started = time.perf_counter()
+    watch = Stopwatch(0)
     letters = DeadLetters(work.epoch)
     outbox = Outbox(work, 0, task, letters)
     arrivals = {stream: Arrivals()}
@@ -112,18 +113,26 @@ def _take_rows(
     for batch in batches:
         read = typed_rows(batch, work.streams[stream].schema, stream, count)
         letters.reject(stream, read.rejected)
-        seen = Arrivals(rejected=len(read.rejected)) + _take_in(work, stream, read.rows, outbox, letters)
+        seen = Arrivals(rejected=len(read.rejected)) + _take_in(
+            work, stream, read.rows, outbox, letters, watch
+        )
         count += batch.num_rows
         arrivals[stream] += seen
-    yield from _close_sources(work, task, attempt, outbox, letters, arrivals, started)
+    yield from _close_sources(work, task, attempt, outbox, letters, arrivals, watch)
 
 
 def _take_in(
-    work: EpochWork, stream: str, rows: pa.RecordBatch, outbox: Outbox, letters: DeadLetters
+    work: EpochWork,
+    stream: str,
+    rows: pa.RecordBatch,
+    outbox: Outbox,
+    letters: DeadLetters,
+    watch: Stopwatch,
 ) -> Arrivals:
     """Run level 0 over some rows of a stream; what arrived."""
-    batch, seen = _timed(stream, work.streams[stream], rows, letters)
-    _run_prefix(work, stream, batch, outbox, letters)
+    with watch("take in"):
+        batch, seen = _timed(stream, work.streams[stream], rows, letters)
+    _run_prefix(work, stream, batch, outbox, letters, watch)
     return seen
 
 
@@ -134,14 +143,14 @@ def _close_sources(
     outbox: Outbox,
     letters: DeadLetters,
     arrivals: dict[str, Arrivals],
-    started: float,
+    watch: Stopwatch,
 ) -> Iterator[Chunk]:
     """Send what level 0 routed, write its results, report."""
     yield from _arrival_chunks(work, task, arrivals)
-    yield from outbox.chunks()
-    results, emitted, dead = _write_results(work, outbox, letters, _name(work, 0, task, attempt))
-    seconds = time.perf_counter() - started
-    report = TaskReport(arrivals, results, emitted, dead, seconds=seconds)
+    yield from watch.each("route", outbox.chunks())
+    with watch("write results"):
+        results, emitted, dead = _write_results(work, outbox, letters, _name(work, 0, task, attempt))
+    report = TaskReport(arrivals, results, emitted, dead, time=watch.time())
     yield Chunk(task % work.tasks, 0, REPORT_CHANNEL, task, pickled(report))
 
 
@@ -157,23 +166,25 @@ def _run_operators(
         attempt: makes the segment's name unique among repeats of a task.
         chunks: everything that was sent to this task.
     """
-    started = time.perf_counter()
+    watch = Stopwatch(level)
     inbox = _Inbox(work, level, task, chunks)
     yield from inbox.forwarded()
     letters = DeadLetters(work.epoch)
     outbox = Outbox(work, level, task, letters)
     name = _name(work, level, task, attempt)
     writer = SegmentWriter(work.store, f"segments/{name}")
-    run = _Level(work, level, inbox, outbox, letters)
+    run = _Level(work, level, inbox, outbox, letters, watch)
     state: dict[tuple[str, int], dict[str, tuple[RunRef, ...]]] = {}
     for bucket in range(task, work.buckets, work.tasks):
         for node, operator in run.run(bucket):
-            state[node.identity, bucket] = _store_state(operator, writer)
-    yield from outbox.chunks()
-    writer.close()
-    results, emitted, dead = _write_results(work, outbox, letters, name)
-    seconds = time.perf_counter() - started
-    report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), seconds=seconds)
+            with watch("store state"):
+                state[node.identity, bucket] = _store_state(operator, writer)
+    yield from watch.each("route", outbox.chunks())
+    with watch("store state"):
+        writer.close()
+    with watch("write results"):
+        results, emitted, dead = _write_results(work, outbox, letters, name)
+    report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), time=watch.time())
     yield Chunk(task, 0, REPORT_CHANNEL, task, pickled(report))
 
 
@@ -243,7 +254,9 @@ def _set_apart(
             letters.drop(name, rows, mask, reason)
 
 
-def _run_prefix(work: EpochWork, stream: str, batch: Batch, outbox: Outbox, letters: DeadLetters) -> None:
+def _run_prefix(
+    work: EpochWork, stream: str, batch: Batch, outbox: Outbox, letters: DeadLetters, watch: Stopwatch
+) -> None:
     """Run level 0's nodes over a batch of one stream; nodes that stand over other streams see nothing."""
     outputs: dict[int, Batch] = {}
     for node in work.graph.at(0):
@@ -256,9 +269,15 @@ def _run_prefix(work: EpochWork, stream: str, batch: Batch, outbox: Outbox, lett
             inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
             if not inputs or not is_stateless(plan):
                 continue
-            found = [apply(plan, part, letters.reporter(node.number)) for part in inputs]
+            with watch(_label(node)):
+                found = [apply(plan, part, letters.reporter(node.number)) for part in inputs]
         outputs[node.number] = concat(plan.schema, found)
-        outbox.put(node.number, outputs[node.number])
+        with watch("route"):
+            outbox.put(node.number, outputs[node.number])
+
+
+def _label(node: Node) -> str:
+    return f"#{node.number} {type(node.plan).__name__}"
 
 
 def _select(plan: Source, batch: Batch) -> Batch:
@@ -320,13 +339,20 @@ class _Level:
     """The run of one level's nodes over the buckets of one task."""
 
     def __init__(
-        self, work: EpochWork, level: int, inbox: _Inbox, outbox: Outbox, letters: DeadLetters
+        self,
+        work: EpochWork,
+        level: int,
+        inbox: _Inbox,
+        outbox: Outbox,
+        letters: DeadLetters,
+        watch: Stopwatch,
     ) -> None:
         self._work = work
         self._nodes = work.graph.at(level)
         self._inbox = inbox
         self._outbox = outbox
         self._letters = letters
+        self._watch = watch
         self._before = work.graph.heartbeats(work.heartbeats_before())
         self._after = work.graph.heartbeats(work.heartbeats_after(inbox.arrivals))
         self.failures: list[tuple[int, str, str | None]] = []
@@ -338,14 +364,17 @@ class _Level:
             try:
                 if is_stateful(node.plan):
                     operator = self._operator(node, bucket)
-                    outputs[node.number] = self._advance(node, operator, bucket, outputs)
+                    with self._watch(_label(node)):
+                        outputs[node.number] = self._advance(node, operator, bucket, outputs)
                     yield node, operator
                 elif is_stateless(node.plan):
-                    outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
+                    with self._watch(_label(node)):
+                        outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
             except ExecutionError as error:
                 self.failures.append((node.number, error.message, error.hint))
                 outputs[node.number] = empty(node.plan.schema)
-            self._outbox.put(node.number, outputs[node.number])
+            with self._watch("route"):
+                self._outbox.put(node.number, outputs[node.number])
 
     def _operator(self, node: Node, bucket: int) -> Operator:
         operator = create_operator(node, self._letters.reporter(node.number))
@@ -376,7 +405,8 @@ class _Level:
         return self._inbox.batches(edge, bucket)
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
-        return decode_rows(read_part(self._work.store, ref.part))
+        with self._watch("load state"):
+            return decode_rows(read_part(self._work.store, ref.part))
 
 
 def _store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[RunRef, ...]]:

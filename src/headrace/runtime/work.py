@@ -12,6 +12,7 @@ from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance
 from headrace.operators.graph import Graph
 from headrace.operators.runs import Part, RunRef
+from headrace.runtime.profile import TaskTime
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.store import Store
 from headrace.schema import Schema
@@ -122,7 +123,7 @@ class TaskReport:
         state: the manifests of the operators it ran.
         failures: nodes that failed, with the message and the hint.
         error: what stopped the task, such as a damaged input; the epoch then does not count.
-        seconds: the time it took.
+        time: what it took.
     """
 
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
@@ -132,7 +133,7 @@ class TaskReport:
     state: dict[StateKey, dict[str, tuple[RunRef, ...]]] = field(default_factory=dict)
     failures: tuple[tuple[int, str, str | None], ...] = ()
     error: UserError | None = None
-    seconds: float = 0.0
+    time: TaskTime | None = None
 
 
 ARRIVALS_CHANNEL = -1

@@ -198,6 +198,13 @@ def test_the_summary_names_queries_whose_state_grows(folder: Path) -> None:
     assert "state that grows" not in run(STREAM + COUNTS).stderr
 
 
+def test_the_profile_goes_to_standard_error(folder: Path) -> None:
+    done = run(STREAM + COUNTS, "--profile")
+    assert "Aggregate" in done.stderr
+    assert "the longest tasks" in " ".join(done.stderr.split())
+    assert "the longest tasks" not in " ".join(run(STREAM + COUNTS).stderr.split())
+
+
 def test_rstream_shows_a_window_at_its_granules(folder: Path) -> None:
     done = run(
         STREAM + "RSTREAM(SELECT COUNT(*) AS n FROM bid [RANGE 8] GRANULARITY(5));",

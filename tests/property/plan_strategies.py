@@ -39,6 +39,7 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     column,
     is_chronon,
@@ -141,6 +142,7 @@ ROOTS = (
     "union",
     "relation_to_stream",
     "distinct",
+    "top_k",
     "set_operation",
     "semi_join",
     "outer_join",
@@ -214,6 +216,7 @@ class _Builder:
             "union": self._union,
             "relation_to_stream": self._relation_to_stream,
             "distinct": self._distinct,
+            "top_k": self._top_k,
             "set_operation": self._set_operation,
             "semi_join": self._semi_join,
             "outer_join": self._outer_join,
@@ -375,6 +378,25 @@ class _Builder:
     def _distinct(self, depth: int) -> _Built:
         below = self._relation(depth)
         return below.over(Distinct(below.plan))
+
+    def _top_k(self, depth: int) -> _Built:
+        """The first rows by any columns, or places; exact ones, since a place tells the last digits apart."""
+        below = self._relation(depth)
+        some = [one for one in below.columns() if below.is_summable(one)]
+        if len(some) < len(below.schema) or not some:
+            names = [f"o{place}" for place in range(len(some))]
+            some = some or [literal(1)]
+            plan = Project(below.plan, tuple(zip(names or ["o"], some, strict=True)))
+            below = _Built(plan, (True,) * len(some))
+        keys = tuple(
+            SortKey(one, self.draw(st.booleans()), self.draw(st.booleans()))
+            for one in self.draw(st.lists(st.sampled_from(below.columns()), max_size=2))
+        )
+        limit = self.draw(st.sampled_from((2, 1, 3, 0, None)))
+        offset = self.draw(st.sampled_from((0, 0, 1, 2)))
+        number = unique_names([*below.schema.names, "place"])[-1] if self.draw(st.booleans()) else None
+        plan = TopK(below.plan, self._partition(below), keys, limit, offset, number)
+        return _Built(plan, (*below.summable, *(number is not None,) * (number is not None)))
 
     def _relation_to_stream(self, depth: int) -> _Built:
         below = self._relation(depth)

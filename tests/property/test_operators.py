@@ -29,6 +29,8 @@ from headrace.algebra.nodes import (
     SessionWindow,
     SetOperation,
     Source,
+    TimeWindow,
+    TopK,
 )
 from headrace.elements import Batch, concat, from_rows, to_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate, resolve_user_aggregate
@@ -36,7 +38,7 @@ from headrace.expressions.functions import literal
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
-from headrace.operators import accumulation
+from headrace.operators import accumulation, top_k
 from headrace.operators import graph as graphs
 from headrace.operators.accumulation import Accumulation
 from headrace.operators.contract import Progress
@@ -331,6 +333,11 @@ UNARY = {
     "grouped by a float": Aggregate(LEFT, (("x", X), ("k", K)), (*EXACT, *EXTREMES)),
     "scalar floats": Aggregate(LEFT, (), FLOATS),
     "distinct": Distinct(LEFT),
+    "the first rows": TopK(LEFT, (), BY_V, 2),
+    "the first row of each group": TopK(LEFT, (K,), (SortKey(X, descending=True),), 1),
+    "later rows": TopK(LEFT, (), (), 3, 1),
+    "places": TopK(LEFT, (K,), BY_V, number="place"),
+    "the first places": TopK(LEFT, (X,), (SortKey(K, nulls_first=False),), 2, 1, "place"),
     "istream": Istream(LEFT),
     "dstream": Dstream(LEFT),
 }
@@ -397,6 +404,23 @@ def test_aggregates_of_what_is_never_retracted(name: str, arrivals: list[Arrival
 @given(arrivals=chronon_histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_extremes_of_rows_that_share_an_instant(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], EPOCHS, slack, insert_only=True)
+
+
+@pytest.mark.parametrize("name", [name for name, plan in UNARY.items() if isinstance(plan, TopK)])
+@given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
+def test_first_rows_that_stay_are_not_emitted_again(name: str, arrivals: list[Arrival], slack: int) -> None:
+    with patch.object(top_k, "is_chronon", return_value=False):
+        check(UNARY[name], [arrivals], EPOCHS, slack)
+
+
+def test_first_rows_that_stay_are_one_element() -> None:
+    plan = TopK(TimeWindow(LEFT, Duration(9)), (), (SortKey(V),), 1)
+    operator = top_k.TopKOperator(plan)
+    rows = [(("a", 1, None), 0, 20, 1), (("b", 2, None), 3, 9, 1), (("a", 0, None), 5, 7, 1)]
+    operator.process(0, from_rows(SCHEMA, rows))
+    found = operator.advance(Progress((BEGINNING,), (INFINITY,)))
+    spans = [(row[1], ts, te, w) for row, ts, te, w in to_rows(found)]
+    assert spans == [(1, 0, 5, 1), (0, 5, 7, 1), (1, 7, 20, 1)]
 
 
 @pytest.mark.parametrize("name", JOINS)

@@ -29,13 +29,14 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     inputs_of,
     is_chronon,
     kind_of,
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
-from headrace.expressions.render import quote, render, render_call
+from headrace.expressions.render import quote, render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Expression, shift_columns
 from headrace.schema import Schema
 
@@ -94,6 +95,8 @@ def describe(plan: Plan) -> str:
             return _join(plan)
         case Aggregate():
             return _aggregate(plan)
+        case TopK():
+            return _top_k(plan)
         case Distinct() | Istream() | Dstream() | Rstream() | Split():
             return type(plan).__name__
         case _:
@@ -158,6 +161,21 @@ def _aggregate(plan: Aggregate) -> str:
         + (f": {calls}" if calls else "")
         + plan.emit_empty * " EMIT EMPTY"
     )
+
+
+def _top_k(plan: TopK) -> str:
+    schema = plan.input.schema
+    parts = ["TopK"]
+    if plan.limit is not None:
+        parts.append(f"LIMIT {plan.limit}")
+    if plan.offset:
+        parts.append(f"OFFSET {plan.offset}")
+    if plan.order:
+        keys = (render_sort_key(key, lambda one: quote(schema[one.index].name)) for key in plan.order)
+        parts.append("ORDER BY " + ", ".join(keys))
+    if plan.keys:
+        parts.append("BY " + ", ".join(_text(key, schema) for key in plan.keys))
+    return " ".join(parts) + ("" if plan.number is None else f": ROW_NUMBER() AS {quote(plan.number)}")
 
 
 def _call(call: AggregateCall, schema: Schema) -> str:

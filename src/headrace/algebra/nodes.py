@@ -20,6 +20,7 @@ from headrace.algebra.joins import Join as Join
 from headrace.algebra.joins import OuterJoin as OuterJoin
 from headrace.algebra.joins import SemiJoin as SemiJoin
 from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.algebra.top_k import TopK as TopK
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, expressions_of
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, unique_names
@@ -416,6 +417,7 @@ Plan = (
     | OuterJoin
     | SemiJoin
     | Aggregate
+    | TopK
     | Distinct
     | Istream
     | Dstream
@@ -444,6 +446,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
             | Split(input=below)
             | OverRows(input=below)
             | Aggregate(input=below)
+            | TopK(input=below)
             | Distinct(input=below)
             | Istream(input=below)
             | Dstream(input=below)

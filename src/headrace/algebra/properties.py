@@ -29,6 +29,7 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     inputs_of,
     is_chronon,
@@ -73,7 +74,7 @@ def is_insert_only(plan: Plan) -> bool:
     match plan:
         case Source():
             return True
-        case Aggregate() | Distinct() | SetOperation():
+        case Aggregate() | TopK() | Distinct() | SetOperation():
             return is_chronon(plan)
         case Istream() | Dstream() | SessionWindow() | OverRows():
             return True
@@ -201,7 +202,17 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             sides = lasts_at_most(plan.left, limit), lasts_at_most(plan.right, limit)
             return kind_of(plan).is_brief(*sides)
-        case Filter() | Project() | Sample() | Union() | Aggregate() | OverRows() | Distinct() | Rstream():
+        case (
+            Filter()
+            | Project()
+            | Sample()
+            | Union()
+            | Aggregate()
+            | TopK()
+            | OverRows()
+            | Distinct()
+            | Rstream()
+        ):
             return all(lasts_at_most(below, limit) for below in inputs_of(plan))
         case _:
             assert_never(plan)
@@ -244,6 +255,8 @@ def has_one_row(plan: Plan) -> bool:
     match plan:
         case Aggregate(keys=keys):
             return not keys
+        case TopK(keys=keys, limit=limit):
+            return (not keys and limit is not None and limit <= 1) or has_one_row(plan.input)
         case Filter() | Project() | Distinct() | Rstream() | Istream() | Dstream():
             return has_one_row(plan.input)
         case Join():

@@ -56,14 +56,15 @@ def render_call(call: AggregateCall, naming: Naming = column_name) -> str:
     arguments = [render(part, naming) for part in (call.argument, *call.others) if part is not None]
     text = f"{'DISTINCT ' if call.distinct else ''}{', '.join(arguments) or '*'}"
     if call.order:
-        text += f" ORDER BY {', '.join(_sort_key(key, naming) for key in call.order)}"
+        text += f" ORDER BY {', '.join(render_sort_key(key, naming) for key in call.order)}"
     text = f"{call.function}({text})"
     if call.condition is not None:
         text += f" FILTER (WHERE {render(call.condition, naming)})"
     return text
 
 
-def _sort_key(key: SortKey, naming: Naming) -> str:
+def render_sort_key(key: SortKey, naming: Naming) -> str:
+    """A part of ORDER BY; where NULLs stand is said where it is not what SQL takes for granted."""
     text = render(key.expression, naming) + (" DESC" if key.descending else "")
     if key.nulls_first == key.descending:
         text += f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"

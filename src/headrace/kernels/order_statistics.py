@@ -8,27 +8,9 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
+from headrace.kernels.fenwick import add_count, find_place
 from headrace.kernels.jit import BYTES, FLOAT1, INT1, kernel
 from headrace.kernels.timeline import Float64Array
-
-
-@numba.njit(cache=True, inline="always")
-def _add(tree, start, size, place, count):  # type: ignore[no-untyped-def]
-    index = place + 1
-    while index <= size:
-        tree[start + index - 1] += count
-        index += index & -index
-
-
-@numba.njit(cache=True, inline="always")
-def _find(tree, start, size, step, rank):  # type: ignore[no-untyped-def]
-    place = 0
-    while step > 0:
-        if place + step <= size and tree[start + place + step - 1] <= rank:
-            place += step
-            rank -= tree[start + place - 1]
-        step //= 2
-    return place
 
 
 @kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, FLOAT1)
@@ -73,7 +55,7 @@ def order_statistics(
             while at < len(codes) and codes[at] < code:
                 at += 1
         while at < len(codes) and codes[at] == code and times[at] <= point_times[point]:
-            _add(tree, start, size, numbers[at] - start, counts[at])
+            add_count(tree, start, size, numbers[at] - start, counts[at])
             total += counts[at]
             at += 1
         if total <= 0:
@@ -81,11 +63,11 @@ def order_statistics(
         for column in range(width):
             place = fractions[column] * (total - 1)
             below = np.int64(math.floor(place))
-            lower[point * width + column] = start + _find(tree, start, size, step, below)
+            lower[point * width + column] = start + find_place(tree, start, size, step, below)
             share[point * width + column] = place - below
             upper[point * width + column] = lower[point * width + column]
             if place > below:
-                upper[point * width + column] = start + _find(tree, start, size, step, below + 1)
+                upper[point * width + column] = start + find_place(tree, start, size, step, below + 1)
     return lower, upper, share
 
 
@@ -131,7 +113,7 @@ def sorted_values(
             live[number] += change
             if distinct:
                 change = np.int64(live[number] > 0) - np.int64(live[number] - counts[at] > 0)
-            _add(tree, start, size, number - start, change)
+            add_count(tree, start, size, number - start, change)
             total += change
             at += 1
         offsets[point + 1] = offsets[point]
@@ -140,5 +122,5 @@ def sorted_values(
             while len(result) < offsets[point + 1]:
                 result = np.concatenate((result, np.empty_like(result)))
             for rank in range(total):
-                result[offsets[point] + rank] = start + _find(tree, start, size, step, rank)
+                result[offsets[point] + rank] = start + find_place(tree, start, size, step, rank)
     return offsets, result[: offsets[-1]].copy()

@@ -27,6 +27,7 @@ from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
 from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window
 from headrace.language.framing import windowed
 from headrace.language.joining import Bound, check_domains, join, product
+from headrace.language.limits import bind_limits
 from headrace.language.nesting import Inner
 from headrace.language.scalars import located
 from headrace.language.scope import Scope, ScopeTable
@@ -44,6 +45,7 @@ from headrace.language.syntax import (
     SetQuery,
     StreamQuery,
     TableQuery,
+    TopQuery,
     UnionQuery,
     WindowClause,
     WindowedTable,
@@ -88,6 +90,8 @@ def _query(query: Query, catalog: Catalog) -> Plan:
         case SelectQuery():
             bound = _tables(query, catalog)
             return bind_selection(query, bound.plan, bound.scope, partial(_nested, catalog=catalog))
+        case TopQuery():
+            return bind_limits(query, partial(_query, catalog=catalog))
         case UnionQuery():
             return Union(_matched("UNION ALL", query.queries, catalog))
         case SetQuery(kind=kind, left=left, right=right):
@@ -260,7 +264,7 @@ def _start(part: Query | FromItem) -> Position:
             return function.position
         case TableQuery(table=table):
             return table.name.position
-        case WithQuery(query=query):
+        case WithQuery(query=query) | TopQuery(query=query):
             return _start(query)
         case SelectQuery() | UnionQuery() | SetQuery() | StreamQuery() | DerivedTable():
             return part.position

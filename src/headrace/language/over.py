@@ -8,16 +8,23 @@ from typing import Any, Final
 from sqlglot import exp
 
 from headrace.algebra.failure import can_fail
-from headrace.algebra.nodes import Aggregate, Join, OverRows, Plan, Project, TimeWindow, column
+from headrace.algebra.nodes import Aggregate, Join, OverRows, Plan, Project, TimeWindow, TopK, column
 from headrace.algebra.properties import domain_of, timestamp_columns
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions import functions
 from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.tree import AggregateCall, Column, Expression, expressions_of, transform_call
+from headrace.expressions.tree import (
+    AggregateCall,
+    Column,
+    Expression,
+    SortKey,
+    expressions_of,
+    transform_call,
+)
 from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
 from headrace.language.framing import chronons
-from headrace.language.scalars import Context, bind_scalar, located
+from headrace.language.scalars import Context, bind_scalar, bind_sort_key, located
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, unique_names
 from headrace.time import INFINITY, Duration, make_duration, parse_duration
 
@@ -37,6 +44,7 @@ class _Frame:
         size: of a RANGE frame, the length of the window; None for the whole partition, or for ROWS.
         first, last: of a ROWS frame, how many rows before the current one it starts and ends; `rows` tells
             whether it is one. `first` is None for all rows so far.
+        order: of ROW_NUMBER by another order than time, what a snapshot's rows are sorted by.
     """
 
     keys: tuple[Expression, ...]
@@ -44,6 +52,7 @@ class _Frame:
     rows: bool = False
     first: int | None = None
     last: int = 0
+    order: tuple[SortKey, ...] = ()
 
 
 class OverCalls:
@@ -70,7 +79,8 @@ class OverCalls:
             raise LanguageError("OVER takes its window in parentheses", position=position, hint=_WRITTEN)
         name = str(node.this.name).upper() if isinstance(node.this, exp.Anonymous) else ""
         if name in ("ROW_NUMBER", "LAG"):
-            self._ordered(node)
+            if name == "LAG" or self._by_time(node):
+                self._ordered(node)
             if node.args.get("spec") is not None:
                 raise LanguageError(f"{name} takes no frame", position=position, hint="leave it out")
             return self._row_number(node) if name == "ROW_NUMBER" else self._lag(node)
@@ -114,7 +124,12 @@ class OverCalls:
     def _row_number(self, node: Any) -> Expression:
         if node.this.expressions:
             raise LanguageError("ROW_NUMBER takes no argument", position=position_of(node))
-        return self._column(_Frame(self._keys(node), rows=True), resolve_aggregate("COUNT", None))
+        keys, number = self._keys(node), resolve_aggregate("COUNT", None)
+        if self._by_time(node):
+            return self._column(_Frame(keys, rows=True), number)
+        context = replace(self._context, clause="ORDER BY", aggregates=None, over=None, nesting=None)
+        order = tuple(bind_sort_key(key, context) for key in node.args["order"].expressions)
+        return self._column(_Frame(keys, order=order), number)
 
     def _lag(self, node: Any) -> Expression:
         """The value so many rows before, as the MAX over the one row that stands there."""
@@ -139,6 +154,16 @@ class OverCalls:
         context = replace(self._context, clause="PARTITION BY", aggregates=None, over=None, nesting=None)
         parts = node.args.get("partition_by") or ()
         return tuple(dict.fromkeys(bind_scalar(part, context) for part in parts))
+
+    def _by_time(self, node: Any) -> bool:
+        """Whether rows are put in order by their time, or not at all."""
+        order = node.args.get("order")
+        if order is None:
+            return True
+        first, *others = order.expressions
+        known = {self._plan.schema[place].name.lower() for place in timestamp_columns(self._plan)}
+        named = isinstance(first.this, exp.Column) and str(first.this.name).lower() in known
+        return named and not others and not first.args.get("desc")
 
     def _ordered(self, node: Any) -> bool:
         """Whether the rows are put in order; the only order is that of time."""
@@ -242,7 +267,9 @@ def _over(plan: Plan, frame: _Frame, calls: list[AggregateCall]) -> Plan:
     """The plan's rows, each with the aggregates over its frame behind its columns."""
     width = len(plan.schema)
     parts = [part for call in calls for part in expressions_of(call)]
-    hidden = [part for part in dict.fromkeys((*parts, *frame.keys)) if can_fail(part) or part in frame.keys]
+    sorts = [key.expression for key in frame.order]
+    places_by = (*frame.keys, *sorts)
+    hidden = [part for part in dict.fromkeys((*parts, *places_by)) if can_fail(part) or part in places_by]
     hidden = [part for part in hidden if not isinstance(part, Column)]
     wide = _with_columns(plan, hidden)
     places = {part: column(wide, width + number) for number, part in enumerate(hidden)}
@@ -250,9 +277,15 @@ def _over(plan: Plan, frame: _Frame, calls: list[AggregateCall]) -> Plan:
     keys = [places.get(key, key) for key in frame.keys]
     names = unique_names([*wide.schema.names, *(call.function.lower() for call in calls)])
     named = tuple(zip(names[len(wide.schema) :], calls, strict=True))
-    if frame.rows:
+    if frame.order:
         columns = tuple(key for key in keys if isinstance(key, Column))
-        result: Plan = OverRows(wide, columns, frame.first, frame.last, named)
+        order = tuple(
+            replace(key, expression=places.get(key.expression, key.expression)) for key in frame.order
+        )
+        result: Plan = TopK(wide, columns, order, number=names[-1])
+    elif frame.rows:
+        columns = tuple(key for key in keys if isinstance(key, Column))
+        result = OverRows(wide, columns, frame.first, frame.last, named)
     else:
         wide, result = _joined(wide, frame, keys, named)
     kept = [*range(width), *range(len(result.schema) - len(calls), len(result.schema))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.algebra.joins import AnyJoin
@@ -34,16 +34,18 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
+    column,
     kind_of,
 )
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import domain_of, timestamp_columns
-from headrace.expressions.render import render, render_call
-from headrace.expressions.tree import AggregateCall, Call, Expression, shift_columns
+from headrace.expressions.render import render, render_call, render_sort_key
+from headrace.expressions.tree import AggregateCall, Call, Expression, SortKey, shift_columns
 from headrace.language.cursor import RESERVED
 from headrace.language.dialect import Headrace
-from headrace.schema import BOOLEAN
+from headrace.schema import BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
 
 _WORDS: Final = RESERVED | set(Headrace.Tokenizer.KEYWORDS)
@@ -75,12 +77,59 @@ def _query(plan: Plan) -> str:
             return f"{type(plan).__name__.upper()}({_query(plan.input)})"
         case Distinct(input=below):
             return _select(below, "SELECT DISTINCT")
+        case TopK():
+            return _top_k(plan)
         case _:
             return _select(plan, "SELECT")
 
 
 def _operand(plan: Plan) -> str:
-    return f"({_query(plan)})" if isinstance(plan, Union | SetOperation) else _query(plan)
+    return f"({_query(plan)})" if isinstance(plan, Union | SetOperation | TopK) else _query(plan)
+
+
+def _top_k(plan: TopK) -> str:
+    """LIMIT where it says it all, and else a condition on ROW_NUMBER."""
+    names = tuple(_name(name) for name in plan.schema.names)
+    last = None if plan.limit is None else plan.offset + plan.limit
+    if not plan.keys and plan.number is None:
+        below = _listed(plan.input)[1:-1]
+        if isinstance(plan.input, TopK):
+            below = f"SELECT {', '.join(names)} FROM ({below})"
+        order = _order(plan.order, names)
+        limit = "ALL" if plan.limit is None else plan.limit
+        return f"{below} {order}LIMIT {limit}" + (f" OFFSET {plan.offset}" if plan.offset else "")
+    numbered = _numbered(plan)
+    if last is None and not plan.offset and plan.number is not None:
+        return numbered
+    number = _name(_number_name(plan))
+    conditions = [f"{number} > {plan.offset}"] * bool(plan.offset)
+    conditions += [] if last is None else [f"{number} <= {last}"]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"SELECT {', '.join(names)} FROM ({numbered}){where}"
+
+
+def _numbered(plan: TopK) -> str:
+    names = tuple(_name(name) for name in plan.input.schema.names)
+    keys = ", ".join(names[key.index] for key in plan.keys)
+    order, first = plan.order, SortKey(column(plan.input, 0))
+    # By time alone, or by nothing, it would be a running number.
+    timed = [SortKey(column(plan.input, place)) for place in timestamp_columns(plan.input)]
+    while not order or (len(order) == 1 and replace(order[0], nulls_first=True) in timed):
+        order = (*order, first)
+    by = f"PARTITION BY {keys} " * bool(keys) + _order(order, names)
+    name = _name(_number_name(plan))
+    return (
+        f"SELECT {', '.join(names)}, ROW_NUMBER() OVER ({by.rstrip()}) AS {name} FROM {_listed(plan.input)}"
+    )
+
+
+def _number_name(plan: TopK) -> str:
+    return plan.number or unique_names([*plan.schema.names, "row_number"])[-1]
+
+
+def _order(keys: Sequence[SortKey], columns: Names) -> str:
+    listed = ", ".join(render_sort_key(key, lambda one: columns[one.index]) for key in keys)
+    return f"ORDER BY {listed} " if keys else ""
 
 
 def _select(plan: Plan, verb: str) -> str:

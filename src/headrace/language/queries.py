@@ -9,6 +9,7 @@ from typing import Final
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
+from headrace.language.limits import LIMITS, parse_limits
 from headrace.language.select_list import STREAM_OPERATORS, at_stream_operator, parse_alias, parse_list
 from headrace.language.syntax import (
     DerivedTable,
@@ -42,6 +43,7 @@ def parse_query(cursor: Cursor) -> Query:
     if cursor.accept("WITH"):
         return _with(cursor)
     position = cursor.position
+    in_list = cursor.at("SELECT")
     queries = [_intersection(cursor)]
     while cursor.word() in _SUMS:
         kind = _set_kind(cursor)
@@ -50,13 +52,25 @@ def parse_query(cursor: Cursor) -> Query:
             queries.append(right)
         else:
             queries = [SetQuery(kind, _united(queries, position), right, position)]
+    query = _limited(cursor, _united(queries, position), in_list=in_list)
+    if cursor.word() in SET_OPERATIONS:
+        hint = "put the query before it in parentheses: (SELECT ... LIMIT 3) UNION ALL ..."
+        raise cursor.error(f"{cursor.word()} stands behind LIMIT", hint)
     _refuse_clause(cursor)
-    return _united(queries, position)
+    return query
+
+
+def _limited(cursor: Cursor, query: Query, *, in_list: bool) -> Query:
+    """The query with ORDER BY and LIMIT, if they follow; the operator of a SELECT list stands around them."""
+    if in_list and isinstance(query, StreamQuery):
+        return replace(query, query=parse_limits(cursor, query.query))
+    return parse_limits(cursor, query)
 
 
 _SUMS: Final = ("UNION", "EXCEPT", "MINUS")
 SET_OPERATIONS: Final = (*_SUMS, "INTERSECT")
 """The words that start a set operation behind a query."""
+_BEHIND: Final = (*SET_OPERATIONS, *LIMITS)
 
 
 def _intersection(cursor: Cursor) -> Query:
@@ -102,7 +116,7 @@ def parse_nested(cursor: Cursor) -> Query | None:
     Raises:
         LanguageError: the query is malformed.
     """
-    opens = cursor.at("(") and _opens_query(cursor) and cursor.word(_behind(cursor, 0)) in SET_OPERATIONS
+    opens = cursor.at("(") and _opens_query(cursor) and cursor.word(_behind(cursor, 0)) in _BEHIND
     return parse_query(cursor) if opens or cursor.word() in ("SELECT", "WITH") else None
 
 
@@ -181,7 +195,8 @@ def _group_by(cursor: Cursor) -> tuple[Scalar, ...]:
     keys = [cursor.scalar("the expression after GROUP BY")]
     while cursor.accept(","):
         keys.append(cursor.scalar("the expression to group by"))
-    _refuse_clause(cursor)
+    if cursor.word() not in LIMITS:
+        _refuse_clause(cursor)
     return tuple(keys)
 
 
@@ -203,7 +218,7 @@ def _joined(cursor: Cursor) -> FromItem:
             item = JoinedTable(JoinKind.INNER, item, _table(cursor), None, (), position)
         elif (kind := _join_kind(cursor)) is not None:
             item = _join(cursor, kind, item, position)
-        elif cursor.word() in CLAUSES and cursor.word() not in SET_OPERATIONS:
+        elif cursor.word() in CLAUSES and cursor.word() not in _BEHIND:
             raise cursor.error(f"{cursor.word()} is not supported yet", CLAUSES[cursor.word()])
         else:
             return item
@@ -280,7 +295,7 @@ def _opens_query(cursor: Cursor, ahead: int = 0) -> bool:
         return False
     # A query of which a part stands in parentheses goes on with UNION or ends; a table of a join does not.
     inner = ahead + 1 if nested else ahead + 2
-    return cursor.word(_behind(cursor, inner)) in (")", *SET_OPERATIONS)
+    return cursor.word(_behind(cursor, inner)) in (")", *_BEHIND)
 
 
 def _behind(cursor: Cursor, ahead: int) -> int:

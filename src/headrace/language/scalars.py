@@ -335,8 +335,8 @@ def _aggregate(node: Any, context: Context) -> Expression:
     clause = f"{name}(...)"
     inner = replace(context, clause=clause, aggregates=None, aliases={}, keys=None, nesting=None, over=None)
     arguments = [bind_scalar(part, inner) for part in parts.arguments]
-    within = None if parts.within is None else _sort_key(parts.within, inner)
-    order = tuple(_sort_key(key, inner) for key in parts.order)
+    within = None if parts.within is None else bind_sort_key(parts.within, inner)
+    order = tuple(bind_sort_key(key, inner) for key in parts.order)
     filtered = replace(inner, clause="FILTER")
     condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
     modifiers = aggregates.Modifiers(parts.distinct, order, within, condition)
@@ -359,7 +359,7 @@ def _over(node: Any, context: Context) -> Expression:
     return context.over(node)
 
 
-def _sort_key(key: Any, context: Context) -> SortKey:
+def bind_sort_key(key: Any, context: Context) -> SortKey:
     """A part of ORDER BY; NULLs come first, or last with DESC, unless it says otherwise (Spark)."""
     descending = bool(key.args.get("desc"))
     return SortKey(bind_scalar(key.this, context), descending, bool(key.args.get("nulls_first")))

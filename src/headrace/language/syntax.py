@@ -172,6 +172,26 @@ class SelectQuery:
 
 
 @dataclass(frozen=True)
+class SortItem:
+    """`expression [ASC | DESC] [NULLS FIRST | NULLS LAST]` in ORDER BY."""
+
+    expression: Scalar
+    descending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class TopQuery:
+    """`query [ORDER BY order] [LIMIT limit] [OFFSET offset]`; `position` is where these clauses start."""
+
+    query: Query
+    order: tuple[SortItem, ...]
+    limit: int | None
+    offset: int
+    position: Position
+
+
+@dataclass(frozen=True)
 class UnionQuery:
     """`query UNION ALL query ...`."""
 
@@ -213,4 +233,4 @@ class WithQuery:
     query: Query
 
 
-Query = SelectQuery | UnionQuery | SetQuery | StreamQuery | TableQuery | WithQuery
+Query = SelectQuery | TopQuery | UnionQuery | SetQuery | StreamQuery | TableQuery | WithQuery

@@ -36,14 +36,14 @@ CREATABLE: Final[dict[str, str]] = {
 """What CREATE is refused for, by the word after it, with a hint."""
 
 CLAUSES: Final[dict[str, str]] = {
-    "ORDER BY": "leave it out; a history is sorted by time, then by its columns",
+    "ORDER BY": "write it behind the whole query, before LIMIT",
     "SORT BY": "leave it out; a history is sorted by time, then by its columns",
     "CLUSTER BY": "leave it out; Headrace partitions by itself",
     "DISTRIBUTE BY": "leave it out; Headrace partitions by itself",
-    "LIMIT": "leave it out, or filter with WHERE",
-    "OFFSET": "leave it out, or filter with WHERE",
-    "FETCH": "leave it out, or filter with WHERE",
-    "TOP": "leave it out, or filter with WHERE",
+    "LIMIT": "write it behind the whole query, once",
+    "OFFSET": "write it behind LIMIT, once",
+    "FETCH": "write ORDER BY ... LIMIT n behind the query",
+    "TOP": "write ORDER BY ... LIMIT n behind the query",
     "QUALIFY": "put the query into FROM (...) and filter it with WHERE",
     "TABLESAMPLE": "leave it out, or filter with WHERE, such as WHERE MOD(id, 10) = 0",
     "LATERAL": "join with ON instead",

@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     SessionWindow,
     SetOperation,
     Source,
+    TopK,
 )
 from headrace.algebra.properties import is_insert_only, output_heartbeat
 from headrace.expressions.tree import Expression
@@ -31,6 +32,7 @@ from headrace.operators.over_rows import OverRowsOperator
 from headrace.operators.presence import ChangeOperator, DistinctOperator, SetOperator
 from headrace.operators.row_window import RowWindowOperator
 from headrace.operators.sessions import SessionOperator
+from headrace.operators.top_k import TopKOperator
 
 
 class Spread(Enum):
@@ -141,7 +143,16 @@ def is_stateful(plan: Plan) -> bool:
     """Whether a node has an operator with state."""
     return isinstance(
         plan,
-        Aggregate | Distinct | SetOperation | Istream | Dstream | Join | RowWindow | SessionWindow | OverRows,
+        Aggregate
+        | TopK
+        | Distinct
+        | SetOperation
+        | Istream
+        | Dstream
+        | Join
+        | RowWindow
+        | SessionWindow
+        | OverRows,
     )
 
 
@@ -150,6 +161,8 @@ def create_operator(node: Node, report: Report) -> Operator:
     match node.plan:
         case Aggregate() as plan:
             return AggregateOperator(plan, node.combined, is_insert_only(plan.input), report)
+        case TopK() as plan:
+            return TopKOperator(plan)
         case Distinct() as plan:
             return DistinctOperator(plan)
         case SetOperation() as plan:

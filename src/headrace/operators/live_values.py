@@ -126,10 +126,14 @@ class LiveValues:
         Returns:
             One column per call, m rows for the points, then k rows for the bases.
         """
-        result = []
-        if points is not None and present is not None:
-            changes = self._due(rows, points, window)
-            result = _aggregates(self._ordering, changes, points, calls, present)
+        changes = self.take_in(rows, points, window)
+        if changes is None or points is None or present is None:
+            return []
+        return _aggregates(self._ordering, changes, points, calls, present)
+
+    def take_in(self, rows: Rows, points: Points | None, window: tuple[int, int]) -> LiveChanges | None:
+        """Take in elements; all changes below the new horizon to the values of touched keys, if there are."""
+        changes = None if points is None else self._due(rows, points, window)
         # What has come and gone by the new horizon leaves nothing behind.
         kept = rows.kept[rows.te[rows.kept] >= window[1]]
         ends = kept[rows.te[kept] != INFINITY]
@@ -138,9 +142,9 @@ class LiveValues:
         columns = {TIME: pa.array(times), _COUNT: pa.array(counts)}
         self.values.insert(columns | _stored(self.values.layout, rows, np.concatenate([kept, ends])))
         self.values.expire(window[1])
-        return result
+        return changes
 
-    def _due(self, rows: Rows, points: Points, window: tuple[int, int]) -> _Changes:
+    def _due(self, rows: Rows, points: Points, window: tuple[int, int]) -> LiveChanges:
         """All changes below the new horizon to the values of touched keys."""
         before, horizon = window
         due = rows.kept[rows.ts[rows.kept] < horizon]
@@ -160,7 +164,7 @@ class LiveValues:
             codes = np.concatenate([codes, places[past]])
             times = np.concatenate([times, clamped])
             counts = np.concatenate([counts, integers(stored.column(_COUNT))[past]])
-        return _Changes(columns, codes, value, times, counts)
+        return LiveChanges(columns, codes, value, times, counts)
 
 
 class Envelope:
@@ -241,8 +245,11 @@ def create_live_values(
 
 
 @dataclass(frozen=True, eq=False)
-class _Changes:
-    """At `times` the count of a value, a row of `columns` and of the touched keys' `codes`, changes."""
+class LiveChanges:
+    """At `times` the count of a value, a row of `columns` and of the touched keys' `codes`, changes.
+
+    What changed before the old horizon is there from BEGINNING on.
+    """
 
     columns: list[pa.Array]
     codes: Int64Array
@@ -260,13 +267,13 @@ def _complete(call: AggregateCall) -> Expression:
 
 def _aggregates(
     ordering: Ordering,
-    changes: _Changes,
+    changes: LiveChanges,
     points: Points,
     calls: list[AggregateCall],
     present: BoolArray,
 ) -> list[pa.Array]:
     ranks = rank_rows(changes.columns, ordering.keys)
-    numbers, starts, first = _number_values(changes.codes, ranks, len(points.covered))
+    numbers, starts, first = number_values(changes.codes, ranks, len(points.covered))
     codes = changes.codes[changes.value]
     order = order_by(codes, changes.times, len(points.covered))
     codes_at, times_at, by_key = _all_points(points, np.full(len(points.covered), BEGINNING))
@@ -300,7 +307,7 @@ def _arrays(offsets: Int64Array, values: pa.Array) -> pa.ListArray:
 
 
 def _at_fractions(
-    changes: _Changes,
+    changes: LiveChanges,
     calls: list[AggregateCall],
     first: Int64Array,
     found: tuple[Int64Array, Int64Array, np.ndarray],
@@ -337,7 +344,7 @@ def _between(below: pa.Array, above: pa.Array, share: np.ndarray, same: BoolArra
     return pa.array(values, DOUBLE, mask=missing)
 
 
-def _number_values(
+def number_values(
     codes: Int64Array, ranks: Int64Array, keys: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Number the values of all keys, key after key, the smallest first.

@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     column,
     inputs_of,
@@ -168,7 +169,7 @@ class _Lowering:
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
-            case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys):
+            case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys) | TopK(keys=keys):
                 kept = self._suffices(plan, 0, producers[0])
                 return below[0] if kept else frozenset([tuple(key.index for key in keys)])
             case Aggregate() | Distinct() | Istream() | Dstream():
@@ -182,7 +183,7 @@ def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
     match plan:
         case Aggregate(keys=keys):
             return tuple(expression for _, expression in keys)
-        case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys):
+        case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys) | TopK(keys=keys):
             return keys
         case Join(equalities=equalities):
             return tuple(pair[port] for pair in equalities)

@@ -12,6 +12,7 @@ from typing import Final
 from headrace.algebra.nodes import Plan
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.fold_constants import fold_constants
+from headrace.optimizer.limit_from_row_number import limit_from_row_number
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.prune_columns import prune_columns
@@ -36,6 +37,7 @@ RULES: Final[tuple[Rule, ...]] = (
     everywhere(push_filter_below_project),
     everywhere(push_filter_below_window),
     everywhere(push_filter_below_row_window),
+    everywhere(limit_from_row_number),
     everywhere(push_filter_below_union),
     everywhere(simplify_outer_join),
     everywhere(push_filter_below_semi_join),

@@ -30,6 +30,7 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     column,
 )
@@ -54,9 +55,9 @@ def prune_columns(plan: Plan) -> Plan:
 
     Below joins, aggregates, windows and unions a narrow Project takes out what only a filter needed, since
     they keep their input or send it on. A row window orders the rows of one instant by their columns from
-    left to right, and so needs those before the last one that is read. DISTINCT, ISTREAM, DSTREAM and set
-    operations compare whole rows and so need all columns. An expression that can fail is kept though nobody
-    reads it: without it a row would appear that fails now.
+    left to right, and so needs those before the last one that is read. DISTINCT, ISTREAM, DSTREAM, top-k and
+    set operations compare whole rows and so need all columns. An expression that can fail is kept though
+    nobody reads it: without it a row would appear that fails now.
     """
     pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
     return pruned
@@ -89,13 +90,10 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             width = range(len(plan.schema))
             sides = _exactly(left, frozenset(width)), _exactly(right, frozenset(width))
             return _unless_same(plan, replace(plan, left=sides[0], right=sides[1])), _places(width)
-        case OverRows(input=below):
-            everything = range(len(plan.schema))
-            return _unless_same(plan, replace(plan, input=_all(below))), _places(everything)
-        case Sample(input=below) | Distinct(input=below) | Istream(input=below) | Dstream(input=below):
-            everything = range(len(plan.schema))
-            pruned, _ = _prune(below, frozenset(everything))
-            return _unless_same(plan, replace(plan, input=pruned)), _places(everything)
+        case TopK():
+            return _top_k(plan, needed)
+        case OverRows() | Sample() | Distinct() | Istream() | Dstream():
+            return _unless_same(plan, replace(plan, input=_all(plan.input))), _places(range(len(plan.schema)))
         case _:
             assert_never(plan)
 
@@ -179,6 +177,17 @@ def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
     keys = tuple((name, _moved(key, places)) for name, key in plan.keys)
     aggregate = replace(plan, input=_exactly(plan.input, read), keys=keys, aggregates=aggregates)
     return _unless_same(plan, aggregate), _places([*range(width), *(index + width for index in kept)])
+
+
+def _top_k(plan: TopK, needed: frozenset[int]) -> tuple[Plan, Places]:
+    """Rows that are equal in the sort keys stand in the order of all columns; a place may be left out."""
+    width = len(plan.input.schema)
+    unread = plan.number is not None and width not in needed
+    if unread and plan.limit is None and not plan.offset:
+        return _prune(plan.input, needed)
+    number = None if unread else plan.number
+    pruned = replace(plan, input=_all(plan.input), number=number)
+    return _unless_same(plan, pruned), _places(range(len(pruned.schema)))
 
 
 def _all(plan: Plan) -> Plan:

@@ -35,6 +35,7 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     inputs_of,
 )
@@ -43,6 +44,7 @@ from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
 from headrace.reference.sampling import in_sample
 from headrace.reference.scalars import RowError, equal, value
+from headrace.reference.top_k import first_rows
 from headrace.reference.windows import Past, frames, hop_changes, session_changes, window_content
 from headrace.time import INFINITY
 
@@ -141,8 +143,9 @@ class _Evaluation:
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
                 return self._aggregate(plan, instant)
-            case Distinct():
-                return Counter(set(self.content(plan.input, instant)))
+            case Distinct() | TopK():
+                below = self.content(plan.input, instant)
+                return first_rows(plan, below) if isinstance(plan, TopK) else Counter(set(below))
             case Istream() | Dstream():
                 return self._change(plan, instant)
             case Granularity(input=below, granule=granule):

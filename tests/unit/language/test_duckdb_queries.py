@@ -83,6 +83,7 @@ def answers_of_duckdb(query: str) -> dict[int, Content]:
     found = {}
     for instant in range(LAST + SIZE + 1):
         with duckdb.connect() as db:
+            db.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
             for name in STREAMS:
                 db.register(name, table(name, instant))
             found[instant] = Counter(db.execute(query.format(l="l", r="r")).fetchall())
@@ -173,4 +174,28 @@ SELECT k, v FROM {l} a WHERE EXISTS (SELECT 1 FROM {r} b WHERE b.k = a.k AND b.v
 
 @pytest.mark.parametrize("query", NESTED.strip().split("\n"))
 def test_nested_queries(query: str) -> None:
+    check(query)
+
+
+TOP_K = """
+SELECT k, v, s, ts FROM {l} ORDER BY k, v, s, ts LIMIT 3
+SELECT k, v FROM {l} ORDER BY v DESC, k LIMIT 2
+SELECT k, v FROM {l} ORDER BY 2 DESC NULLS LAST, 1 NULLS LAST LIMIT 2 OFFSET 1
+SELECT s FROM {l} ORDER BY k + v NULLS LAST, k, s LIMIT 4
+SELECT k, COUNT(*) AS n FROM {l} GROUP BY k ORDER BY n DESC, k LIMIT 2
+SELECT k FROM {l} GROUP BY k ORDER BY SUM(v) DESC, k LIMIT 1
+SELECT DISTINCT v FROM {l} ORDER BY v DESC LIMIT 2
+SELECT k FROM {l} UNION ALL SELECT v FROM {r} ORDER BY k LIMIT 3
+(SELECT k FROM {l} ORDER BY k LIMIT 2) UNION ALL (SELECT v FROM {r} ORDER BY v DESC LIMIT 1)
+SELECT k FROM {l} WHERE v IN (SELECT v FROM {r} ORDER BY v DESC LIMIT 2)
+SELECT k, (SELECT v FROM {r} ORDER BY v DESC LIMIT 1) AS m FROM {l}
+SELECT k, v, ROW_NUMBER() OVER (PARTITION BY s ORDER BY v DESC, k, ts) AS n FROM {l}
+SELECT * FROM (SELECT s, v, ROW_NUMBER() OVER (PARTITION BY s ORDER BY v DESC, k) n FROM {l}) t WHERE n < 3
+SELECT s, v FROM (SELECT s, v, ROW_NUMBER() OVER (PARTITION BY s ORDER BY v, k, ts) n FROM {l}) WHERE n = 2
+SELECT n FROM (SELECT v, ROW_NUMBER() OVER (ORDER BY v, k, ts) n FROM {r}) t WHERE n > 1 AND 4 > n AND v > 0
+"""
+
+
+@pytest.mark.parametrize("query", TOP_K.strip().split("\n"))
+def test_first_rows(query: str) -> None:
     check(query)

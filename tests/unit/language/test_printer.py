@@ -65,6 +65,17 @@ QUERIES = [
         RANGE BETWEEN INTERVAL '10' MINUTES PRECEDING AND CURRENT ROW) AS s FROM Bid""",
     "SELECT itemID, COUNT(*) OVER (PARTITION BY itemID) n FROM Bid [RANGE 10 MINUTES]",
     "SELECT * FROM SESSION(DATA => TABLE tick PARTITION BY (kind), GAP => 7)",
+    "SELECT id, kind FROM tick [RANGE 10] ORDER BY price DESC, 1 NULLS LAST LIMIT 3",
+    "SELECT kind, COUNT(*) n FROM tick GROUP BY kind ORDER BY n DESC NULLS FIRST, SUM(id) LIMIT 3 OFFSET 2",
+    "SELECT a.id, b.id FROM tick a, tick b ORDER BY b.id + a.price LIMIT ALL OFFSET 1",
+    "(SELECT id FROM tick LIMIT 2) UNION ALL (SELECT id FROM tick OFFSET 1) ORDER BY id LIMIT 1",
+    "SELECT * FROM (SELECT id, price FROM tick ORDER BY price LIMIT 5) ORDER BY id LIMIT 2",
+    "SELECT DISTINCT kind FROM (SELECT kind, id FROM tick LIMIT 9) [ROWS 5] ORDER BY kind LIMIT 0",
+    """SELECT kind, id FROM (SELECT kind, id, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY price DESC, id)
+        AS rn FROM tick [RANGE 10]) t WHERE 2 >= rn""",
+    """SELECT rn, id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY -id NULLS LAST) AS rn, price FROM tick) t
+        WHERE rn > 1 AND rn < 5 AND id > 3""",
+    "SELECT ROW_NUMBER() OVER (PARTITION BY kind ORDER BY at DESC) FROM tick WHERE id > 1",
     "WITH a AS (SELECT id FROM tick WHERE id > 1) SELECT x.id FROM a x, a y WHERE x.id <=> y.id",
 ]
 
@@ -108,3 +119,8 @@ def test_what_it_looks_like():
 def test_what_reads_whole_rows_stands_over_the_columns_of_an_optimized_plan(text: str):
     plan = optimize(plan_of(text))
     assert optimize(plan_of(to_sql(plan))) == plan
+
+
+def test_the_operator_of_a_select_list_stands_around_the_first_rows():
+    expected = plan_of("ISTREAM(SELECT id FROM tick [RANGE 5] ORDER BY price LIMIT 1)")
+    assert plan_of("SELECT ISTREAM(id) FROM tick [RANGE 5] ORDER BY price LIMIT 1") == expected

@@ -321,3 +321,48 @@ def test_optimized_plans_still_share_their_subplans_by_value():
     assert first in set(walk(second))
     assert all(isinstance(node, Source) or inputs_of(node) for node in walk(first))
     assert CATALOG.find("tick") is not None
+
+
+@pytest.mark.parametrize(
+    ("condition", "limit", "offset", "rest"),
+    [
+        ("n <= 3", 3, 0, ""),
+        ("3 >= n AND id > 1", 3, 0, "id > 1"),
+        ("n < 3 AND n > 1", 1, 1, ""),
+        ("n >= 2", None, 1, ""),
+        ("n = 2", 1, 1, ""),
+        ("n = 0", 0, 0, ""),
+        ("n > 5 AND n < 3", 0, 5, ""),
+        ("n <= 3 AND n + 1 > id", 3, 0, "n + 1 > id"),
+    ],
+)
+def test_conditions_on_a_place_are_a_limit(condition: str, limit: int | None, offset: int, rest: str):
+    rows = "(SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM (SELECT id FROM tick [RANGE 9]))"
+    plan = plan_of(f"SELECT * FROM {rows} WHERE {condition}")
+    pushed = everywhere(push_filter_below_project).rewrite(plan)
+    found = optimize(pushed)
+    expected = plan_of(f"SELECT * FROM {rows}" + (f" WHERE {rest}" if rest else ""))
+    assert explain(found).replace(_limits(limit, offset), "TopK") == explain(optimize(expected))
+    assert "limit_from_row_number" in [name for name, _ in rewrites(plan)]
+
+
+def _limits(limit: int | None, offset: int) -> str:
+    parts = [
+        "TopK",
+        *([] if limit is None else [f"LIMIT {limit}"]),
+        *([f"OFFSET {offset}"] if offset else []),
+    ]
+    return " ".join(parts)
+
+
+@pytest.mark.parametrize("condition", ["n + 1 <= 3", "n <= id", "n <= 3 OR id = 1", "n < 2.5", "n <> 1"])
+def test_other_conditions_on_a_place_are_none(condition: str):
+    rows = "(SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM (SELECT id FROM tick [RANGE 9]))"
+    names = [name for name, _ in rewrites(plan_of(f"SELECT * FROM {rows} WHERE {condition}"))]
+    assert "limit_from_row_number" not in names
+
+
+def test_a_place_that_nobody_reads_is_not_counted():
+    rows = "(SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM tick [RANGE 9])"
+    assert "TopK" not in explain(optimize(plan_of(f"SELECT id FROM {rows}")))
+    assert "ROW_NUMBER" not in explain(optimize(plan_of(f"SELECT id FROM {rows} WHERE n <= 2")))

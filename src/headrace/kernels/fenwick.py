@@ -1,0 +1,36 @@
+"""Counts of numbered values in a Fenwick tree (Fenwick 1994), one of several that share an array."""
+
+from __future__ import annotations
+
+import numba
+
+
+@numba.njit(cache=True, inline="always")
+def add_count(tree, start, size, place, count):  # type: ignore[no-untyped-def]
+    """Add to the count of value `place` of the tree that fills `tree[start : start + size]`."""
+    index = place + 1
+    while index <= size:
+        tree[start + index - 1] += count
+        index += index & -index
+
+
+@numba.njit(cache=True, inline="always")
+def find_place(tree, start, size, step, rank):  # type: ignore[no-untyped-def]
+    """The value at a rank, from 0, when all are sorted; `step` is the largest power of 2 up to `size`."""
+    place = 0
+    while step > 0:
+        if place + step <= size and tree[start + place + step - 1] <= rank:
+            place += step
+            rank -= tree[start + place - 1]
+        step //= 2
+    return place
+
+
+@numba.njit(cache=True, inline="always")
+def count_below(tree, start, place):  # type: ignore[no-untyped-def]
+    """How many values stand before value `place`, copies included."""
+    count = 0
+    while place > 0:
+        count += tree[start + place - 1]
+        place -= place & -place
+    return count

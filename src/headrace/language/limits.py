@@ -1,0 +1,158 @@
+"""`ORDER BY ... LIMIT k [OFFSET n]` behind a query: the first rows of every snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from headrace.algebra.nodes import MAX_ROWS, Plan, Project, TopK, column
+from headrace.errors import LanguageError, Position
+from headrace.expressions.tree import Expression, SortKey
+from headrace.language.cursor import Cursor, position_of
+from headrace.language.scalars import located
+from headrace.language.selection import project
+from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery, SortItem, TopQuery
+from headrace.schema import UNKNOWN
+
+LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET")
+"""The words that start one of these clauses."""
+
+
+def parse_limits(cursor: Cursor, query: Query) -> Query:
+    """Read `[ORDER BY keys] [LIMIT k] [OFFSET n]` behind a query; the query itself where none comes.
+
+    Raises:
+        LanguageError: a clause is malformed, or ORDER BY stands without LIMIT.
+    """
+    position = cursor.position
+    keys: list[SortItem] = []
+    if cursor.accept("ORDER BY"):
+        keys.append(_sort_item(cursor))
+        while cursor.accept(","):
+            keys.append(_sort_item(cursor))
+    limited = cursor.accept("LIMIT")
+    limit = None if not limited or cursor.accept("ALL") else _rows(cursor, "LIMIT")
+    moved = cursor.accept("OFFSET")
+    offset = _rows(cursor, "OFFSET") if moved else 0
+    if not limited and not moved:
+        if keys:
+            hint = "add LIMIT for the first rows of every instant; an answer is read sorted by time"
+            message = "a continuous answer has no order: ORDER BY stands before LIMIT"
+            raise LanguageError(message, position=position, hint=hint)
+        return query
+    return TopQuery(query, tuple(keys), limit, offset, position)
+
+
+def _sort_item(cursor: Cursor) -> SortItem:
+    expression = cursor.scalar("what to sort by")
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    nulls_first = not descending
+    if cursor.accept("NULLS"):
+        nulls_first = cursor.accept("FIRST")
+        if not nulls_first and not cursor.accept("LAST"):
+            raise cursor.error(f"FIRST or LAST is missing after NULLS, before {cursor.shown()}")
+    return SortItem(expression, descending, nulls_first)
+
+
+def _rows(cursor: Cursor, clause: str) -> int:
+    word = cursor.word()
+    if not word.isascii() or not word.isdecimal() or len(word) > 10 or int(word) > MAX_ROWS:
+        hint = f"write a whole number, at most {MAX_ROWS}"
+        raise cursor.error(f"{clause} takes a number of rows, not {cursor.shown()}", hint)
+    cursor.index += 1
+    return int(word)
+
+
+def bind_limits(query: TopQuery, bind: Callable[[Query], Plan]) -> Plan:
+    """The plan of the first rows; what they are sorted by and the SELECT list leaves out is left out again.
+
+    Args:
+        query: the clauses and the query that they stand behind.
+        bind: binds that query.
+
+    Raises:
+        LanguageError: a sort key that is no column of the query, or cannot be computed.
+    """
+    inner = query.query
+    hidden: list[Scalar] = []
+    if isinstance(inner, SelectQuery) and not inner.distinct:
+        listed = _listed_names(inner)
+        hidden = [key.expression for key in query.order if not _refers(key.expression, listed)]
+        extra = tuple(ScalarItem(node, None, position_of(node)) for node in hidden)
+        inner = replace(inner, items=(*inner.items, *extra))
+    plan = bind(inner)
+    width = len(plan.schema) - len(hidden)
+    places = {id(node): width + number for number, node in enumerate(hidden)}
+    found = [places.get(id(key.expression)) for key in query.order]
+    chosen = [
+        _place(key.expression, plan, width) if place is None else place
+        for key, place in zip(query.order, found, strict=True)
+    ]
+    plan, chosen = _without_twins(plan, width, chosen)
+    keys = tuple(
+        SortKey(column(plan, place), key.descending, key.nulls_first)
+        for place, key in zip(chosen, query.order, strict=True)
+        if plan.schema[place].type != UNKNOWN
+    )
+    with located(query.position):
+        top = TopK(plan, (), keys, query.limit, query.offset)
+    return project(top, tuple((top.schema[place].name, column(top, place)) for place in range(width)))
+
+
+def _listed_names(query: SelectQuery) -> frozenset[str]:
+    """The names that the text itself gives to columns of the result, in lower case."""
+    items = [item for item in query.items if isinstance(item, ScalarItem)]
+    aliases = {item.alias.text.lower() for item in items if item.alias is not None}
+    plain = {str(item.expression.name).lower() for item in items if _is_name(item.expression)}
+    return frozenset(aliases | plain)
+
+
+def _refers(node: Scalar, names: frozenset[str]) -> bool:
+    """Whether a sort key means a column of the result: by its place, or by its name."""
+    return _is_number(node) or (_is_name(node) and str(node.name).lower() in names)
+
+
+def _is_number(node: Scalar) -> bool:
+    return isinstance(node, exp.Literal) and not node.is_string
+
+
+def _is_name(node: Scalar) -> bool:
+    return isinstance(node, exp.Column) and not node.table
+
+
+def _place(node: Scalar, plan: Plan, width: int) -> int:
+    """The place of a column of the result."""
+    position: Position = position_of(node)
+    if _is_number(node):
+        place = int(node.name) if str(node.name).isdecimal() else 0
+        if not 1 <= place <= width:
+            hint = f"write a place from 1 to {width}, or a column"
+            raise LanguageError(f"there is no column {node.name} in SELECT", position=position, hint=hint)
+        return place - 1
+    found = plan.schema.find(str(node.name)) if _is_name(node) else None
+    if found is None or found >= width:
+        hint = f"the columns are {', '.join(plan.schema.names[:width])}; sort by others in a subquery in FROM"
+        raise LanguageError("ORDER BY takes columns of the result here", position=position, hint=hint)
+    return found
+
+
+def _without_twins(plan: Plan, width: int, places: list[int]) -> tuple[Plan, list[int]]:
+    """The plan without hidden columns that are the same as others before them."""
+    if not isinstance(plan, Project) or len(plan.schema) == width:
+        return plan, places
+    first: dict[Expression, int] = {}
+    items: list[tuple[str, Expression]] = []
+    moved: list[int] = []
+    for number, (name, expression) in enumerate(plan.items):
+        if number < width or expression not in first:
+            first.setdefault(expression, len(items))
+            items.append((name, expression))
+            moved.append(len(items) - 1)
+        else:
+            moved.append(first[expression])
+    return project(plan.input, tuple(items)), [moved[place] for place in places]

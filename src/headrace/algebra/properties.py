@@ -49,6 +49,16 @@ def walk(plan: Plan) -> Iterator[Plan]:
         yield from walk(below)
 
 
+def is_deeper(plan: Plan, limit: int) -> bool:
+    """Whether some path from the root has more nodes than that; looks at a shared part once per level."""
+    level = {id(plan): plan}
+    for _ in range(limit):
+        level = {id(below): below for node in level.values() for below in inputs_of(node)}
+        if not level:
+            return False
+    return True
+
+
 def parameters_of(plan: Plan) -> tuple[object, ...]:
     """What a node is, besides its type and its inputs."""
     inputs = ("input", "inputs", "left", "right")

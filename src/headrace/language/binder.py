@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     column,
     is_chronon,
 )
+from headrace.algebra.properties import is_deeper
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
@@ -53,6 +54,9 @@ from headrace.language.syntax import (
 )
 from headrace.language.window_functions import window_function
 
+MAX_DEPTH: Final = 200
+"""How many operators may stand one upon the other; plans are walked recursively."""
+
 
 def bind(query: Query, catalog: Catalog) -> Plan:
     """The plan that a query means; conditions stay where they were written.
@@ -65,13 +69,20 @@ def bind(query: Query, catalog: Catalog) -> Plan:
         LanguageError: an unknown name, a wrong type, or a window that cannot stand where it does.
     """
     try:
-        return as_answer(_query(query, catalog), catalog.defaults)
+        plan = as_answer(_query(query, catalog), catalog.defaults)
     except RecursionError:
         raise LanguageError(
             "the query is nested too deeply",
             position=_start(query),
             hint="define the inner queries with CREATE STREAM name AS SELECT ...",
         ) from None
+    if is_deeper(plan, MAX_DEPTH):
+        raise LanguageError(
+            f"the plan of the query is more than {MAX_DEPTH} operators deep",
+            position=_start(query),
+            hint="join fewer tables, or put fewer derived streams one upon the other",
+        )
+    return plan
 
 
 def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from auctions import error_of, plan_of
+from headrace.optimizer import optimize
 
 CASES = Path(__file__).with_name("errors.txt").read_text().strip().split("\n\n")
 
@@ -47,3 +48,14 @@ def test_deep_nesting_is_refused_and_not_a_crash(text: str):
 
 def test_a_hundred_alternatives_are_no_problem():
     plan_of("SELECT * FROM Bid WHERE " + " OR ".join(f"itemID = {number}" for number in range(100)))
+
+
+def test_a_tower_of_derived_streams_is_refused_before_it_is_too_high_to_be_optimized():
+    floors = [
+        f"CREATE STREAM v{n} AS SELECT id + 1 AS id FROM v{n - 1} WHERE id > {n}" for n in range(1, 120)
+    ]
+    tower = "CREATE STREAM v0 AS SELECT id FROM tick; " + "; ".join(floors)
+    message, *_, hint = error_of(tower)
+    assert message == "the plan of the query is more than 200 operators deep"
+    assert hint is not None
+    optimize(plan_of("; ".join(tower.split("; ")[:99]) + "; SELECT * FROM v98"))

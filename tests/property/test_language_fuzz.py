@@ -37,6 +37,9 @@ TEXTS = (
     "INTERSECT (SELECT id FROM tick UNION MAX SELECT at FROM tick)",
     "SELECT kind, COUNT(*) FROM tick a GROUP BY kind HAVING COUNT(*) > ANY (SELECT at FROM tick b "
     "WHERE b.kind = a.kind) AND NOT (kind IN (SELECT kind FROM tick [RANGE 3]))",
+    "SELECT DISTINCT kind, id FROM (SELECT kind, id, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY at DESC) "
+    "AS p FROM tick) WHERE p <= 2 UNION ALL (SELECT kind, at FROM tick ORDER BY id + 1 NULLS LAST LIMIT 3) "
+    "ORDER BY 2 DESC NULLS FIRST, kind LIMIT ALL OFFSET 1",
     STREAMS,
 )
 
@@ -52,7 +55,7 @@ _WORDS = """
     SAMPLE GRANULARITY EMIT EMPTY DSTREAM LAG ROW_NUMBER FIRST MEDIAN WITHIN
     EXCEPT INTERSECT LEFT FULL OUTER SEMI ANTI MAX STRICT SOME
     tick id kind Bid OVER FILTER LATERAL EXISTS ANY ROW STRUCT MAP ARRAY LIMIT ORDER VALUES DATE
-    L 5 1.5 1e 99999999999 ( ) [ ] , . ; * ' " ` -- /* */ :: = < - + { ? @
+    OFFSET DESC NULLS L 5 1.5 1e 99999999999 ( ) [ ] , . ; * ' " ` -- /* */ :: = < - + { ? @
 """
 WORDS = _WORDS.split()
 PIECES = st.sampled_from(WORDS) | st.text(max_size=3)

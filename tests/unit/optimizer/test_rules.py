@@ -129,6 +129,13 @@ CASES = [
            WHERE at > 5""",
     ),
     (
+        push_filter_below_row_window,
+        """SELECT * FROM (SELECT kind, id, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY id DESC) AS count
+           FROM (SELECT kind, id FROM tick)) WHERE kind = 'a' AND id > 1 AND count < 3""",
+        """SELECT * FROM (SELECT kind, id, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY id DESC) AS count
+           FROM (SELECT * FROM (SELECT kind, id FROM tick) WHERE kind = 'a')) WHERE id > 1 AND count < 3""",
+    ),
+    (
         push_project_below_row_window,  # at is constant in a partition
         "SELECT at, id AS i, kind, kind || 'x' AS k FROM tick [PARTITION BY at ROWS 10]",
         "SELECT * FROM (SELECT at, id AS i, kind, kind || 'x' AS k FROM tick) [PARTITION BY at ROWS 10]",
@@ -205,6 +212,7 @@ UNCHANGED = [
     (equalities_into_join, "SELECT * FROM tick a, tick b WHERE a.id = 1 AND 1 = 2"),
     (fold_constants, "SELECT 1 / 0, CAST('x' AS BIGINT), id + 1 FROM tick"),
     (push_filter_below_row_window, "SELECT * FROM tick [ROWS 10] WHERE id > 1"),
+    (push_filter_below_row_window, "SELECT * FROM (SELECT id FROM tick ORDER BY id LIMIT 3) WHERE id > 1"),
     (push_filter_below_row_window, "SELECT * FROM tick [PARTITION BY kind ROWS 10] WHERE id > 1"),
     (
         push_filter_below_row_window,

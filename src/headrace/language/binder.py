@@ -29,7 +29,7 @@ from headrace.language.defaults import Defaults, as_answer, is_stream, with_defa
 from headrace.language.framing import windowed
 from headrace.language.joining import Bound, check_domains, join, product
 from headrace.language.limits import bind_limits
-from headrace.language.nesting import Inner
+from headrace.language.nesting import Inner, reads_outer
 from headrace.language.scalars import located
 from headrace.language.scope import Scope, ScopeTable
 from headrace.language.selection import Block, bind_block, bind_selection, inner_of, project
@@ -127,12 +127,33 @@ def _nested(query: Query, around: Plan, scope: Scope, *, catalog: Catalog) -> In
             inner = inner_of(bind_block(query, bound.plan, own, partial(_nested, catalog=catalog)))
         case WithQuery(definitions=definitions, query=defined):
             return _nested(defined, around, scope, catalog=_with(definitions, catalog))
+        case TopQuery():
+            inner = _whole(_first_rows(query, around, scope, catalog))
         case _:
-            plan = _query(query, catalog)
-            columns = tuple((field.name, column(plan, place)) for place, field in enumerate(plan.schema))
-            inner = inner_of(Block(plan, columns, (), None, frozenset(), False))
+            inner = _whole(_query(query, catalog))
     check_domains(around, inner.plan, _start(query))
     return inner
+
+
+def _whole(plan: Plan) -> Inner:
+    """A subquery that does not read the rows around it."""
+    columns = tuple((field.name, column(plan, place)) for place, field in enumerate(plan.schema))
+    return inner_of(Block(plan, columns, (), None, frozenset(), False))
+
+
+def _first_rows(query: TopQuery, around: Plan, scope: Scope, catalog: Catalog) -> Plan:
+    try:
+        return _query(query, catalog)
+    except LanguageError:
+        # Without its limit it may read the rows around it.
+        inner = _nested(query.query, around, scope, catalog=catalog)
+        if not inner.conditions and not any(reads_outer(item) for _, item in inner.items):
+            raise
+        raise LanguageError(
+            "a subquery that reads the rows around it cannot have LIMIT",
+            position=query.position,
+            hint="take MIN or MAX of its rows; EXISTS and IN need no LIMIT",
+        ) from None
 
 
 _STREAMS: Final[dict[str, type[Istream | Dstream | Rstream]]] = {

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import shutil
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,7 +46,8 @@ class Section:
 def main() -> None:
     """Run the benchmarks that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--events", type=int, default=2_000_000, help="NEXMark events; 92 percent are bids")
+    parser.add_argument("--events", type=int, default=5_434_783, help="NEXMark events; 92 percent are bids")
+    parser.add_argument("--scale-events", type=int, default=500_000, help="events of the smaller scaling run")
     parser.add_argument("--peer-events", type=int, default=200_000, help="events for Structured Streaming")
     parser.add_argument("--runs", type=int, default=3, help="counted runs")
     parser.add_argument("--live", type=int, nargs="*", default=[1_000_000], help="live rows for recovery")
@@ -64,36 +66,105 @@ def main() -> None:
 
 def _sections(spark: SparkSession, options: argparse.Namespace) -> Iterator[Section]:
     with TemporaryDirectory() as folder:
-        bids, few = Path(folder, "bids"), Path(folder, "few")
-        for path, events in ((bids, options.events), (few, options.peer_events)):
-            path.mkdir()
-            peer.write_bids(path, events, files=10)
+        bids, few, many = (Path(folder, name) for name in ("bids", "few", "many"))
+        _write(bids, options.events, files=10)
+        _write(few, options.peer_events, files=10)
         yield _beside_the_peer(spark, bids, few, options.runs)
+        yield _streamed(spark, bids, options.runs)
+        yield _further(spark, bids, options.runs)
+        _write(many, 10 * options.scale_events, files=10)
+        _write(few, options.scale_events, files=10)
+        yield _scaling(spark, few, many, options.runs)
         yield _durability(spark, bids, options.runs)
         yield _small_epochs(spark)
     if options.live:
         yield _recovery(spark, options.live)
 
 
+def _write(bids: Path, events: int, files: int) -> None:
+    """Write the bids and the auctions of so many events, the latter beside the former."""
+    for path, table in ((bids, "bid"), (peer.auctions_of(bids), "auction")):
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        peer.write_bids(path, events, files=files, table=table)
+
+
 def _beside_the_peer(spark: SparkSession, bids: Path, few: Path, runs: int) -> Section:
     rows = []
-    for name, query in (("sliding", ours.SLIDING), ("tumbling", ours.TUMBLING)):
-        mine = ours.measure(spark, bids, query, runs)
-        theirs = peer.measure(spark, name, few, runs=runs)
-        state = f"{mine.state_rows:,} rows, {mine.state_bytes / 1e6:.1f} MB"
-        ratio = f"{mine.rate / theirs.rate:.1f}"
-        rows.append(
-            (name, f"{mine.rate:,.0f}", f"{theirs.rate:,.0f}", ratio, state, f"{theirs.state_rows:,} rows")
-        )
-    heads = ("query", "Headrace rows/s", "Structured Streaming rows/s", "ratio", "our state", "its state")
+    for name, queries in ours.FIVE.items():
+        mine = ours.measure(spark, bids, queries, runs)
+        theirs = peer.measure(spark, name, few, runs=1)
+        rows.append((name, *_figures(mine), f"{theirs.rate:,.0f}", f"{mine.rate / theirs.rate:.1f}"))
+    heads = ("query", *_FIGURES, "Structured Streaming rows/s", "ratio")
     return Section("Beside Structured Streaming", heads, tuple(rows))
+
+
+def _streamed(spark: SparkSession, bids: Path, runs: int) -> Section:
+    rows = []
+    for name, queries in ours.FIVE.items():
+        split = ours.measure(spark, bids, queries, runs)
+        streamed = ours.measure(spark, bids, queries, runs, streamed=True)
+        rows.append(
+            (name, f"{split.rate:,.0f}", f"{streamed.rate:,.0f}", f"{streamed.rate / split.rate:.2f}")
+        )
+    heads = ("query", "rows/s from files", "rows/s through a streaming data frame", "ratio")
+    return Section("Bids through a streaming data frame of Spark's", heads, tuple(rows))
+
+
+def _further(spark: SparkSession, bids: Path, runs: int) -> Section:
+    queries = {
+        "sliding sum": ours.SLIDING,
+        "sliding MIN and MAX": ours.EXTREMES,
+        "last ten of every auction": ours.LAST_TEN,
+        "distinct bidders, tumbling": ours.BIDDERS,
+    }
+    rows = ((name, *_figures(ours.measure(spark, bids, (query,), runs))) for name, query in queries.items())
+    return Section("Other windows and aggregates", ("query", *_FIGURES), tuple(rows))
+
+
+def _scaling(spark: SparkSession, few: Path, many: Path, runs: int) -> Section:
+    """Ten times the events, the window, the queries; the second figure over the first."""
+    longer = ours.SLIDING.replace("60 SECONDS", "600 SECONDS")
+    thousand = [ours.ONE_OF.format(1000, number) for number in range(1000)]
+    one, ten = (ours.measure(spark, path, (ours.SLIDING,), runs) for path in (few, many))
+    long = ours.measure(spark, many, (longer,), runs)
+    hundred = ours.measure(spark, many, ours.FIVE["hundred"], runs)
+    thousands = ours.measure(spark, many, thousand, runs)
+    rows = (
+        (
+            "ten times the events: time",
+            _ratio(statistics.median(ten.seconds) / statistics.median(one.seconds)),
+        ),
+        ("ten times the events: memory of a worker", _ratio(ten.worker_bytes / max(one.worker_bytes, 1))),
+        ("a window ten times as long: time", _ratio(ten.rate / long.rate)),
+        ("1,000 filtered counts over 100: time", _ratio(hundred.rate / thousands.rate)),
+        ("bytes of state per row of state", f"{ten.state_bytes / max(ten.state_rows, 1):.1f}"),
+    )
+    return Section("How cost grows", ("what", "ratio"), rows)
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}"
+
+
+_FIGURES = ("rows/s", "CPU s per million rows", "memory of a worker", "moved", "state")
+
+
+def _figures(mine: ours.Measured) -> tuple[str, ...]:
+    return (
+        f"{mine.rate:,.0f}",
+        f"{mine.processor / mine.rows * 1e6:.2f}",
+        f"{mine.worker_bytes / 1e6:,.0f} MB",
+        f"{mine.moved / 1e6:,.0f} MB",
+        f"{mine.state_rows:,} rows, {mine.state_bytes / 1e6:.1f} MB",
+    )
 
 
 def _durability(spark: SparkSession, bids: Path, runs: int) -> Section:
     pairs = []
     for _ in range(runs):
-        without = ours.measure(spark, bids, ours.SLIDING, 1)
-        durable = ours.measure(spark, bids, ours.SLIDING, 1, durable=True)
+        without = ours.measure(spark, bids, (ours.SLIDING,), 1)
+        durable = ours.measure(spark, bids, (ours.SLIDING,), 1, durable=True)
         pairs.append((without.rate, durable.rate))
     rates = [statistics.median(column) for column in zip(*pairs, strict=True)]
     ratio = statistics.median(with_ / without for without, with_ in pairs)
@@ -102,9 +173,15 @@ def _durability(spark: SparkSession, bids: Path, runs: int) -> Section:
 
 
 def _small_epochs(spark: SparkSession) -> Section:
-    seconds = [ours.small_epochs(spark, 60, durable=durable) for durable in (False, True)]
-    row = tuple(f"{second * 1000:.0f} ms" for second in seconds)
-    return Section("An epoch of 1,000 rows, one level (median)", ("without durability", "with"), (row,))
+    cells = [
+        [
+            f"{ours.small_epochs(spark, 60, durable=durable, query=query) * 1000:.0f} ms"
+            for query in ours.LEVELS
+        ]
+        for durable in (False, True)
+    ]
+    rows = tuple((name, *row) for name, row in zip(("without durability", "with"), cells, strict=True))
+    return Section("An epoch of 1,000 rows (median)", ("", "no level", "one level", "two levels"), rows)
 
 
 def _recovery(spark: SparkSession, live: list[int]) -> Section:
@@ -128,9 +205,16 @@ def _preamble(options: argparse.Namespace) -> str:
             "",
             "NEXMark bids, half of them on hot auctions, event time 10,000 events/s, in 10 Parquet files.",
             "",
+            f"- project: `{ours.PROJECT}`",
             f"- sliding: `{ours.SLIDING}`; exact at every event. Structured Streaming cannot say this:",
             "  it runs the nearest thing, a 60 s window every second.",
+            f"- join: `{ours.JOIN}`",
             f"- tumbling: `{ours.TUMBLING}`",
+            f"- hundred: `{ours.ONE_OF.format(100, 'i')}` for i from 0 to 99;",
+            "  Structured Streaming runs ten of them.",
+            "",
+            "CPU seconds are those of all processes; the memory is the most that one Python worker has had",
+            "until then; what moved are the bytes sent between tasks.",
         ]
     )
 

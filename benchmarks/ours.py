@@ -5,15 +5,24 @@ from __future__ import annotations
 import itertools
 import statistics
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headrace import Database, Progress, Summary, connect
+from processes import Usage
+from structured_streaming import auctions_of
 
+PROJECT = "SELECT auction, price * 0.908 AS euro, bidder FROM bid WHERE price > 100"
+JOIN = "SELECT auction, price, seller FROM bid, auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id"
+ONE_OF = (
+    "SELECT COUNT(*) AS n FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS) WHERE MOD(auction, {0}) = {1}"
+)
 SLIDING = (
     "SELECT auction, COUNT(*) AS n, SUM(price) AS total FROM bid WINDOW(RANGE 60 SECONDS) GROUP BY auction"
 )
@@ -21,6 +30,25 @@ TUMBLING = (
     "SELECT auction, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS top "
     "FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS) GROUP BY auction"
 )
+
+
+EXTREMES = (
+    "SELECT auction, MIN(price) AS low, MAX(price) AS top FROM bid WINDOW(RANGE 60 SECONDS) GROUP BY auction"
+)
+LAST_TEN = (
+    "SELECT auction, COUNT(*) AS n, SUM(price) AS total "
+    "FROM bid WINDOW(PARTITION BY auction ROWS 10) GROUP BY auction"
+)
+BIDDERS = "SELECT COUNT(DISTINCT bidder) AS bidders FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)"
+
+FIVE: Mapping[str, tuple[str, ...]] = {
+    "project": (PROJECT,),
+    "sliding": (SLIDING,),
+    "join": (JOIN,),
+    "tumbling": (TUMBLING,),
+    "hundred": tuple(ONE_OF.format(100, number) for number in range(100)),
+}
+"""The queries that are compared, under the names that the peer has for them."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +60,9 @@ class Measured:
         seconds: of each counted run, from the start of the first epoch to the end of the last.
         emitted: result elements of a run.
         state_rows, state_bytes: the most state held after any epoch.
+        moved: bytes sent between tasks in a run.
+        processor: seconds of processor time of a run, in all processes.
+        worker_bytes: the most memory that one Python worker has had so far.
     """
 
     rows: int
@@ -39,6 +70,9 @@ class Measured:
     emitted: int
     state_rows: int
     state_bytes: int
+    moved: int
+    processor: float
+    worker_bytes: int
 
     @property
     def rate(self) -> float:
@@ -49,24 +83,46 @@ class Measured:
 def measure(
     spark: SparkSession,
     bids: Path,
-    query: str,
+    queries: Sequence[str],
     runs: int,
     *,
     epoch_rows: int = 500_000,
     durable: bool = False,
+    streamed: bool = False,
 ) -> Measured:
-    """Run a query over a folder of Parquet bids, once to warm up and then `runs` times.
+    """Run queries over a folder of Parquet bids, once to warm up and then `runs` times.
 
-    Results are computed and counted and written nowhere, as with `--format null`.
+    Results are computed and counted and written nowhere, as with `--format null`. `streamed` lets the bids
+    come through a streaming data frame of Spark's, a file per batch.
     """
-    summaries = [_run(spark, bids, query, epoch_rows, durable) for _ in range(runs + 1)][1:]
+    execute = _run_streamed if streamed else _run
+    execute(spark, bids, queries, epoch_rows, durable)
+    before = Usage.now()
+    summaries = [execute(spark, bids, queries, epoch_rows, durable) for _ in range(runs)]
+    after = Usage.now()
     last = summaries[-1]
-    seconds = tuple(summary.seconds for summary in summaries)
-    return Measured(last.rows, seconds, last.emitted["q"], last.state_rows_peak, last.state_bytes_peak)
+    return Measured(
+        last.rows,
+        tuple(summary.seconds for summary in summaries),
+        sum(last.emitted.values()),
+        last.state_rows_peak,
+        last.state_bytes_peak,
+        last.profile.moved,
+        (after.seconds - before.seconds) / runs,
+        after.worker_bytes,
+    )
 
 
-def small_epochs(spark: SparkSession, epochs: int, *, durable: bool) -> float:
-    """The median seconds of an epoch of 1,000 rows of a query with one level; warm-up epochs are left out."""
+LEVELS = (
+    "SELECT * FROM bid WHERE price > 100",
+    SLIDING,
+    f"SELECT n, COUNT(*) AS auctions FROM ({SLIDING}) GROUP BY n",
+)
+"""Queries with no level, one and two behind the one that reads the sources."""
+
+
+def small_epochs(spark: SparkSession, epochs: int, *, durable: bool, query: str = SLIDING) -> float:
+    """The median seconds of an epoch of 1,000 rows of a query; warm-up epochs are left out."""
     ends: list[float] = []
     rows = 1000 * epochs
 
@@ -77,7 +133,7 @@ def small_epochs(spark: SparkSession, epochs: int, *, durable: bool) -> float:
         db.execute(
             f"CREATE STREAM bid FROM nexmark OPTIONS (events={rows * 50 // 46}, seed=1) TIMESTAMP BY ts"
         )
-        db.query(SLIDING, name="q")
+        db.query(query, name="q")
         db.run(note)
     steps = [later - earlier for earlier, later in itertools.pairwise(ends)]
     return statistics.median(steps[len(steps) // 4 :])
@@ -117,11 +173,34 @@ def _unbounded(db: Database, events: int) -> None:
     db.query(SLIDING, name="q")
 
 
-def _run(spark: SparkSession, bids: Path, query: str, epoch_rows: int, durable: bool) -> Summary:
+def _run(spark: SparkSession, bids: Path, queries: Sequence[str], epoch_rows: int, durable: bool) -> Summary:
     with TemporaryDirectory() as folder, _database(spark, folder, epoch_rows, durable) as db:
-        db.execute(f"CREATE STREAM bid FROM parquet OPTIONS (path='{bids}') TIMESTAMP BY ts")
-        db.query(query, name="q")
+        for name, path in (("bid", bids), ("auction", auctions_of(bids))):
+            db.execute(f"CREATE STREAM {name} FROM parquet OPTIONS (path='{path}') TIMESTAMP BY ts")
+        for query in queries:
+            db.query(query)
         return db.run()
+
+
+def _run_streamed(
+    spark: SparkSession, bids: Path, queries: Sequence[str], epoch_rows: int, durable: bool
+) -> Summary:
+    """The same with the bids as a streaming data frame, from its first batch to its last."""
+    rows = sum(pq.read_metadata(path).num_rows for path in bids.glob("*.parquet"))
+    schema = spark.read.parquet(str(bids)).schema
+    frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(bids))
+    with TemporaryDirectory() as folder, _database(spark, folder, epoch_rows, durable) as db:
+        db.stream("bid", frame, timestamp="ts")
+        db.execute(f"CREATE STREAM auction FROM parquet OPTIONS (path='{auctions_of(bids)}') TIMESTAMP BY ts")
+        for query in queries:
+            db.query(query)
+        started = time.perf_counter()
+        db.start()
+        (running,) = spark.streams.active
+        while sum(batch["numInputRows"] for batch in running.recentProgress) < rows:
+            time.sleep(0.01)
+        ended = time.perf_counter()
+        return replace(db.stop(), seconds=ended - started)
 
 
 def _database(spark: SparkSession, folder: str, epoch_rows: int, durable: bool) -> Database:

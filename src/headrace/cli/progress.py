@@ -106,5 +106,6 @@ def show_profile(profile: Profile) -> None:
         f"An epoch took {1000 * (profile.jobs + profile.commits) / epochs:.0f} ms: "
         f"{1000 * profile.busiest / epochs:.0f} ms the longest tasks, "
         f"{1000 * profile.engine / epochs:.0f} ms the runner beside them, "
-        f"{1000 * profile.commits / epochs:.0f} ms the commit."
+        f"{1000 * profile.commits / epochs:.0f} ms the commit. "
+        f"{profile.moved / 1e6:,.1f} MB moved between tasks."
     )

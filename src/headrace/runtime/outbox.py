@@ -79,12 +79,16 @@ class Outbox:
         level: the level the task belongs to.
         task: its number there.
         letters: where rows go for which a key's expression fails.
+
+    Attributes:
+        sent: how many bytes went to the next levels.
     """
 
     def __init__(self, work: EpochWork, level: int, task: int, letters: DeadLetters) -> None:
         self._work = work
         self._task = task
         self._letters = letters
+        self.sent = 0
         graph = work.graph
         self._level_of = tuple(node.level for node in graph.nodes)
         self._channels = [
@@ -153,6 +157,7 @@ class Outbox:
                 yield self._chunk(bucket, number, encode(routed.slice(start, end - start)))
 
     def _chunk(self, bucket: int, number: int, payload: pa.Buffer) -> Chunk:
+        self.sent += payload.size
         return Chunk(bucket % self._work.tasks, bucket, number, self._task, payload)
 
 

@@ -46,9 +46,9 @@ class Stopwatch:
                     return
             yield item
 
-    def time(self) -> TaskTime:
-        """What the task took so far."""
-        return TaskTime(self._level, time.perf_counter() - self._started, dict(self._parts))
+    def time(self, sent: int) -> TaskTime:
+        """What the task took so far, and how many bytes it sent."""
+        return TaskTime(self._level, time.perf_counter() - self._started, dict(self._parts), sent)
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,13 @@ class TaskTime:
 
     Attributes:
         level: its level; seconds: of wall time; parts: what they were spent on.
+        sent: bytes that it sent to the next levels.
     """
 
     level: int
     seconds: float
     parts: Mapping[str, float]
+    sent: int = 0
 
 
 @dataclass
@@ -73,6 +75,7 @@ class Profile:
         tasks: by level and what was done, in all tasks together.
         busiest: the sum, over epochs and levels, of the longest task: no epoch can take less.
         jobs, commits: what running and committing the epochs took.
+        moved: bytes that were sent between tasks.
     """
 
     epochs: int = 0
@@ -80,6 +83,7 @@ class Profile:
     busiest: float = 0.0
     jobs: float = 0.0
     commits: float = 0.0
+    moved: int = 0
 
     def add(self, tasks: Sequence[TaskTime], job: float, commit: float) -> None:
         """Take in an epoch."""
@@ -92,6 +96,7 @@ class Profile:
         self.busiest += sum(longest.values())
         self.jobs += job
         self.commits += commit
+        self.moved += sum(task.sent for task in tasks)
 
     @property
     def engine(self) -> float:

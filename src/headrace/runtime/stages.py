@@ -150,7 +150,7 @@ def _close_sources(
     yield from watch.each("route", outbox.chunks())
     with watch("write results"):
         results, emitted, dead = _write_results(work, outbox, letters, _name(work, 0, task, attempt))
-    report = TaskReport(arrivals, results, emitted, dead, time=watch.time())
+    report = TaskReport(arrivals, results, emitted, dead, time=watch.time(outbox.sent))
     yield Chunk(task % work.tasks, 0, REPORT_CHANNEL, task, pickled(report))
 
 
@@ -184,7 +184,7 @@ def _run_operators(
         writer.close()
     with watch("write results"):
         results, emitted, dead = _write_results(work, outbox, letters, name)
-    report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), time=watch.time())
+    report = TaskReport({}, results, emitted, dead, state, tuple(run.failures), time=watch.time(outbox.sent))
     yield Chunk(task, 0, REPORT_CHANNEL, task, pickled(report))
 
 

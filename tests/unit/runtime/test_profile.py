@@ -25,7 +25,7 @@ def test_what_is_measured_inside_counts_there_only(clock: list[float]) -> None:
         for _ in range(2):
             with watch("inner"):
                 clock[0] += 4
-    assert watch.time() == TaskTime(1, 11.0, {"outer": 2.0, "inner": 8.0})
+    assert watch.time(7) == TaskTime(1, 11.0, {"outer": 2.0, "inner": 8.0}, 7)
 
 
 def test_items_are_timed_and_what_is_done_with_them_is_not(clock: list[float]) -> None:
@@ -37,7 +37,7 @@ def test_items_are_timed_and_what_is_done_with_them_is_not(clock: list[float]) -
     watch = Stopwatch(0)
     for _ in watch.each("read", items()):
         clock[0] += 10
-    assert watch.time().parts == {"read": 3.0}
+    assert watch.time(0).parts == {"read": 3.0}
 
 
 def test_an_epoch_takes_no_less_than_its_longest_tasks() -> None:
@@ -45,10 +45,11 @@ def test_an_epoch_takes_no_less_than_its_longest_tasks() -> None:
     tasks = [
         TaskTime(0, 2.0, {"read": 1.5}),
         TaskTime(0, 3.0, {"read": 3.0}),
-        TaskTime(1, 1.0, {"#1 Join": 0.25}),
+        TaskTime(1, 1.0, {"#1 Join": 0.25}, sent=9),
     ]
     profile.add(tasks, job=6.0, commit=0.5)
     assert (profile.epochs, profile.busiest, profile.engine, profile.commits) == (1, 4.0, 2.0, 0.5)
+    assert profile.moved == 9
     assert profile.tasks == {(0, "read"): 4.5, (0, "other"): 0.5, (1, "#1 Join"): 0.25, (1, "other"): 0.75}
 
 
@@ -61,3 +62,4 @@ def test_a_run_tells_where_its_time_went() -> None:
     assert {what for _, what in found.tasks} >= {"read", "take in", "route", "store state", "#2 Aggregate"}
     assert {level for level, _ in found.tasks} == {0, 1}
     assert sum(found.tasks.values()) <= found.jobs
+    assert found.moved > 0

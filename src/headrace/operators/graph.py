@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from headrace.algebra.nodes import (
     Aggregate,
@@ -130,13 +131,16 @@ class Graph:
                 result.append(output_heartbeat(node.plan, inputs))
         return tuple(result)
 
-    def queries_of(self, number: int) -> tuple[str, ...]:
-        """The names of the queries whose results depend on a node."""
-        reached = {number}
-        for node in self.nodes:
-            if any(edge.producer in reached for edge in node.inputs):
-                reached.add(node.number)
-        return tuple(name for name, output in self.outputs if output in reached)
+    @cached_property
+    def users(self) -> tuple[tuple[str, ...], ...]:
+        """For each node the names of the queries whose results depend on it."""
+        found: list[dict[int, None]] = [{} for _ in self.nodes]
+        for place, (_, output) in enumerate(self.outputs):
+            found[output][place] = None
+        for node in reversed(self.nodes):
+            for edge in node.inputs:
+                found[edge.producer] |= found[node.number]
+        return tuple(tuple(self.outputs[place][0] for place in sorted(part)) for part in found)
 
 
 def is_stateful(plan: Plan) -> bool:

@@ -37,7 +37,7 @@ from headrace.algebra.properties import parameters_of
 from headrace.expressions.tree import Column, Expression
 from headrace.operators.expansion import expand
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
-from headrace.operators.similar import Chosen, constants_as_data, filled
+from headrace.operators.similar import constants_as_data, filled
 
 STATE_FORMAT = 3
 """Part of every state's identity: raise it when the layout of state changes."""
@@ -57,7 +57,7 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
         starts: the epoch from which on a query answers, 1 if it is not named.
     """
     plans = {name: constants_as_data(expand(plan)) for name, plan in queries.items()}
-    lowering = _Lowering([choice for _, chosen in plans.values() for choice in chosen])
+    lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen))
     outputs = tuple((name, lowering.add(plan, starts.get(name, 1))) for name, (plan, _) in plans.items())
     return Graph(tuple(lowering.nodes), outputs)
 
@@ -65,8 +65,8 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
 class _Lowering:
     """Adds node after node; plans are told apart by their parameters and their inputs' nodes."""
 
-    def __init__(self, chosen: Sequence[Chosen]) -> None:
-        self._chosen = chosen
+    def __init__(self, filled_filters: Mapping[Filter, Filter]) -> None:
+        self._filled = filled_filters
         self.nodes: list[Node] = []
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[tuple[int, int], tuple[Plan, int]] = {}
@@ -96,7 +96,7 @@ class _Lowering:
         )
         number = self._numbers[key] = len(self.nodes)
         digest = _digest(plan, [self._digests[producer] for producer in producers])
-        carried_out = filled(plan, self._chosen) if isinstance(plan, Filter) else plan
+        carried_out = self._filled.get(plan, plan) if isinstance(plan, Filter) else plan
         self.nodes.append(Node(number, carried_out, edges, level, _identity(digest, since)))
         self._digests.append(digest)
         self._keeping.append(keeping)

@@ -69,11 +69,15 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
     return plan, chosen
 
 
-def filled(node: Filter, chosen: Iterable[Chosen]) -> Filter:
-    """The filter with the constants of all queries that stand on it, in a fixed order."""
-    constants = {choice.constant for choice in chosen if choice.filter == node}
-    if not constants:
-        return node
+def filled(chosen: Iterable[Chosen]) -> dict[Filter, Filter]:
+    """Each filter without constants, and the one with those of all queries on it, in a fixed order."""
+    constants: dict[Filter, set[Literal]] = {}
+    for choice in chosen:
+        constants.setdefault(choice.filter, set()).add(choice.constant)
+    return {node: _with_constants(node, wanted) for node, wanted in constants.items()}
+
+
+def _with_constants(node: Filter, constants: Iterable[Literal]) -> Filter:
     assert isinstance(node.predicate, Call)
     listed = sorted(constants, key=lambda constant: repr(constant.value))
     return replace(node, predicate=replace(node.predicate, arguments=(*node.predicate.arguments, *listed)))

@@ -31,13 +31,14 @@ def results_of(
     for report in reports:
         for ref in report.results:
             refs.setdefault(ref.node, []).append(ref)
+    letters = tuple(part.dead_letters for part in reports if part.dead_letters is not None)
     going_on = [(name, node) for name, node in work.graph.outputs if name not in failed]
     return EpochResults(
         epoch=work.epoch,
         heartbeats={name: heartbeats[node] for name, node in going_on},
         results={name: tuple(refs.get(node, ())) for name, node in work.graph.outputs},
-        dead_letters=tuple(part.dead_letters for part in reports if part.dead_letters is not None),
-        users={node.number: work.graph.queries_of(node.number) for node in work.graph.nodes},
+        dead_letters=letters,
+        users=dict(enumerate(work.graph.users)) if letters else {},
         since={name: since_of(name, before, work.epoch) for name, _ in going_on},
     )
 
@@ -73,7 +74,7 @@ def failures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, Reason]:
         name: (message, hint)
         for report in reports
         for node, message, hint in report.failures
-        for name in graph.queries_of(node)
+        for name in graph.users[node]
     }
 
 

@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     options = parser.parse_args()
-    spark = peer.start_spark(options.master)
+    spark = peer.start_spark(options.master, ours.session_settings(options.master))
     sections = []
     for section in _sections(spark, options):
         print(section, end="\n\n", flush=True)

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headrace import Database, Progress, Summary, connect
+from headrace.runtime.spark import session_settings as every_setting
 from processes import Usage
 from structured_streaming import auctions_of
 
@@ -49,6 +50,11 @@ FIVE: Mapping[str, tuple[str, ...]] = {
     "hundred": tuple(ONE_OF.format(100, number) for number in range(100)),
 }
 """The queries that are compared, under the names that the peer has for them."""
+
+
+def session_settings(master: str) -> dict[str, str]:
+    """What Headrace starts a session of its own with, without what would change queries of others."""
+    return {name: value for name, value in every_setting(master).items() if not name.startswith("spark.sql.")}
 
 
 @dataclass(frozen=True)

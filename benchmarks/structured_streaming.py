@@ -23,7 +23,7 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -82,8 +82,13 @@ def write_bids(
     return rows
 
 
-def start_spark(master: str) -> SparkSession:
-    """A session set up in favour of Structured Streaming on one machine: a shuffle partition per core."""
+def start_spark(master: str, others: Mapping[str, str] | None = None) -> SparkSession:
+    """A session set up in favour of Structured Streaming on one machine: a shuffle partition per core.
+
+    Args:
+        master: where it runs.
+        others: settings that do not touch it, for whoever shares the session.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
         "spark.ui.enabled": "false",
@@ -94,7 +99,7 @@ def start_spark(master: str) -> SparkSession:
         "spark.driver.memory": "4g",
     }
     builder = SparkSession.builder.appName("structured streaming").master(master)
-    for name, value in settings.items():
+    for name, value in {**(others or {}), **settings}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -160,16 +160,25 @@ def _our_python(context: SparkContext) -> Iterator[None]:
         context.pythonExec = named
 
 
+def session_settings(master: str | None) -> dict[str, str]:
+    """What a session that serves epochs best is started with.
+
+    Args:
+        master: where it runs; all cores of this machine if None.
+    """
+    logging = Path(__file__).with_name("log4j2.properties").as_uri()
+    settings = _SQL_SETTINGS | _CORE_SETTINGS
+    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging}"
+    if master is None or master.startswith("local"):
+        # What travels is packed already, and goes no further than this machine's disk cache.
+        settings["spark.shuffle.compress"] = "false"
+    return settings
+
+
 def _start(master: str | None) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("headrace").master(master or "local[*]")
-    logging = Path(__file__).with_name("log4j2.properties").as_uri()
-    java = {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}"}
-    settings = _SQL_SETTINGS | _CORE_SETTINGS | java
-    if master is None or master.startswith("local"):
-        # What travels is packed already, and goes no further than this machine's disk cache.
-        settings |= {"spark.shuffle.compress": "false"}
-    for name, value in settings.items():
+    for name, value in session_settings(master).items():
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()

@@ -16,6 +16,7 @@ from headrace.algebra.nodes import Source
 from headrace.elements import (
     Batch,
     BoolArray,
+    Int64Array,
     concat,
     decode,
     decode_rows,
@@ -219,6 +220,10 @@ def _timed(
     """Rows as chronon elements; those without a usable timestamp and those that are late are set apart."""
     column = rows.column(stream.timestamp)
     times = integers(column.fill_null(0)) if column.null_count else integers(column)
+    if not column.null_count and len(times):
+        first, last = int(times.min()), int(times.max())
+        if first >= max(stream.heartbeat, MIN_INSTANT) and last <= MAX_INSTANT:
+            return _chronons(rows, times), Arrivals(len(times), last)
     empty = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
     outside = ~empty & ((times < MIN_INSTANT) | (times > MAX_INSTANT))
     late = ~empty & ~outside & (times < stream.heartbeat)
@@ -227,12 +232,15 @@ def _timed(
         _set_apart(name, stream, rows, letters, (empty, outside, late))
         kept = np.flatnonzero(~bad)
         rows, times = rows.take(pa.array(kept)), times[kept]
-    ones = np.ones(len(times), dtype=np.int64)
     rejected = int(empty.sum() + outside.sum())
     seen = Arrivals(late=int(late.sum()), rejected=rejected)
     if len(times):
         seen += Arrivals(len(times), int(times.max()))
-    return Batch(rows, times, times + 1, ones), seen
+    return _chronons(rows, times), seen
+
+
+def _chronons(rows: pa.RecordBatch, times: Int64Array) -> Batch:
+    return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64))
 
 
 def _set_apart(

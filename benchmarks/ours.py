@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from headrace import Database, Progress, Summary, connect
 from headrace.runtime.spark import session_settings as every_setting
-from processes import Usage
+from processes import Usage, forget_peaks
 from structured_streaming import auctions_of
 
 PROJECT = "SELECT auction, price * 0.908 AS euro, bidder FROM bid WHERE price > 100"
@@ -68,7 +68,7 @@ class Measured:
         state_rows, state_bytes: the most state held after any epoch.
         moved: bytes sent between tasks in a run.
         processor: seconds of processor time of a run, in all processes.
-        worker_bytes: the most memory that one Python worker has had so far.
+        worker_bytes: the most memory that one Python worker had in the counted runs.
     """
 
     rows: int
@@ -103,6 +103,7 @@ def measure(
     """
     execute = _run_streamed if streamed else _run
     execute(spark, bids, queries, epoch_rows, durable)
+    forget_peaks()
     before = Usage.now()
     summaries = [execute(spark, bids, queries, epoch_rows, durable) for _ in range(runs)]
     after = Usage.now()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ class Usage:
 
     Attributes:
         seconds: of processor time, user and system, ended children included.
-        worker_bytes: the most resident memory that one Python worker of Spark ever had.
+        worker_bytes: the most resident memory that one Python worker of Spark had since `forget_peaks`.
     """
 
     seconds: float
@@ -39,6 +40,13 @@ class Usage:
                 peak = status.partition("VmHWM:")[2].split()
                 most = max(most, int(peak[0]) * 1024 if peak else 0)
         return cls(seconds, most)
+
+
+def forget_peaks() -> None:
+    """Let the most memory that a process ever had begin anew, where the system allows it."""
+    for number in _tree(os.getpid()):
+        with suppress(OSError):
+            Path(f"/proc/{number}/clear_refs").write_text("5")
 
 
 def _tree(root: int) -> Iterator[int]:

@@ -67,7 +67,7 @@ def main() -> None:
 def _sections(spark: SparkSession, options: argparse.Namespace) -> Iterator[Section]:
     with TemporaryDirectory() as folder:
         bids, few, many = (Path(folder, name) for name in ("bids", "few", "many"))
-        _write(bids, options.events, files=10)
+        _write(bids, options.events, files=50)
         _write(few, options.peer_events, files=1)
         yield _beside_the_peer(spark, bids, few, options.runs)
         yield _streamed(spark, bids, options.runs)

@@ -45,3 +45,8 @@ def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return compiled_later
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that kernels call, with them and for the types that they call it with."""
+    return cast(Callable[P, R], numba.njit(cache=True, nogil=True)(function))

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, kernel
+from headrace.kernels.jit import BYTES, inner, kernel
 
 BytesArray = npt.NDArray[np.uint8]
 
@@ -62,12 +62,12 @@ _LONG_NUMBER: Final = 300
 _LONG_EXPONENT: Final = 3
 
 
-@kernel(numba.uint8)
+@inner
 def _is_blank(byte: int) -> bool:
     return byte in (_BLANK, _TAB, _RETURN)
 
 
-@kernel(BYTES, numba.int64)
+@inner
 def _is_unusual(data: BytesArray, at: int) -> bool:
     """Whether a byte outside strings begins a NaN, an Infinity or an exponent of three digits."""
     byte = data[at]
@@ -85,7 +85,7 @@ def _is_unusual(data: BytesArray, at: int) -> bool:
     return digits >= _LONG_EXPONENT
 
 
-@kernel(BYTES)
+@inner
 def _count_lines(data: BytesArray) -> int:
     """How many lines there are at most."""
     lines = 1
@@ -94,7 +94,7 @@ def _count_lines(data: BytesArray) -> int:
     return lines
 
 
-@kernel(BYTES, numba.int64, numba.int64, numba.boolean)
+@inner
 def _csv_row(data: BytesArray, at: int, delimiter: int, multiline: bool) -> tuple[int, int, int]:
     """Where the row that starts at a byte ends (its line feed, or the text's end), its fields and state."""
     size = len(data)
@@ -118,7 +118,7 @@ def _csv_row(data: BytesArray, at: int, delimiter: int, multiline: bool) -> tupl
     return at, fields, UNCLOSED if quoted else state
 
 
-@kernel(BYTES, numba.int64)
+@inner
 def _string_end(data: BytesArray, at: int) -> int:
     """The closing quote of the JSON string whose first byte this is, or the line's end if it has none."""
     size = len(data)
@@ -129,7 +129,7 @@ def _string_end(data: BytesArray, at: int) -> int:
     return min(at, size)
 
 
-@kernel(BYTES, numba.int64)
+@inner
 def _json_line(data: BytesArray, at: int) -> tuple[int, int]:
     """Where the line that starts at a byte ends, and its state."""
     start, size = at, len(data)

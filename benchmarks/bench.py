@@ -28,6 +28,7 @@ import ours
 import structured_streaming as peer
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
+SECTIONS = ("peer", "streamed", "further", "growth", "durability", "small", "recovery")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ def main() -> None:
     parser.add_argument("--peer-events", type=int, default=200_000, help="events for Structured Streaming")
     parser.add_argument("--runs", type=int, default=3, help="counted runs")
     parser.add_argument("--live", type=int, nargs="*", default=[1_000_000], help="live rows for recovery")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, help="which sections")
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     options = parser.parse_args()
@@ -65,19 +67,27 @@ def main() -> None:
 
 
 def _sections(spark: SparkSession, options: argparse.Namespace) -> Iterator[Section]:
+    runs = options.runs
     with TemporaryDirectory() as folder:
         bids, few, many = (Path(folder, name) for name in ("bids", "few", "many"))
-        _write(bids, options.events, files=50)
-        _write(few, options.peer_events, files=1)
-        yield _beside_the_peer(spark, bids, few, options.runs)
-        yield _streamed(spark, bids, options.runs)
-        yield _further(spark, bids, options.runs)
-        _write(many, 10 * options.scale_events, files=10)
-        _write(few, options.scale_events, files=10)
-        yield _scaling(spark, few, many, options.runs)
-        yield _durability(spark, bids, options.runs)
-        yield _small_epochs(spark)
-    if options.live:
+        if {"peer", "streamed", "further", "durability"} & set(options.only):
+            _write(bids, options.events, files=50)
+        if "peer" in options.only:
+            _write(few, options.peer_events, files=1)
+            yield _beside_the_peer(spark, bids, few, runs)
+        if "streamed" in options.only:
+            yield _streamed(spark, bids, runs)
+        if "further" in options.only:
+            yield _further(spark, bids, runs)
+        if "growth" in options.only:
+            _write(many, 10 * options.scale_events, files=10)
+            _write(few, options.scale_events, files=10)
+            yield _growth(spark, few, many, runs)
+        if "durability" in options.only:
+            yield _durability(spark, bids, runs)
+        if "small" in options.only:
+            yield _small_epochs(spark)
+    if "recovery" in options.only and options.live:
         yield _recovery(spark, options.live)
 
 
@@ -126,7 +136,7 @@ def _further(spark: SparkSession, bids: Path, runs: int) -> Section:
     return Section("Other windows and aggregates", ("query", *_FIGURES), tuple(rows))
 
 
-def _scaling(spark: SparkSession, few: Path, many: Path, runs: int) -> Section:
+def _growth(spark: SparkSession, few: Path, many: Path, runs: int) -> Section:
     """Ten times the events, the window, the queries; the second figure over the first."""
     short = ours.SLIDING.replace("60 SECONDS", "6 SECONDS")
     longer = ours.SLIDING.replace("60 SECONDS", "600 SECONDS")
@@ -210,7 +220,7 @@ def _preamble(options: argparse.Namespace) -> str:
             f"({platform.machine()}), Python {platform.python_version()}, Spark {version('pyspark')}, "
             f"`{options.master}`.",
             "",
-            "NEXMark bids, half of them on hot auctions, event time 10,000 events/s, in 10 Parquet files.",
+            "NEXMark bids, half of them on hot auctions, event time 10,000 events/s, in 50 Parquet files.",
             "",
             f"- project: `{ours.PROJECT}`",
             f"- sliding: `{ours.SLIDING}`; exact at every event. Structured Streaming cannot say this:",

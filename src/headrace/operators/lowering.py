@@ -37,7 +37,7 @@ from headrace.algebra.properties import parameters_of
 from headrace.expressions.tree import Column, Expression
 from headrace.operators.expansion import expand
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
-from headrace.operators.similar import constants_as_data, filled
+from headrace.operators.similar import constants_as_data, filled, is_unfilled
 
 STATE_FORMAT = 3
 """Part of every state's identity: raise it when the layout of state changes."""
@@ -96,7 +96,7 @@ class _Lowering:
         )
         number = self._numbers[key] = len(self.nodes)
         digest = _digest(plan, [self._digests[producer] for producer in producers])
-        carried_out = self._filled.get(plan, plan) if isinstance(plan, Filter) else plan
+        carried_out = self._filled[plan] if is_unfilled(plan) else plan
         self.nodes.append(Node(number, carried_out, edges, level, _identity(digest, since)))
         self._digests.append(digest)
         self._keeping.append(keeping)

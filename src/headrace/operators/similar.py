@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeGuard
 
 from headrace.algebra.nodes import (
     Aggregate,
     Filter,
     Plan,
     Project,
+    Source,
     TimeWindow,
     column,
     inputs_of,
@@ -58,15 +59,26 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
     Returns:
         The plan, with filters in it whose lists of constants are empty, and the constants it needs in them.
     """
-    parts = [constants_as_data(below) for below in inputs_of(plan)]
-    plan = with_inputs(plan, tuple(part for part, _ in parts))
-    chosen = tuple(choice for _, choices in parts for choice in choices)
+    known: dict[int, Plan] = {}
+    chosen: list[Chosen] = []
+
+    def rewritten(part: Plan) -> Plan:
+        # What is used twice stays one object, or chains of joins would double with every link.
+        if id(part) not in known:
+            known[id(part)] = _rewritten(with_inputs(part, tuple(map(rewritten, inputs_of(part)))), chosen)
+        return known[id(part)]
+
+    return rewritten(plan), tuple(chosen)
+
+
+def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
     if isinstance(plan, Aggregate) and not plan.emit_empty and all(map(_never_fails, _calls(plan))):
         found = _keyed(plan.input)
         if found is not None:
             below, choice = found
-            return _group(plan, below, choice.constant), (*chosen, choice)
-    return plan, chosen
+            chosen.append(choice)
+            return _group(plan, below, choice.constant)
+    return plan
 
 
 def filled(chosen: Iterable[Chosen]) -> dict[Filter, Filter]:
@@ -75,6 +87,15 @@ def filled(chosen: Iterable[Chosen]) -> dict[Filter, Filter]:
     for choice in chosen:
         constants.setdefault(choice.filter, set()).add(choice.constant)
     return {node: _with_constants(node, wanted) for node, wanted in constants.items()}
+
+
+def is_unfilled(plan: Plan) -> TypeGuard[Filter]:
+    """Whether a node is a filter whose list of constants is still empty."""
+    match plan:
+        case Filter(predicate=Call(function="IN", arguments=(_,))):
+            return True
+        case _:
+            return False
 
 
 def _with_constants(node: Filter, constants: Iterable[Literal]) -> Filter:
@@ -103,10 +124,17 @@ def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:
                 return None
             key = column(found[0], len(below.schema))
             return Project(found[0], (*items, (key.name, key))), found[1]
-        case Filter(input=below, predicate=predicate):
+        case Filter(input=below, predicate=predicate) if _reads_a_source(below):
             return _chosen(below, conjuncts(predicate))
         case _:
             return None
+
+
+def _reads_a_source(plan: Plan) -> bool:
+    """Whether there are only filters, projections and windows down to a source."""
+    while isinstance(plan, Filter | Project | TimeWindow):
+        plan = plan.input
+    return isinstance(plan, Source)
 
 
 def _chosen(below: Plan, parts: tuple[Expression, ...]) -> tuple[Plan, Chosen] | None:

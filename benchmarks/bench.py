@@ -56,6 +56,8 @@ def main() -> None:
     parser.add_argument("--master", default="local[2]")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
     options = parser.parse_args()
+    if options.write and set(options.only) != set(SECTIONS):
+        parser.error("--write is for all sections together")
     spark = peer.start_spark(options.master, ours.session_settings(options.master))
     sections = []
     for section in _sections(spark, options):

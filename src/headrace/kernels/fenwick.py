@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numba
+import numpy as np
 
 
 @numba.njit(cache=True, inline="always")
@@ -15,8 +16,17 @@ def add_count(tree, start, size, place, count):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, inline="always")
+def first_step(size):  # type: ignore[no-untyped-def]
+    """With how large a step to begin a search in a tree: the largest power of 2 up to its size."""
+    step = np.int64(1)
+    while 2 * step <= size:
+        step *= 2
+    return step
+
+
+@numba.njit(cache=True, inline="always")
 def find_place(tree, start, size, step, rank):  # type: ignore[no-untyped-def]
-    """The value at a rank, from 0, when all are sorted; `step` is the largest power of 2 up to `size`."""
+    """The value at a rank, from 0, when all are sorted; `step` is what `first_step` has for `size`."""
     place = 0
     while step > 0:
         if place + step <= size and tree[start + place + step - 1] <= rank:

@@ -8,7 +8,7 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.fenwick import add_count, find_place
+from headrace.kernels.fenwick import add_count, find_place, first_step
 from headrace.kernels.jit import BYTES, FLOAT1, INT1, kernel
 from headrace.kernels.timeline import Float64Array
 
@@ -49,9 +49,7 @@ def order_statistics(
         if point == 0 or code != point_codes[point - 1]:
             total = np.int64(0)
             start, size = starts[code], starts[code + 1] - starts[code]
-            step = np.int64(1)
-            while 2 * step <= size:
-                step *= 2
+            step = first_step(size)
             while at < len(codes) and codes[at] < code:
                 at += 1
         while at < len(codes) and codes[at] == code and times[at] <= point_times[point]:
@@ -103,9 +101,7 @@ def sorted_values(
         if point == 0 or code != point_codes[point - 1]:
             total = np.int64(0)
             start, size = starts[code], starts[code + 1] - starts[code]
-            step = np.int64(1)
-            while 2 * step <= size:
-                step *= 2
+            step = first_step(size)
             while at < len(codes) and codes[at] < code:
                 at += 1
         while at < len(codes) and codes[at] == code and times[at] <= point_times[point]:

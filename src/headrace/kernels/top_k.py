@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.fenwick import add_count, count_below, find_place
+from headrace.kernels.fenwick import add_count, count_below, find_place, first_step
 from headrace.kernels.jit import INT1, kernel
 
 _BEGINNING = np.iinfo(np.int64).min
@@ -105,9 +105,8 @@ def first_rows(
     tree, live = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1], dtype=np.int64)
     used, at = 0, 0
     for code in range(len(until)):
-        start, size, step = starts[code], starts[code + 1] - starts[code], np.int64(1)
-        while 2 * step <= size:
-            step *= 2
+        start, size = starts[code], starts[code + 1] - starts[code]
+        step = first_step(size)
         while at < len(codes) and codes[at] < code:
             at += 1
         held, total = 0, np.int64(0)

@@ -30,7 +30,6 @@ import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of
 from headrace.language.binder import bind, derive
 from headrace.language.catalog import Catalog, describe_stream
 from headrace.language.parser import parse
@@ -144,7 +143,7 @@ def load(path: Path) -> Case:
 
 def show(plan: Plan, rows: list[tuple[object, ...]]) -> str:
     """History rows `(payload..., valid_from, valid_to)` as the golden files print them."""
-    domain = domain_of(plan)
+    domain = plan.domain
     lines = [" | ".join([*plan.schema.names, "valid_from", "valid_to"])]
     for *payload, start, end in rows:
         times = [format_instant(int(str(instant)), domain) for instant in (start, end)]

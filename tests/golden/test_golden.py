@@ -11,7 +11,6 @@ import pytest
 from golden.case import CASES, Case, load, show
 from headrace import connect
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of
 from headrace.elements import to_rows
 from headrace.history import canonical, clip
 from headrace.operators.lowering import lower
@@ -136,4 +135,4 @@ def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
 
 
 def case_is_integer(case: Case) -> bool:
-    return domain_of(case.plan) is TimeDomain.INTEGER
+    return case.plan.domain is TimeDomain.INTEGER

@@ -42,7 +42,6 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     column,
-    is_chronon,
 )
 from headrace.algebra.predicates import conjunction
 from headrace.algebra.properties import lasts_at_most
@@ -264,7 +263,7 @@ class _Builder:
 
     def _window(self, depth: int) -> _Built:
         below = self._below(depth)
-        if not is_chronon(below.plan):
+        if not below.plan.is_chronon:
             brief = lasts_at_most(below.plan, 12) and self.draw(st.booleans())
             below = below.over(Split(below.plan) if brief else Istream(below.plan))
         if self.draw(st.integers(0, 2)) == 0:
@@ -323,7 +322,7 @@ class _Builder:
 
     def _set_operation(self, depth: int) -> _Built:
         left, right, summable = self._alike(depth)
-        return _Built(SetOperation(self.draw(st.sampled_from(SetKind)), left, right), summable)
+        return _Built(SetOperation(left, right, self.draw(st.sampled_from(SetKind))), summable)
 
     def _alike(self, depth: int) -> tuple[Plan, Plan, tuple[bool, ...]]:
         """Two inputs with columns of the same types, and which columns both can sum."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headrace.errors import PlanError
 from headrace.expressions.tree import Expression, columns_of
-from headrace.schema import BOOLEAN, sql_type
+from headrace.schema import BOOLEAN, Schema, sql_type
 
 
 def require_boolean(expression: Expression, what: str) -> None:
@@ -26,3 +28,15 @@ def require_columns(expression: Expression, width: int) -> None:
     """
     if any(index >= width for index in columns_of(expression)):
         raise PlanError(f"an expression reads a column beyond the {width} of its input")
+
+
+def require_same_types(what: str, schemas: Sequence[Schema]) -> None:
+    """Refuse inputs whose columns do not have the same types, one by one.
+
+    Raises:
+        PlanError: some input's have others than the first's.
+    """
+    first = [field.type for field in schemas[0]]
+    for other in schemas[1:]:
+        if [field.type for field in other] != first:
+            raise PlanError(f"{what} of {schemas[0]} and {other}")

@@ -32,8 +32,6 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     inputs_of,
-    is_chronon,
-    kind_of,
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
 from headrace.expressions.render import quote, render, render_call, render_sort_key
@@ -64,7 +62,7 @@ def _lines(plan: Plan, depth: int) -> Iterator[str]:
 
 def _properties(plan: Plan) -> list[str]:
     notes = []
-    if is_chronon(plan):
+    if plan.is_chronon:
         notes.append("chronon")
     if not is_insert_only(plan):
         notes.append("corrected")
@@ -138,7 +136,7 @@ def _join(join: AnyJoin) -> str:
     ]
     if join.residual is not None:
         conditions.append(_text(join.residual, pair))
-    return f"{_JOINS[kind_of(join)]} {'ON ' + ' AND '.join(conditions) if conditions else 'of all pairs'}"
+    return f"{_JOINS[join.kept]} {'ON ' + ' AND '.join(conditions) if conditions else 'of all pairs'}"
 
 
 _JOINS: Final[dict[JoinKind | SetKind, str]] = {

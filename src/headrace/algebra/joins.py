@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from headrace.algebra.arity import Binary
 from headrace.algebra.checks import require_boolean, require_columns
 from headrace.algebra.kinds import JoinKind
 from headrace.errors import PlanError
 from headrace.expressions.tree import Expression
 from headrace.schema import Field, Schema, sql_type, unique_names
 
-if TYPE_CHECKING:
-    from headrace.algebra.nodes import Plan  # The union of all nodes, these among them.
-
 
 @dataclass(frozen=True)
-class _Matching:
+class _Matching(Binary):
     """Two inputs and which of their rows match.
 
     Attributes:
-        left, right: the inputs.
         equalities: pairs of an expression over the left and one of the same type over the right input; as
             in SQL, NULL equals nothing.
         residual: a predicate over the left columns, then the right ones, or None. Rows for which it or a key
             fails do not match.
     """
 
-    left: Plan
-    right: Plan
     equalities: tuple[tuple[Expression, Expression], ...]
     residual: Expression | None
 
@@ -67,6 +61,11 @@ class _Pairing(_Matching):
 class Join(_Pairing):
     """All pairs of `L(t)` and `R(t)` that satisfy the equalities and the residual predicate."""
 
+    @property
+    def kept(self) -> JoinKind:
+        """Which rows of its inputs the node keeps: pairs."""
+        return JoinKind.INNER
+
 
 @dataclass(frozen=True)
 class OuterJoin(_Pairing):
@@ -83,6 +82,11 @@ class OuterJoin(_Pairing):
         if self.kind not in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL):
             raise PlanError(f"an outer join cannot be {self.kind.value}")
 
+    @property
+    def kept(self) -> JoinKind:
+        """Which rows of its inputs the node keeps: by its kind."""
+        return self.kind
+
 
 @dataclass(frozen=True)
 class SemiJoin(_Matching):
@@ -93,6 +97,11 @@ class SemiJoin(_Matching):
     """
 
     anti: bool = False
+
+    @property
+    def kept(self) -> JoinKind:
+        """Which rows of its inputs the node keeps: left ones."""
+        return JoinKind.ANTI if self.anti else JoinKind.SEMI
 
     @property
     def schema(self) -> Schema:

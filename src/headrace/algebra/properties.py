@@ -32,11 +32,9 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     inputs_of,
-    is_chronon,
-    kind_of,
 )
 from headrace.expressions.tree import Column, Expression
-from headrace.time import BEGINNING, INFINITY, TimeDomain
+from headrace.time import BEGINNING, INFINITY
 
 SUMS: Final = frozenset({"COUNT", "SUM", "AVG", "STDDEV", "VARIANCE"})
 """Aggregates that are kept as sums, however many rows they are of."""
@@ -70,11 +68,6 @@ def sources_of(plan: Plan) -> tuple[Source, ...]:
     return tuple(dict.fromkeys(node for node in walk(plan) if isinstance(node, Source)))
 
 
-def domain_of(plan: Plan) -> TimeDomain:
-    """What the plan's instants count; all sources of a plan agree."""
-    return sources_of(plan)[0].domain
-
-
 def is_insert_only(plan: Plan) -> bool:
     """Whether the stream, as the operators emit it, never holds a retraction.
 
@@ -85,7 +78,7 @@ def is_insert_only(plan: Plan) -> bool:
         case Source():
             return True
         case Aggregate() | TopK() | Distinct() | SetOperation():
-            return is_chronon(plan)
+            return plan.is_chronon
         case Istream() | Dstream() | SessionWindow() | OverRows():
             return True
         case RowWindow():
@@ -104,7 +97,7 @@ def is_insert_only(plan: Plan) -> bool:
         ):
             return all(is_insert_only(below) for below in inputs_of(plan))
         case OuterJoin() | SemiJoin():
-            return all(is_chronon(below) and is_insert_only(below) for below in inputs_of(plan))
+            return all(below.is_chronon and is_insert_only(below) for below in inputs_of(plan))
 
 
 def is_linear(plan: Plan) -> bool:
@@ -211,7 +204,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return whole > 0 and lasts_at_most(below, whole)
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             sides = lasts_at_most(plan.left, limit), lasts_at_most(plan.right, limit)
-            return kind_of(plan).is_brief(*sides)
+            return plan.kept.is_brief(*sides)
         case (
             Filter()
             | Project()
@@ -230,7 +223,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
 
 def timestamp_columns(plan: Plan) -> frozenset[int]:
     """The columns that hold, in every row, the one instant at which the row is valid."""
-    if not is_chronon(plan):
+    if not plan.is_chronon:
         return frozenset()
     match plan:
         case Source(schema=schema, timestamp=timestamp):
@@ -241,7 +234,7 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
         case Aggregate(keys=keys):
             return _mapped_timestamps(plan.input, [key for _, key in keys])
         case Join(left=left, right=right) | OuterJoin(left=left, right=right):
-            kept = kind_of(plan)
+            kept = plan.kept
             ours = frozenset[int]() if kept is JoinKind.RIGHT else timestamp_columns(left)
             theirs = frozenset[int]() if kept is JoinKind.LEFT else timestamp_columns(right)
             return ours | {len(left.schema) + place for place in theirs}
@@ -287,6 +280,6 @@ def _lives_for_ever(plan: Plan) -> bool:
             return False
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             ends = not _lives_for_ever(plan.left), not _lives_for_ever(plan.right)
-            return not kind_of(plan).is_brief(*ends)
+            return not plan.kept.is_brief(*ends)
         case _:
             return any(_lives_for_ever(below) for below in inputs_of(plan))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
+from headrace.algebra.arity import Unary
 from headrace.algebra.checks import require_columns
 from headrace.errors import PlanError
 from headrace.expressions.tree import Column, SortKey
 from headrace.schema import BIGINT, Field, Schema
 
-if TYPE_CHECKING:
-    from headrace.algebra.nodes import Plan  # The union of all nodes, this one among them.
-
 
 @dataclass(frozen=True)
-class TopK:
+class TopK(Unary):
     """The rows of `M(t)` that stand at some places of their group: `limit` rows, after `offset` others.
 
     At every instant the rows of a group stand in the order of the sort keys, and those equal in them column
@@ -24,7 +21,6 @@ class TopK:
     `Aggregate`; without keys there is one.
 
     Attributes:
-        input: whose rows are put in order.
         keys: the columns that make the groups.
         order: columns to sort by, the most significant first.
         limit: how many rows of a group are left, or None for all.
@@ -32,7 +28,6 @@ class TopK:
         number: the name of a column more, with each row's place, from 1; or None.
     """
 
-    input: Plan
     keys: tuple[Column, ...]
     order: tuple[SortKey, ...]
     limit: int | None = None

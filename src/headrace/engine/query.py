@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of
 from headrace.errors import UserError
 from headrace.language.statements import Stage
 from headrace.operators.explain import explain_graph
@@ -58,7 +57,7 @@ class Query:
     @property
     def domain(self) -> TimeDomain:
         """What the answer's instants count."""
-        return domain_of(self.plan)
+        return self.plan.domain
 
     def history(self) -> pa.Table:
         """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever)."""

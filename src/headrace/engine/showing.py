@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from headrace.algebra.properties import domain_of, has_unbounded_state, sources_of
+from headrace.algebra.properties import has_unbounded_state, sources_of
 from headrace.engine.definitions import Definitions
 from headrace.expressions.aggregates import AGGREGATES
 from headrace.expressions.functions import FUNCTIONS
@@ -59,7 +59,7 @@ def _queries(definitions: Definitions) -> Rows:
     rows: Rows = []
     for query in definitions.queries.values():
         reads = ", ".join(dict.fromkeys(source.name for source in sources_of(query.plan)))
-        timed = "TIMESTAMP" if domain_of(query.plan) is TimeDomain.TIMESTAMP else "BIGINT"
+        timed = "TIMESTAMP" if query.plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
         state = "grows without bound" if has_unbounded_state(definitions.plans[query.name]) else "bounded"
         rows.append((query.name, reads, timed, state, _columns(query.plan.schema)))
     return rows

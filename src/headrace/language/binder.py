@@ -19,7 +19,6 @@ from headrace.algebra.nodes import (
     Source,
     Union,
     column,
-    is_chronon,
 )
 from headrace.algebra.properties import is_deeper
 from headrace.errors import LanguageError, Position
@@ -92,7 +91,7 @@ def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
         LanguageError: the query is wrong.
     """
     plan = bind(query, catalog)
-    streams = is_chronon(plan) if catalog.defaults is Defaults.PIPES else is_stream(plan)
+    streams = plan.is_chronon if catalog.defaults is Defaults.PIPES else is_stream(plan)
     return DerivedStream(name, plan, streams)
 
 
@@ -105,8 +104,9 @@ def _query(query: Query, catalog: Catalog) -> Plan:
             return bind_limits(query, partial(_query, catalog=catalog))
         case UnionQuery():
             return Union(_matched("UNION ALL", query.queries, catalog))
-        case SetQuery(kind=kind, left=left, right=right):
-            return SetOperation(kind, *_matched(kind.value, (left, right), catalog))
+        case SetQuery(kind=kind):
+            left, right = _matched(kind.value, (query.left, query.right), catalog)
+            return SetOperation(left, right, kind)
         case StreamQuery(operator=operator, query=inner, position=position):
             with located(position):
                 return _STREAMS[operator](_query(inner, catalog))

@@ -12,9 +12,8 @@ from headrace.algebra.nodes import (
     Sample,
     Split,
     TimeWindow,
-    is_chronon,
 )
-from headrace.algebra.properties import domain_of, lasts_at_most
+from headrace.algebra.properties import lasts_at_most
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
@@ -52,7 +51,7 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
     plan = _framed(plan, window, scope)
     if window.granule is None:
         return plan
-    check_duration(window.granule, domain_of(plan), "GRANULARITY", window.position)
+    check_duration(window.granule, plan.domain, "GRANULARITY", window.position)
     with located(window.position):
         return Granularity(plan, window.granule)
 
@@ -73,7 +72,7 @@ def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
 
 
 def _ranged(plan: Plan, frame: RangeFrame, position: Position) -> Plan:
-    domain = domain_of(plan)
+    domain = plan.domain
     check_duration(frame.size, domain, "RANGE", position)
     slide = frame.slide or Duration(1)
     if frame.slide is not None:
@@ -88,7 +87,7 @@ def chronons(plan: Plan, position: Position) -> Plan:
     Raises:
         LanguageError: the split would make too many rows of one.
     """
-    if is_chronon(plan):
+    if plan.is_chronon:
         return plan
     if lasts_at_most(plan, MAX_SPLIT):
         return Split(plan)

@@ -8,7 +8,6 @@ from typing import assert_never
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import Join, OuterJoin, Plan, Project, SemiJoin, column
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
-from headrace.algebra.properties import domain_of
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
@@ -50,7 +49,7 @@ def check_domains(left: Plan, right: Plan, position: Position) -> None:
     Raises:
         LanguageError: one is timed by a TIMESTAMP, the other by an integer.
     """
-    one, other = domain_of(left), domain_of(right)
+    one, other = left.domain, right.domain
     if one is not other:
         raise LanguageError(
             f"streams timed by {one.name} and by {other.name} meet here",

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Aggregate, Join, OverRows, Plan, Project, TimeWindow, TopK, column
-from headrace.algebra.properties import domain_of, timestamp_columns
+from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions import functions
 from headrace.expressions.aggregates import resolve_aggregate
@@ -211,7 +211,7 @@ class OverCalls:
             duration = _duration(start)
         except UserError as error:
             raise LanguageError(error.message, position=position, hint=error.hint) from None
-        check_duration(duration, domain_of(self._plan), "INTERVAL", position)
+        check_duration(duration, self._plan.domain, "INTERVAL", position)
         return Duration(duration.length + 1, None if duration.unit is None else "MICROSECOND")
 
 

@@ -37,10 +37,9 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     column,
-    kind_of,
 )
 from headrace.algebra.predicates import conjunction, conjuncts
-from headrace.algebra.properties import domain_of, timestamp_columns
+from headrace.algebra.properties import timestamp_columns
 from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Call, Expression, SortKey, shift_columns
 from headrace.language.cursor import RESERVED
@@ -196,7 +195,7 @@ def _joined(plan: Plan, number: int) -> tuple[_Table, int]:
     condition = _condition(plan)
     if isinstance(plan, Join) and condition is None:
         return _Table(f"{left.text} CROSS JOIN {right_text}", columns), number
-    verb = "JOIN" if isinstance(plan, Join) else f"{kind_of(plan).value} JOIN"
+    verb = "JOIN" if isinstance(plan, Join) else f"{plan.kept.value} JOIN"
     matching = "TRUE" if condition is None else _text(condition, columns)
     kept = left.columns if isinstance(plan, SemiJoin) else columns
     return _Table(f"{left.text} {verb} {right_text} ON {matching}", kept), number
@@ -213,7 +212,7 @@ def _leaf(plan: Plan) -> str:
         case Source(name=name):
             return _name(name)
         case TimeWindow(input=below, size=size, slide=slide):
-            domain = domain_of(plan)
+            domain = plan.domain
             every = f" SLIDE {_duration(slide, domain)}" if slide.length > 1 else ""
             return f"{_unwindowed(below)} WINDOW(RANGE {_duration(size, domain)}{every})"
         case RowWindow(input=below, rows=rows, slide=number, keys=keys):
@@ -225,7 +224,7 @@ def _leaf(plan: Plan) -> str:
             return f"{_listed(below)} SAMPLE({percent:f})"
         case Granularity(input=below, granule=granule):
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
-            return f"{table} GRANULARITY({_duration(granule, domain_of(plan))})"
+            return f"{table} GRANULARITY({_duration(granule, plan.domain)})"
         case Split(input=below):
             # The binder puts it there again: it stands below windows only.
             return _leaf(below)
@@ -250,7 +249,7 @@ def _hop(plan: HopWindow) -> str:
 
 def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duration]) -> str:
     """A window table function; its descriptor is left out where the timestamp is no column any more."""
-    domain = domain_of(below)
+    domain = below.domain
     known = [f"DESCRIPTOR({_name(below.schema[place].name)})" for place in sorted(timestamp_columns(below))]
     arguments = [
         f"TABLE {_leaf(below)}{keys}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import NO_OFFSET, HopWindow, Plan, SessionWindow
-from headrace.algebra.properties import domain_of, timestamp_columns
+from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
 from headrace.language.catalog import check_duration
 from headrace.language.framing import chronons
@@ -20,7 +20,7 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
             timestamp, or the table's rows hold for longer than an instant.
     """
     for length, position in function.durations.values():
-        check_duration(length, domain_of(plan), "INTERVAL", position)
+        check_duration(length, plan.domain, "INTERVAL", position)
     lengths = {label: length for label, (length, _) in function.durations.items()}
     keys = tuple(scope.column(None, name) for name in function.keys)
     table = chronons(plan, function.position)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Aggregate, is_chronon
+from headrace.algebra.nodes import Aggregate
 from headrace.elements import Batch, BoolArray, concat, integers, record_batch
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.operators.accumulation import Accumulation
@@ -60,7 +60,7 @@ class AggregateOperator:
         self._combined = combined
         self._report = report
         self._form = Accumulation.of(node)
-        self._coalesce = not is_chronon(node)
+        self._coalesce = not node.is_chronon
         widths = self._form.sums.int_width, self._form.sums.float_width
         self._timeline = Timeline(self._form.key_names, *widths, keep_empty=node.emit_empty)
         self._distinct = {

@@ -61,13 +61,13 @@ def _semi_join(plan: SemiJoin) -> Plan:
         pairs = ((left, column(partners, place)) for place, (left, _) in enumerate(plan.equalities))
         names = _names(sides.left, partners)
         matching = _columns(Join(sides.left, partners, tuple(pairs), None, names), plan.schema.fields, 0)
-        return SetOperation(SetKind.EXCEPT_STRICT, plan.left, matching) if plan.anti else matching
+        return SetOperation(plan.left, matching, SetKind.EXCEPT_STRICT) if plan.anti else matching
     names = pair_schema(plan).names
     join = Join(sides.left, sides.right, plan.equalities, sides.both, names)
     matching = _columns(join, plan.schema.fields, 0)
     if plan.anti:
-        return SetOperation(SetKind.EXCEPT_STRICT, plan.left, matching)
-    return SetOperation(SetKind.INTERSECT_STRICT, sides.left, matching)
+        return SetOperation(plan.left, matching, SetKind.EXCEPT_STRICT)
+    return SetOperation(sides.left, matching, SetKind.INTERSECT_STRICT)
 
 
 def _outer_join(plan: OuterJoin) -> Plan:
@@ -77,10 +77,10 @@ def _outer_join(plan: OuterJoin) -> Plan:
     parts: list[Plan] = [join]
     if plan.kind is not JoinKind.RIGHT:
         matching = _columns(join, plan.left.schema.fields, 0)
-        parts.append(_padded(plan, SetOperation(SetKind.EXCEPT_STRICT, plan.left, matching), 0))
+        parts.append(_padded(plan, SetOperation(plan.left, matching, SetKind.EXCEPT_STRICT), 0))
     if plan.kind is not JoinKind.LEFT:
         matching = _columns(join, plan.right.schema.fields, width)
-        parts.append(_padded(plan, SetOperation(SetKind.EXCEPT_STRICT, plan.right, matching), width))
+        parts.append(_padded(plan, SetOperation(plan.right, matching, SetKind.EXCEPT_STRICT), width))
     return Union(tuple(parts))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.kinds import SetKind
-from headrace.algebra.nodes import Distinct, Dstream, Istream, SetOperation, inputs_of, is_chronon
+from headrace.algebra.nodes import Distinct, Dstream, Istream, SetOperation, inputs_of
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
 from headrace.operators.keys import normalise
@@ -90,7 +90,7 @@ class DistinctOperator(_PresenceOperator):
 
     def __init__(self, node: Distinct) -> None:
         super().__init__(node)
-        self._coalesce = not is_chronon(node)
+        self._coalesce = not node.is_chronon
 
     def _emit(self, points: Points) -> Batch:
         segments = emit_segments(points, [], self._coalesce)
@@ -125,7 +125,7 @@ class SetOperator(_PresenceOperator):
     def __init__(self, node: SetOperation) -> None:
         super().__init__(node)
         self._kind = node.kind
-        self._coalesce = not is_chronon(node)
+        self._coalesce = not node.is_chronon
 
     def _emit(self, points: Points) -> Batch:
         counts = self._counts(points.ints)

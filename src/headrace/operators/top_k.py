@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import TopK, column, is_chronon
+from headrace.algebra.nodes import TopK, column
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.expressions.tree import Column, SortKey
 from headrace.history import payload_codes
@@ -55,7 +55,7 @@ class TopKOperator:
     def __init__(self, node: TopK) -> None:
         self._node = node
         self._below = node.input.schema
-        self._coalesce = not is_chronon(node)
+        self._coalesce = not node.is_chronon
         names = tuple(f"__k{place}" for place in range(len(node.keys)))
         self._timeline = Timeline(names, 1, 0)
         columns = (column(node.input, place) for place in range(len(self._below)))

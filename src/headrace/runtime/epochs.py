@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import domain_of, has_unbounded_state
+from headrace.algebra.properties import has_unbounded_state
 from headrace.runtime.commits import (
     Commit,
     EpochResults,
@@ -374,7 +374,7 @@ class Run:
     def _progress(self) -> Progress:
         heartbeat = min((self._points[name].heartbeat for name in self._streams), default=INFINITY)
         plans = list(self._queries.live.values())
-        domain = domain_of(plans[0]) if plans else TimeDomain.INTEGER
+        domain = plans[0].domain if plans else TimeDomain.INTEGER
         return progress_of(self.totals, total_rows(self._streams), heartbeat, domain, self._state)
 
     def _sweep(self, segments: set[str]) -> None:

@@ -21,9 +21,7 @@ from headrace.algebra.nodes import (
     Project,
     Rstream,
     TimeWindow,
-    is_chronon,
 )
-from headrace.algebra.properties import domain_of
 from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import HistoryError, UserError
 from headrace.history import canonical, clip, snapshot
@@ -53,7 +51,7 @@ class ResultReader:
     @property
     def domain(self) -> TimeDomain:
         """What the result's instants count."""
-        return domain_of(self.plan)
+        return self.plan.domain
 
     @property
     def heartbeat(self) -> int:
@@ -270,7 +268,7 @@ def stream_instants(name: str, plan: Plan) -> tuple[int, int]:
         UserError: the query yields no stream of instants.
     """
     found = _changes(plan) if isinstance(plan, Rstream) else (1, 0)
-    if found is None or not (isinstance(plan, Rstream) or is_chronon(plan)):
+    if found is None or not (isinstance(plan, Rstream) or plan.is_chronon):
         raise UserError(
             f"{name} is no stream: its rows are valid for longer than an instant",
             hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "

@@ -150,7 +150,7 @@ def test_distinct() -> None:
 
 
 def test_difference() -> None:
-    plan = SetOperation(SetKind.EXCEPT_ALL, ONE, TWO)
+    plan = SetOperation(ONE, TWO, SetKind.EXCEPT_ALL)
     assert contents(plan) == {1: "c", 2: "a a a", 3: "a a a", 4: "a a", 5: "b", 6: "b b"}
 
 
@@ -168,13 +168,13 @@ DERIVED = {
 
 @pytest.mark.parametrize("kind", DERIVED, ids=lambda kind: kind.value)
 def test_derived_set_operations(kind: SetKind) -> None:
-    assert contents(SetOperation(kind, ONE, TWO)) == DERIVED[kind]
+    assert contents(SetOperation(ONE, TWO, kind)) == DERIVED[kind]
 
 
 @pytest.mark.parametrize("streams", [LOGICAL, PHYSICAL], ids=["logical", "physical"])
 def test_the_equations_of_the_derived_set_operations(streams: dict[str, Stream]) -> None:
     def minus(left: Plan, right: Plan) -> Plan:
-        return SetOperation(SetKind.EXCEPT_ALL, left, right)
+        return SetOperation(left, right, SetKind.EXCEPT_ALL)
 
     both = minus(ONE, minus(ONE, TWO))
     join = Join(ONE, Distinct(TWO), ((e(ONE), e(TWO)),), None, ("e", "f"))
@@ -189,7 +189,7 @@ def test_the_equations_of_the_derived_set_operations(streams: dict[str, Stream])
         SetKind.EXCEPT: Distinct(minus(ONE, semi)),
     }
     for kind, plan in equal.items():
-        assert evaluate(SetOperation(kind, ONE, TWO), streams) == evaluate(plan, streams), kind
+        assert evaluate(SetOperation(ONE, TWO, kind), streams) == evaluate(plan, streams), kind
 
 
 # Table 8.11 is printed as table 8.12; this is the stream of which tables 8.12 and 8.13 are the windows.
@@ -272,7 +272,7 @@ def test_distinct_remembers_what_a_longer_element_covers() -> None:
 
 
 def test_difference_of_elements() -> None:
-    plan = SetOperation(SetKind.EXCEPT_ALL, ONE, TWO)
+    plan = SetOperation(ONE, TWO, SetKind.EXCEPT_ALL)
     same(plan, "c[1,8) a[5,11) d[9,14) a[9,10) b[15,17)")
 
 

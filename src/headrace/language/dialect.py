@@ -30,6 +30,18 @@ NestedQueries = Callable[[int], tuple[object, int] | None]
 _NOTHING: Final[dict[Any, Any]] = {}
 _KEYWORDS: Final = {key: kind for key, kind in Spark.Tokenizer.KEYWORDS.items() if key != "/*+"}
 _ESCAPES: Final = ["\\", "'", '"']
+_PRINTED: Final = {
+    "≤": TokenType.LTE,
+    "≥": TokenType.GTE,
+    "≠": TokenType.NEQ,
+    "∧": TokenType.AND,
+    "∨": TokenType.OR,
+    "¬": TokenType.NOT,
+    "∈": TokenType.IN,
+    "×": TokenType.STAR,
+}
+"""Operators as the literature prints them, beside their spelling in SQL."""
+
 _SUFFIXES: Final = {"L": "BIGINT", "D": "DOUBLE", "BD": "DECIMAL"}
 _ENDS_PARTITION: Final = (TokenType.R_PAREN, TokenType.ORDER_BY)
 _CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
@@ -72,6 +84,7 @@ class Headrace(Spark):  # type: ignore[misc]
 
         COMMANDS = frozenset[TokenType]()
         KEYWORDS = _KEYWORDS
+        SINGLE_TOKENS: Final = {**Spark.Tokenizer.SINGLE_TOKENS, **_PRINTED}
         NUMERIC_LITERALS = _SUFFIXES
         STRING_ESCAPES = _ESCAPES
 

@@ -400,6 +400,8 @@ def test_literals():
         ("id = 1 OR id = 2 AND NOT id = 3", "(id = 1) OR ((id = 2) AND (NOT (id = 3)))"),
         ("kind || 'a' || 'b'", "(kind || 'a') || 'b'"),
         ("id DIV 2", "(id) DIV (2)"),
+        ("id ≤ 2 ∧ id≥-2 ∨ ¬ id ∈ (3, 4)", "id <= 2 AND id >= -2 OR NOT id IN (3, 4)"),
+        ("id ≠ 2 × id", "id <> 2 * id"),
     ],
 )
 def test_ways_of_writing_the_same(one: str, other: str):

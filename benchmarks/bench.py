@@ -133,6 +133,8 @@ def _further(spark: SparkSession, bids: Path, runs: int) -> Section:
         "sliding MIN and MAX": ours.EXTREMES,
         "last ten of every auction": ours.LAST_TEN,
         "distinct bidders, tumbling": ours.BIDDERS,
+        "highest ten, sliding": ours.HIGHEST,
+        "highest three of every auction, tumbling": ours.HIGHEST_OF_EACH,
     }
     rows = ((name, *_figures(ours.measure(spark, bids, (query,), runs))) for name, query in queries.items())
     return Section("Other windows and aggregates", ("query", *_FIGURES), tuple(rows))

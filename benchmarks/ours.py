@@ -40,6 +40,12 @@ LAST_TEN = (
     "SELECT auction, COUNT(*) AS n, SUM(price) AS total "
     "FROM bid WINDOW(PARTITION BY auction ROWS 10) GROUP BY auction"
 )
+HIGHEST = "SELECT auction, price FROM bid WINDOW(RANGE 60 SECONDS) ORDER BY price DESC LIMIT 10"
+HIGHEST_OF_EACH = (
+    "SELECT auction, price, place FROM (SELECT auction, price, "
+    "ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS place "
+    "FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)) WHERE place <= 3"
+)
 BIDDERS = "SELECT COUNT(DISTINCT bidder) AS bidders FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)"
 
 FIVE: Mapping[str, tuple[str, ...]] = {

@@ -6,6 +6,7 @@ every epoch the operator is made anew from its stored runs, as on another worker
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.kinds import SetKind
+from headrace.algebra.kinds import Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -38,12 +39,12 @@ from headrace.expressions.functions import literal
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
-from headrace.operators import accumulation, top_k
+from headrace.operators import accumulation, skyband, top_k
 from headrace.operators import graph as graphs
-from headrace.operators.accumulation import Accumulation
 from headrace.operators.contract import Progress
 from headrace.operators.graph import Node, create_operator
 from headrace.operators.lowering import lower
+from headrace.operators.reduction import reduce
 from headrace.operators.runs import Part, Run, RunRef, stored_run
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
@@ -100,6 +101,19 @@ def chronon_histories(draw: st.DrawFn, epochs: int, retractions: bool = True) ->
     return arrivals
 
 
+@st.composite
+def window_histories(draw: st.DrawFn, epochs: int) -> list[Arrival]:
+    """What a window makes of many chronons, none retracted: intervals of one length, or that tumble."""
+    size, tumble = draw(st.integers(1, 9)), draw(st.booleans())
+    arrivals = []
+    for _ in range(draw(st.integers(0, 30))):
+        instant = draw(st.integers(-3, 15))
+        ts = instant // size * size if tumble else instant
+        element = (draw(payloads), ts, ts + size, draw(st.sampled_from([1, 1, 2])))
+        arrivals.append(Arrival(element, draw(st.integers(0, epochs - 1))))
+    return arrivals
+
+
 def heartbeats(arrivals: list[Arrival], epochs: int, slack: int) -> list[int]:
     """The best promise after each epoch, less some slack: no later element starts before it."""
     result = []
@@ -113,10 +127,9 @@ def check(
     plan: Plan, inputs: list[list[Arrival]], epochs: int, slack: int, insert_only: bool = False
 ) -> None:
     """Sources are insert-only, so that signed input needs operators that do not rely on it."""
-    parts = [
-        patch.object(part, "is_insert_only", return_value=insert_only) for part in (graphs, accumulation)
-    ]
-    with parts[0], parts[1]:
+    with ExitStack() as patches:
+        for part in (graphs, accumulation, skyband):
+            patches.enter_context(patch.object(part, "is_insert_only", return_value=insert_only))
         _check(plan, inputs, epochs, slack)
 
 
@@ -141,7 +154,7 @@ def _check(plan: Plan, inputs: list[list[Arrival]], epochs: int, slack: int) -> 
             rows = [arrival.element for arrival in arrivals if arrival.epoch == epoch]
             # Two batches, so that what is added up before an exchange is added up again behind it.
             for part in (rows[::2], rows[1::2]):
-                operator.process(port, _sent(node, from_rows(SCHEMA, part)))
+                operator.process(port, _sent(node, port, from_rows(SCHEMA, part)))
         after = tuple(heart[epoch] for heart in hearts)
         found.append(operator.advance(Progress(before, after)))
         state, before = {name: area.runs for name, area in operator.areas.items()}, after
@@ -150,12 +163,12 @@ def _check(plan: Plan, inputs: list[list[Arrival]], epochs: int, slack: int) -> 
         assert_equal(so_far, expected, heartbeat, f"after epoch {epoch}")
 
 
-def _sent(node: Node, batch: Batch) -> Batch:
+def _sent(node: Node, port: int, batch: Batch) -> Batch:
     """What the exchange before a node makes of a batch."""
-    if not node.combined or not isinstance(node.plan, Aggregate):
+    reduction = node.inputs[port].exchange
+    if reduction is None or reduction.reduce is None:
         return batch
-    form = Accumulation.of(node.plan)
-    return form.combine(form.accumulate(batch, _no_failure))
+    return reduce(reduction.reduce, batch, _no_failure)
 
 
 def assert_equal(found: Batch, expected: Batch, heartbeat: int, when: str) -> None:
@@ -338,6 +351,12 @@ UNARY = {
     "later rows": TopK(LEFT, (), (), 3, 1),
     "places": TopK(LEFT, (K,), BY_V, number="place"),
     "the first places": TopK(LEFT, (X,), (SortKey(K, nulls_first=False),), 2, 1, "place"),
+    "ranks": TopK(LEFT, (K,), BY_V, number="place", ranking=Ranking.RANK),
+    "dense ranks": TopK(LEFT, (), (SortKey(V),), number="place", ranking=Ranking.DENSE_RANK),
+    "the first ranks": TopK(LEFT, (), (SortKey(K),), 2, 0, "place", Ranking.RANK),
+    "later ranks": TopK(LEFT, (), (SortKey(K, descending=True),), 2, 1, None, Ranking.RANK),
+    "the first dense ranks": TopK(LEFT, (K,), (SortKey(V),), 2, 0, None, Ranking.DENSE_RANK),
+    "later dense ranks": TopK(LEFT, (), BY_V, 2, 1, "place", Ranking.DENSE_RANK),
     "istream": Istream(LEFT),
     "dstream": Dstream(LEFT),
 }
@@ -413,9 +432,27 @@ def test_first_rows_that_stay_are_not_emitted_again(name: str, arrivals: list[Ar
         check(replace(UNARY[name]), [arrivals], EPOCHS, slack)
 
 
-def test_first_rows_that_stay_are_one_element() -> None:
+FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and plan.limit is not None]
+
+
+@pytest.mark.parametrize("name", FIRST_ROWS)
+@given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
+def test_first_rows_of_what_is_never_retracted(name: str, arrivals: list[Arrival], slack: int) -> None:
+    with patch.object(TopK, "is_chronon", new=False):
+        check(replace(UNARY[name]), [arrivals], EPOCHS, slack, insert_only=True)
+
+
+@pytest.mark.parametrize("name", FIRST_ROWS)
+@given(arrivals=window_histories(EPOCHS), slack=st.integers(0, 3))
+def test_first_rows_of_windows(name: str, arrivals: list[Arrival], slack: int) -> None:
+    with patch.object(TopK, "is_chronon", new=False):
+        check(replace(UNARY[name]), [arrivals], EPOCHS, slack, insert_only=True)
+
+
+@pytest.mark.parametrize("reduced", [False, True])
+def test_first_rows_that_stay_are_one_element(reduced: bool) -> None:
     plan = TopK(TimeWindow(LEFT, Duration(9)), (), (SortKey(V),), 1)
-    operator = top_k.TopKOperator(plan)
+    operator = top_k.TopKOperator(plan, reduced)
     rows = [(("a", 1, None), 0, 20, 1), (("b", 2, None), 3, 9, 1), (("a", 0, None), 5, 7, 1)]
     operator.process(0, from_rows(SCHEMA, rows))
     found = operator.advance(Progress((BEGINNING,), (INFINITY,)))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from headrace.algebra.joins import AnyJoin, pair_schema
-from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -173,7 +173,9 @@ def _top_k(plan: TopK) -> str:
         parts.append("ORDER BY " + ", ".join(keys))
     if plan.keys:
         parts.append("BY " + ", ".join(_text(key, schema) for key in plan.keys))
-    return " ".join(parts) + ("" if plan.number is None else f": ROW_NUMBER() AS {quote(plan.number)}")
+    name = "" if plan.number is None else f" AS {quote(plan.number)}"
+    shown = name or plan.ranking is not Ranking.ROW_NUMBER
+    return " ".join(parts) + (f": {plan.ranking.value}(){name}" if shown else "")
 
 
 def _call(call: AggregateCall, schema: Schema) -> str:

@@ -1,4 +1,4 @@
-"""The kinds of set operations: what each makes of the multiplicities of a payload in its two inputs."""
+"""The kinds of set operations, joins and places: what each makes of its input."""
 
 from __future__ import annotations
 
@@ -68,3 +68,14 @@ class JoinKind(Enum):
                 return left and right
             case _:
                 assert_never(self)
+
+
+class Ranking(Enum):
+    """What the place of a row in a sorted group counts, besides the row itself; the value is its SQL."""
+
+    ROW_NUMBER = "ROW_NUMBER"
+    """The rows that stand before it."""
+    RANK = "RANK"
+    """The rows that are sorted before it: rows that are equal in the sort keys share a place."""
+    DENSE_RANK = "DENSE_RANK"
+    """The distinct sort keys before its own."""

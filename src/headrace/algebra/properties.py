@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Final, assert_never
 
-from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -258,8 +258,10 @@ def has_one_row(plan: Plan) -> bool:
     match plan:
         case Aggregate(keys=keys):
             return not keys
-        case TopK(keys=keys, limit=limit):
-            return (not keys and limit is not None and limit <= 1) or has_one_row(plan.input)
+        case TopK(keys=(), limit=0 | 1, ranking=Ranking.ROW_NUMBER):
+            return True
+        case TopK():
+            return has_one_row(plan.input)
         case Filter() | Project() | Distinct() | Rstream() | Istream() | Dstream():
             return has_one_row(plan.input)
         case Join():

@@ -12,61 +12,149 @@ from headrace.kernels.jit import INT1, kernel
 _BEGINNING = np.iinfo(np.int64).min
 
 
+ROW_NUMBER, RANK, DENSE_RANK = 0, 1, 2
+"""What a row's place counts: the rows before it, those that are sorted before it, or their distinct keys."""
+
+_KEY, _ROW, _COPIES, _PLACE, _SINCE = range(5)
+"""The columns of what is shown: what it is told apart by, the row, how often, its place, and since when."""
+
+
 @numba.njit(cache=True)
-def _write(out, used, numbered, item, since, until):  # type: ignore[no-untyped-def]
+def _write(out, used, item, since, until):  # type: ignore[no-untyped-def]
     """Emit an item from `since` to `until`, or take back what was emitted from `until` to `since`."""
     if since == until:
         return used
-    sign = 1 if since < until else -1
-    out[used, 0] = item[1] if numbered else item[0]
-    out[used, 1] = item[0] if numbered else 0
+    out[used, 0] = item[_ROW]
+    out[used, 1] = item[_PLACE]
     out[used, 2] = min(since, until)
     out[used, 3] = max(since, until)
-    out[used, 4] = sign if numbered else sign * item[1]
+    out[used, 4] = item[_COPIES] if since < until else -item[_COPIES]
     return used + 1
 
 
 @numba.njit(cache=True)
-def _fill(items, tree, live, tree_at, span, numbered):  # type: ignore[no-untyped-def]
-    """The items at the ranks `span`: (value, copies), or (place, value) where places are asked for."""
+def _fill_by_number(items, counts, tree_at, span, numbered):  # type: ignore[no-untyped-def]
+    """The rows from one position up to another, with their places if they are asked for."""
+    tree, live = counts[:2]
     start, size, step = tree_at
-    rank, end = span
+    position, end = span
     found = 0
-    while rank < end:
-        place = find_place(tree, start, size, step, rank)
-        copies = min(live[start + place] - (rank - count_below(tree, start, place)), end - rank)
+    while position < end:
+        row = start + find_place(tree, start, size, step, position)
+        copies = min(live[row] - (position - count_below(tree, start, row - start)), end - position)
         for copy in range(copies if numbered else 1):
-            items[found, 0] = rank + copy + 1 if numbered else start + place
-            items[found, 1] = start + place if numbered else copies
+            items[found, _KEY] = position + copy if numbered else row
+            items[found, _ROW] = row
+            items[found, _COPIES] = 1 if numbered else copies
+            items[found, _PLACE] = position + copy + 1 if numbered else 0
             found += 1
-        rank += copies
+        position += copies
     return found
 
 
 @numba.njit(cache=True)
-def _change(out, used, shown, fresh, now, numbered, coalesce):  # type: ignore[no-untyped-def]
-    """Close the items that are shown no more, and note since when the others are; both sorted by item."""
+def _fill_by_rank(items, counts, peers, tree_at, span, total, numbered, dense):  # type: ignore[no-untyped-def]
+    """The rows with the ranks from one up to another, and the rank, from 0, of whatever comes next."""
+    tree, live, distinct, crowd = counts
+    start, size, step = tree_at
+    rank, end = span
+    peer = start + find_place(distinct, start, size, step, rank) if dense else np.int64(0)
+    if not dense:
+        peer = peers[start + find_place(tree, start, size, step, rank)]
+    position = count_below(tree, start, peer - start)
+    if not dense:
+        # Equals of which some stand before the first rank have a smaller one.
+        position += crowd[peer] if position < rank else 0
+        rank = position
+    found, peer = 0, np.int64(-1)
+    while position < total:
+        row = start + find_place(tree, start, size, step, position)
+        if peers[row] != peer:
+            rank = rank if peer < 0 else rank + 1 if dense else position
+            if rank >= end:
+                return found, rank
+            peer = peers[row]
+        items[found, _KEY] = row
+        items[found, _ROW] = row
+        items[found, _COPIES] = live[row]
+        items[found, _PLACE] = rank + 1 if numbered else 0
+        found += 1
+        position += live[row]
+    return found, rank + 1 if dense else position
+
+
+@numba.njit(cache=True)
+def _fill(items, counts, peers, tree_at, totals, wanted, numbered, kind):  # type: ignore[no-untyped-def]
+    """Who is shown; a copy of `items` if there was no room; and whether all wanted places are taken."""
+    offset, last = wanted
+    end = min(totals[1] if kind == DENSE_RANK else totals[0], last)
+    if end <= offset:
+        return items, 0, False
+    most = totals[0] if kind else end - offset
+    if most > len(items):
+        items = np.empty((2 * most, 5), dtype=np.int64)
+    if kind:
+        span = offset, end
+        found, following = _fill_by_rank(
+            items, counts, peers, tree_at, span, totals[0], numbered, kind == DENSE_RANK
+        )
+        return items, found, found > 0 and following >= last
+    found = _fill_by_number(items, counts, tree_at, (offset, end), numbered)
+    return items, found, end == last
+
+
+@numba.njit(cache=True)
+def _with_room(out, rows):  # type: ignore[no-untyped-def]
+    """The array itself, or a larger copy of it, with room for so many rows."""
+    if rows <= len(out):
+        return out
+    grown = np.empty((2 * rows, out.shape[1]), dtype=np.int64)
+    grown[: len(out)] = out
+    return grown
+
+
+@numba.njit(cache=True)
+def _change(out, used, shown, fresh, now, coalesce):  # type: ignore[no-untyped-def]
+    """Close the items that are shown no more, and note since when the others are; both sorted by key."""
     old, new = 0, 0
     while old < len(shown) or new < len(fresh):
-        if new == len(fresh) or (old < len(shown) and shown[old, 0] < fresh[new, 0]):
-            used = _write(out, used, numbered, shown[old], shown[old, 2], now)
+        if new == len(fresh) or (old < len(shown) and shown[old, _KEY] < fresh[new, _KEY]):
+            used = _write(out, used, shown[old], shown[old, _SINCE], now)
             old += 1
-        elif old == len(shown) or fresh[new, 0] < shown[old, 0]:
-            fresh[new, 2] = now
-            new += 1
-        elif coalesce and shown[old, 1] == fresh[new, 1]:
-            fresh[new, 2] = shown[old, 2]
-            old, new = old + 1, new + 1
-        else:
-            used = _write(out, used, numbered, shown[old], shown[old, 2], now)
-            fresh[new, 2] = now
-            old, new = old + 1, new + 1
+            continue
+        fresh[new, _SINCE] = now
+        if old < len(shown) and fresh[new, _KEY] == shown[old, _KEY]:
+            if coalesce and (fresh[new, :_SINCE] == shown[old, :_SINCE]).all():
+                fresh[new, _SINCE] = shown[old, _SINCE]
+            else:
+                used = _write(out, used, shown[old], shown[old, _SINCE], now)
+            old += 1
+        new += 1
     return used
 
 
+@numba.njit(cache=True)
+def _count(counts, peers, tree_at, number, change, totals, kind):  # type: ignore[no-untyped-def]
+    """Let the count of a row change."""
+    tree, live, distinct, crowd = counts
+    start, size, _ = tree_at
+    add_count(tree, start, size, number - start, change)
+    live[number] += change
+    totals[0] += change
+    if kind == ROW_NUMBER:
+        return
+    peer = peers[number]
+    before = crowd[peer] > 0
+    crowd[peer] += change
+    fresh = np.int64(crowd[peer] > 0) - np.int64(before)
+    if kind == DENSE_RANK and fresh != 0:
+        add_count(distinct, start, size, peer - start, fresh)
+        totals[1] += fresh
+
+
 @kernel(
-    INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1,
-    numba.int64, numba.int64, numba.boolean, numba.boolean,
+    INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1,
+    numba.int64, numba.int64, numba.int64, numba.boolean, numba.boolean,
 )  # fmt: skip
 def first_rows(
     codes: Int64Array,
@@ -74,10 +162,12 @@ def first_rows(
     numbers: Int64Array,
     counts: Int64Array,
     starts: Int64Array,
+    peers: Int64Array,
     points: Int64Array,
     instants: Int64Array,
     covered: Int64Array,
     until: Int64Array,
+    kind: int,
     offset: int,
     limit: int,
     numbered: bool,
@@ -90,10 +180,12 @@ def first_rows(
             `numbers` of the group `codes` changes.
         starts: int64[k + 1]: the rows of group c have the numbers from `starts[c]` up to `starts[c + 1]`, in
             the order in which they stand.
+        peers: int64[starts[k]]: of each row the first that is equal to it in what rows are sorted by.
         points: int64[k + 1], where the points of each group start; instants: int64[m], when they are.
         covered: int64[k], up to where what was shown before the first point was emitted.
         until: int64[k], up to where what is shown after the last point holds.
-        offset, limit: how many rows of a group stand before those that are shown, and how many are shown.
+        kind: what places count, ROW_NUMBER, RANK or DENSE_RANK.
+        offset, limit: how many places stand before those that are shown, and how many are shown.
         numbered: whether a row is shown with its place, from 1.
         coalesce: whether a row that stays is not emitted again; not for streams that promise chronons.
 
@@ -101,43 +193,39 @@ def first_rows(
         Per element the number of its row, its place (0 unless `numbered`), ts, te and w; int64[e, 5].
     """
     out = np.empty((max(16, 2 * len(instants)), 5), dtype=np.int64)
-    shown, fresh = np.empty((16, 3), dtype=np.int64), np.empty((16, 3), dtype=np.int64)
-    tree, live = np.zeros(starts[-1], dtype=np.int64), np.zeros(starts[-1], dtype=np.int64)
+    shown, fresh = np.empty((16, 5), dtype=np.int64), np.empty((16, 5), dtype=np.int64)
+    by_row, by_peer = np.zeros((2, starts[-1]), np.int64), np.zeros((2, starts[-1] if kind else 0), np.int64)
+    counted = by_row[0], by_row[1], by_peer[0], by_peer[1]
+    wanted = np.int64(offset), np.int64(offset + limit)
     used, at = 0, 0
     for code in range(len(until)):
-        start, size = starts[code], starts[code + 1] - starts[code]
-        step = first_step(size)
+        size = starts[code + 1] - starts[code]
+        tree_at = starts[code], size, first_step(size)
         while at < len(codes) and codes[at] < code:
             at += 1
-        held, total = 0, np.int64(0)
+        held, full, totals = 0, False, np.zeros(2, dtype=np.int64)
         # The first round finds what was shown before the first point.
         for point in range(points[code] - 1, points[code + 1]):
             before = point < points[code]
             bound = instants[point + 1] if before else instants[point] + 1
             lowest = starts[code + 1]
             while at < len(codes) and codes[at] == code and times[at] < bound:
-                add_count(tree, start, size, numbers[at] - start, counts[at])
-                live[numbers[at]] += counts[at]
-                total += counts[at]
-                lowest = numbers[at] if numbers[at] < lowest else lowest
+                _count(counted, peers, tree_at, numbers[at], counts[at], totals, kind)
+                lowest = min(lowest, peers[numbers[at]] if kind else numbers[at])
                 at += 1
-            full = coalesce and not numbered and not before and held > 0 and shown[:held, 1].sum() == limit
-            if full and lowest > shown[held - 1, 0]:
+            # What changes behind the first rows, when all places are taken, changes nothing.
+            if full and coalesce and lowest > shown[held - 1, _ROW]:
                 continue
-            end = total if total < offset + limit else np.int64(offset + limit)
-            if end - offset > len(fresh):
-                fresh = np.empty((2 * (end - offset), 3), dtype=np.int64)
-            if used + held + len(fresh) > len(out):
-                grown = np.empty((2 * (len(out) + held + len(fresh)), 5), dtype=np.int64)
-                grown[:used] = out[:used]
-                out = grown
-            found = _fill(fresh, tree, live, (start, size, step), (np.int64(offset), end), numbered)
+            fresh, found, full = _fill(fresh, counted, peers, tree_at, totals, wanted, numbered, kind)
             if before:
-                fresh[:found, 2] = covered[code]
                 found = found if covered[code] != _BEGINNING else 0
+                full = full and found > 0
+                fresh[:found, _SINCE] = covered[code]
             else:
-                used = _change(out, used, shown[:held], fresh[:found], instants[point], numbered, coalesce)
+                out = _with_room(out, used + held + found)
+                used = _change(out, used, shown[:held], fresh[:found], instants[point], coalesce)
             shown, fresh, held = fresh, shown, found
+        out = _with_room(out, used + held)
         for item in range(held):
-            used = _write(out, used, numbered, shown[item], shown[item, 2], until[code])
+            used = _write(out, used, shown[item], shown[item, _SINCE], until[code])
     return out[:used].copy()

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.algebra.joins import AnyJoin
+from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -87,10 +88,10 @@ def _operand(plan: Plan) -> str:
 
 
 def _top_k(plan: TopK) -> str:
-    """LIMIT where it says it all, and else a condition on ROW_NUMBER."""
+    """LIMIT where it says it all, and else a condition on the place."""
     names = tuple(_name(name) for name in plan.schema.names)
     last = None if plan.limit is None else plan.offset + plan.limit
-    if not plan.keys and plan.number is None:
+    if not plan.keys and plan.number is None and plan.ranking is Ranking.ROW_NUMBER:
         below = _listed(plan.input)[1:-1]
         if isinstance(plan.input, TopK):
             below = f"SELECT {', '.join(names)} FROM ({below})"
@@ -114,12 +115,12 @@ def _numbered(plan: TopK) -> str:
     # By time alone, or by nothing, it would be a running number.
     timed = [SortKey(column(plan.input, place)) for place in timestamp_columns(plan.input)]
     while not order or (len(order) == 1 and replace(order[0], nulls_first=True) in timed):
-        order = (*order, first)
+        # Ranks are the same by a key that comes again.
+        order = (*order, first if plan.ranking is Ranking.ROW_NUMBER else order[0])
     by = f"PARTITION BY {keys} " * bool(keys) + _order(order, names)
     name = _name(_number_name(plan))
-    return (
-        f"SELECT {', '.join(names)}, ROW_NUMBER() OVER ({by.rstrip()}) AS {name} FROM {_listed(plan.input)}"
-    )
+    over = f"{plan.ranking.value}() OVER ({by.rstrip()})"
+    return f"SELECT {', '.join(names)}, {over} AS {name} FROM {_listed(plan.input)}"
 
 
 def _number_name(plan: TopK) -> str:

@@ -16,7 +16,8 @@ from headrace.operators.accumulators import (
 )
 from headrace.operators.contract import Progress, Report
 from headrace.operators.distinct_values import DistinctValues
-from headrace.operators.live_values import Ordering, Rows, create_live_values
+from headrace.operators.live_elements import Rows
+from headrace.operators.live_values import Ordering, create_live_values
 from headrace.operators.runs import Area
 from headrace.operators.segments import emit_segments
 from headrace.operators.sweep_area import matrix

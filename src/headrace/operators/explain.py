@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.explain import describe
-from headrace.algebra.nodes import inputs_of
+from headrace.algebra.nodes import Aggregate, TopK, inputs_of
 from headrace.algebra.properties import has_unbounded_state
 from headrace.expressions.render import render
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
@@ -54,4 +54,10 @@ def _exchange(exchange: Exchange) -> str:
             text = "by hash of " + ", ".join(render(key) for key in exchange.keys)
         case _:
             text = "to one bucket"
-    return f"{text}, added up before" if exchange.combine is not None else text
+    match exchange.reduce:
+        case Aggregate():
+            return f"{text}, added up before"
+        case TopK():
+            return f"{text}, without what cannot be shown"
+        case None:
+            return text

@@ -54,12 +54,13 @@ class Exchange:
     Attributes:
         spread: how elements find their bucket.
         keys: expressions over the producer's columns, for `Spread.KEY`.
-        combine: the aggregation whose accumulated form travels, added up before it leaves, or None.
+        reduce: what the elements are made fewer for before they leave, or None: an aggregation, whose
+            accumulated form travels, added up; or a TopK, without the rows that it can never show.
     """
 
     spread: Spread
     keys: tuple[Expression, ...] = ()
-    combine: Aggregate | None = None
+    reduce: Aggregate | TopK | None = None
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,9 @@ class Node:
     identity: str
 
     @property
-    def combined(self) -> bool:
-        """Whether the input arrives in an aggregation's accumulated form."""
-        return any(edge.exchange is not None and edge.exchange.combine for edge in self.inputs)
+    def reduced(self) -> bool:
+        """Whether the input was made less before an exchange, and so comes in an aggregation's form."""
+        return any(edge.exchange is not None and edge.exchange.reduce for edge in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -164,9 +165,9 @@ def create_operator(node: Node, report: Report) -> Operator:
     """The operator of a stateful node."""
     match node.plan:
         case Aggregate() as plan:
-            return AggregateOperator(plan, node.combined, is_insert_only(plan.input), report)
+            return AggregateOperator(plan, node.reduced, is_insert_only(plan.input), report)
         case TopK() as plan:
-            return TopKOperator(plan)
+            return TopKOperator(plan, node.reduced)
         case Distinct() as plan:
             return DistinctOperator(plan)
         case SetOperation() as plan:

@@ -20,16 +20,16 @@ from headrace.expressions.coercion import literal
 from headrace.expressions.tree import AggregateCall, Call, Expression, Literal, SortKey, arguments_of
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.order_statistics import order_statistics, sorted_values
-from headrace.operators.keys import hash_rows, order_by
+from headrace.operators.keys import order_by
+from headrace.operators.live_elements import COUNT, LiveElements, Pool, Rows, stored_columns, value_names
 from headrace.operators.ranks import rank_rows
-from headrace.operators.runs import END, HASH, TIME
+from headrace.operators.runs import TIME
 from headrace.operators.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.timeline import Points
 from headrace.operators.user_values import user_values
 from headrace.schema import BOOLEAN, DOUBLE
 from headrace.time import BEGINNING, INFINITY
 
-_COUNT: Final = "__n"
 _MOST_VALUES: Final = 2**27
 """So many values can the arrays of an epoch have in one task, so that their hashes fit into a column."""
 EXTREMES: Final = {"MIN": 0.0, "FIRST": 0.0, "MAX": 1.0, "LAST": 1.0}
@@ -74,25 +74,6 @@ class Ordering:
         return (*(key.expression for key in self.keys), *(() if self.needed is None else (self.needed,)))
 
 
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Elements of a batch that count.
-
-    Attributes:
-        keys: normalised key columns, n rows.
-        columns: the columns of the ordering's keys, n rows.
-        kept: int64[e], the rows that count.
-        ts, te, w: int64[n].
-    """
-
-    keys: list[pa.Array]
-    columns: list[pa.Array]
-    kept: Int64Array
-    ts: Int64Array
-    te: Int64Array
-    w: Int64Array
-
-
 class LiveValues:
     """The live values of one ordering, as changes of their counts.
 
@@ -103,8 +84,8 @@ class LiveValues:
 
     def __init__(self, keys: tuple[str, ...], ordering: Ordering) -> None:
         self._ordering = ordering
-        self._names = _value_names(ordering)
-        self.values = SweepArea(Layout(keys, self._names, (_COUNT,), netting=Netting.ACCUMULATE))
+        self._names = value_names(len(ordering.keys))
+        self.values = SweepArea(Layout(keys, self._names, (COUNT,), netting=Netting.ACCUMULATE))
 
     def step(
         self,
@@ -139,8 +120,8 @@ class LiveValues:
         ends = kept[rows.te[kept] != INFINITY]
         times = np.concatenate([rows.ts[kept], rows.te[ends]])
         counts = np.concatenate([rows.w[kept], -rows.w[ends]])
-        columns = {TIME: pa.array(times), _COUNT: pa.array(counts)}
-        self.values.insert(columns | _stored(self.values.layout, rows, np.concatenate([kept, ends])))
+        columns = {TIME: pa.array(times), COUNT: pa.array(counts)}
+        self.values.insert(columns | stored_columns(self.values.layout, rows, np.concatenate([kept, ends])))
         self.values.expire(window[1])
         return changes
 
@@ -163,7 +144,7 @@ class LiveValues:
             value = np.concatenate([value, len(codes) + np.arange(len(past))])
             codes = np.concatenate([codes, places[past]])
             times = np.concatenate([times, clamped])
-            counts = np.concatenate([counts, integers(stored.column(_COUNT))[past]])
+            counts = np.concatenate([counts, integers(stored.column(COUNT))[past]])
         return LiveChanges(columns, codes, value, times, counts)
 
 
@@ -180,8 +161,12 @@ class Envelope:
 
     def __init__(self, keys: tuple[str, ...], ordering: Ordering) -> None:
         self._ordering = ordering
-        self._names = _value_names(ordering)
-        self.values = SweepArea(Layout(keys, (*self._names, END), (_COUNT,)))
+        self._elements = LiveElements(keys, len(ordering.keys))
+
+    @property
+    def values(self) -> SweepArea:
+        """The values."""
+        return self._elements.area
 
     def step(
         self,
@@ -192,48 +177,33 @@ class Envelope:
         present: BoolArray | None,
     ) -> list[pa.Array]:
         """Take in elements, none of them a retraction; the aggregates at every point, as in `LiveValues`."""
-        kept = rows.kept
-        result: list[pa.Array] = []
-        if points is not None:
-            needed, result = self._extremes(rows, points, window[1], calls)
-            kept = kept[needed | (points.element_keys[kept] < 0)]
-        times = {TIME: rows.ts[kept], END: rows.te[kept], _COUNT: rows.w[kept]}
-        columns = {name: pa.array(values) for name, values in times.items()}
-        self.values.insert(columns | _stored(self.values.layout, rows, kept))
-        self.values.expire(window[1])
+        if points is None:
+            self._elements.keep(rows, None, window[1])
+            return []
+        pool = self._elements.pooled(rows, points)
+        needed, result = self._extremes(pool, points, window[1], calls)
+        self._elements.keep(rows, needed | (pool.codes < 0), window[1])
         return result
 
     def _extremes(
-        self, rows: Rows, points: Points, horizon: int, calls: list[AggregateCall]
+        self, pool: Pool, points: Points, horizon: int, calls: list[AggregateCall]
     ) -> tuple[BoolArray, list[pa.Array]]:
-        """Which of the new elements are needed later, and the aggregates."""
-        kept = rows.kept
-        columns = [column.take(pa.array(kept)) for column in rows.columns]
-        codes, starts, ends = points.element_keys[kept], rows.ts[kept], rows.te[kept]
-        places, stored = self.values.gather(points.hashes, points.keys)
-        if stored is not None:
-            # Of one start the first to end comes first, so that the intervals of a window end in order.
-            by_end = np.argsort(integers(stored.column(END)), kind="stable")
-            stored, places = stored.take(pa.array(by_end)), places[by_end]
-            older = [stored.column(name) for name in self._names]
-            columns = [pa.concat_arrays(pair) for pair in zip(columns, older, strict=True)]
-            codes = np.concatenate([codes, places])
-            starts = np.concatenate([starts, integers(stored.column(TIME))])
-            ends = np.concatenate([ends, integers(stored.column(END))])
-        ranks = rank_rows(columns, self._ordering.keys)
-        touched = np.flatnonzero(codes >= 0)
-        order = touched[order_by(codes[touched], starts[touched], len(points.covered))]
+        """Which elements are needed later, and the aggregates."""
+        ranks = rank_rows(pool.columns, self._ordering.keys)
+        order = pool.by_key(pool.starts, len(points.covered))
         codes_at, times_at, by_key = _all_points(points, _first_times(points) - 1)
         # The last instant that was answered counts: its answer may have to be taken back.
         since = horizon - 1
-        needed = np.zeros(len(codes), dtype=np.bool_)
+        needed = np.zeros(len(pool.codes), dtype=np.bool_)
         result: dict[float, pa.Array] = {}
         for fraction in {EXTREMES[call.function] for call in calls}:
             ordered = ranks if fraction == 0.0 else ~ranks
-            found, later = lower_envelope(codes_at, times_at, order, codes, ordered, starts, ends, since)
+            found, later = lower_envelope(
+                codes_at, times_at, order, pool.codes, ordered, pool.starts, pool.ends, since
+            )
             needed |= later == 1
-            result[fraction] = _take(columns[-1], _restored(found, by_key))
-        return needed[: len(kept)], [result[EXTREMES[call.function]] for call in calls]
+            result[fraction] = _take(pool.columns[-1], _restored(found, by_key))
+        return needed, [result[EXTREMES[call.function]] for call in calls]
 
 
 def create_live_values(
@@ -392,17 +362,3 @@ def _rows_of(first: Int64Array, numbers: Int64Array) -> Int64Array:
 
 def _take(column: pa.Array, rows: Int64Array) -> pa.Array:
     return column.take(pa.array(rows, mask=rows < 0))
-
-
-def _value_names(ordering: Ordering) -> tuple[str, ...]:
-    return tuple(f"__value{place}" for place in range(len(ordering.keys)))
-
-
-def _stored(layout: Layout, rows: Rows, element: Int64Array) -> dict[str, pa.Array]:
-    """The columns of state that come from elements as they are."""
-    places = pa.array(element)
-    columns = dict(zip(layout.keys, (key.take(places) for key in rows.keys), strict=True))
-    names = [name for name in layout.same if name != END]
-    columns |= {name: column.take(places) for name, column in zip(names, rows.columns, strict=True)}
-    columns[HASH] = pa.array(hash_rows(rows.keys, len(rows.ts))[element])
-    return columns

@@ -38,8 +38,9 @@ from headrace.expressions.tree import Column, Expression
 from headrace.operators.expansion import expand
 from headrace.operators.graph import Edge, Exchange, Graph, Node, Spread, is_stateful
 from headrace.operators.similar import constants_as_data, filled, is_unfilled
+from headrace.operators.skyband import has_skyband
 
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 """Part of every state's identity: raise it when the layout of state changes."""
 
 Partitioning = frozenset[tuple[int, ...]]
@@ -131,8 +132,7 @@ class _Lowering:
         return any(set(alternative) <= set(columns) for alternative in present)
 
     def _by_key(self, plan: Plan, port: int) -> Exchange:
-        combine = plan if isinstance(plan, Aggregate) and _shares_intervals(plan) else None
-        return Exchange(Spread.KEY, _required(plan, port), combine)
+        return Exchange(Spread.KEY, _required(plan, port), _reduction(plan))
 
     def _level(self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]) -> int:
         if isinstance(plan, Source):
@@ -214,6 +214,17 @@ def _join_partitioning(
         if keys and all(isinstance(key, Column) for key in keys):
             sides.append(tuple(key.index + offset for key in keys if isinstance(key, Column)))
     return frozenset(sides)
+
+
+def _reduction(plan: Plan) -> Aggregate | TopK | None:
+    """What the input of a plan is made less for before it travels, where that pays."""
+    match plan:
+        case Aggregate() if _shares_intervals(plan):
+            return plan
+        case TopK() if has_skyband(plan):
+            return plan
+        case _:
+            return None
 
 
 def _shares_intervals(plan: Aggregate) -> bool:

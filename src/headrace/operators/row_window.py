@@ -8,15 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import RowWindow
-from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
-from headrace.history import normalise as normalise_rows
-from headrace.history import payload_codes
+from headrace.elements import Batch, Int64Array, concat, integers, record_batch, take_rows
 from headrace.kernels.rows import slide_rows
 from headrace.kernels.timeline import smallest_per_code
 from headrace.operators.contract import Progress
 from headrace.operators.keys import encode_keys, hash_rows, normalise, order_by
 from headrace.operators.runs import HASH, TIME, WEIGHT
 from headrace.operators.sweep_area import Layout, Netting, SweepArea
+from headrace.operators.ties import break_ties
 from headrace.schema import DOUBLE
 
 NUMBER = "__number"
@@ -184,9 +183,12 @@ def number_rows(batch: Batch, keys: list[pa.Array]) -> NumberedRows:
     count = len(codes)
     order = order_by(codes.codes, batch.ts, count)
     counts = batch.w[order]
-    same = (np.diff(codes.codes[order]) == 0) & (np.diff(batch.ts[order]) == 0)
-    if same.any():
-        order, counts = _break_ties(batch, order, same)
+    tied = np.zeros(len(order), dtype=np.bool_)
+    tied[1:] = (np.diff(codes.codes[order]) == 0) & (np.diff(batch.ts[order]) == 0)
+    if tied.any():
+        order, equal = break_ties(batch.payload, order, tied)
+        first = np.flatnonzero(~equal)
+        order, counts = order[first], np.add.reduceat(batch.w[order], first)
     if (counts != 1).any():
         order = np.repeat(order, np.maximum(counts, 0))
     first = codes.first
@@ -197,29 +199,6 @@ def number_rows(batch: Batch, keys: list[pa.Array]) -> NumberedRows:
         [key.take(pa.array(first)) for key in keys],
         hashes[first],
     )
-
-
-def _break_ties(batch: Batch, order: Int64Array, same: BoolArray) -> tuple[Int64Array, Int64Array]:
-    """Sort the rows of one partition and instant by payload; the order, and the sum of w per payload.
-
-    Args:
-        batch: the elements.
-        order: them by partition and instant.
-        same: for each but the last whether the one after it has the same partition and instant.
-
-    Returns:
-        One element per partition, instant and payload, and the sum of the multiplicities of all of them.
-    """
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    rows = order[tied]
-    group = np.cumsum(np.append(True, ~same))[tied]
-    ranks = payload_codes(normalise_rows(take_rows(batch.payload, rows)))
-    by_payload = np.lexsort((ranks, group))
-    order[tied] = rows[by_payload]
-    equal = np.zeros(len(order), dtype=np.bool_)
-    equal[tied[1:]] = (np.diff(group) == 0) & (np.diff(ranks[by_payload]) == 0)
-    first = np.flatnonzero(~equal)
-    return order[first], np.add.reduceat(batch.w[order], first)
 
 
 def _starts(codes: Int64Array, count: int) -> Int64Array:

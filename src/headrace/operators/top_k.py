@@ -7,35 +7,45 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import TopK, column
-from headrace.elements import Batch, Int64Array, concat, record_batch
-from headrace.expressions.tree import Column, SortKey
-from headrace.history import payload_codes
+from headrace.elements import Batch, concat, record_batch
+from headrace.expressions.tree import SortKey
+from headrace.kernels import top_k as kernels
+from headrace.kernels.grouping import order_by_code
 from headrace.kernels.top_k import first_rows
 from headrace.operators.contract import Progress
 from headrace.operators.keys import normalise, order_by
-from headrace.operators.live_values import LiveChanges, LiveValues, Ordering, Rows, number_values
-from headrace.operators.ranks import rank_rows
+from headrace.operators.live_elements import Rows
+from headrace.operators.live_values import LiveValues, Ordering
 from headrace.operators.runs import Area
+from headrace.operators.skyband import Skyband, has_skyband, reachable
+from headrace.operators.standings import Standings, stand
 from headrace.operators.timeline import Changes, Points, Timeline
 
 _ALL: Final = 2**60
 """More rows than a group has."""
+_KINDS: Final = {
+    Ranking.ROW_NUMBER: kernels.ROW_NUMBER,
+    Ranking.RANK: kernels.RANK,
+    Ranking.DENSE_RANK: kernels.DENSE_RANK,
+}
 
 
 class TopKOperator:
     """Top-k (timeline family; SQL's ORDER BY with LIMIT at every instant, and ROW_NUMBER by an order).
 
     Definition:
-        At t, the rows of `M(t)` that stand at the places from `offset + 1` to `offset + limit` of their
-        group, in the order of the sort keys and then of all columns.
+        At t, the rows of `M(t)` that have the places from `offset + 1` to `offset + limit` in their group, in
+        the order of the sort keys and then of all columns; by RANK and DENSE_RANK equals share a place.
 
     Retractions:
         Change how often a row is there; the rows behind it move up or down.
 
     State:
-        Per group all its rows at the heartbeat, since any of them may move up; per element, or instant, what
-        leaves at its end.
+        Per group all its rows at the heartbeat, since any of them may move up; where nothing is ever
+        retracted and `limit` is given, only those that can still be shown, the skyband. Per element, or
+        instant, what leaves at its end.
 
     A row that stays among the first is not emitted again when others come and go.
 
@@ -52,14 +62,19 @@ class TopKOperator:
         ====== ======= ==        ====== ======= ==
     """
 
-    def __init__(self, node: TopK) -> None:
+    def __init__(self, node: TopK, reduced: bool) -> None:
         self._node = node
+        self._reduced = reduced
         self._below = node.input.schema
         self._coalesce = not node.is_chronon
         names = tuple(f"__k{place}" for place in range(len(node.keys)))
         self._timeline = Timeline(names, 1, 0)
         columns = (column(node.input, place) for place in range(len(self._below)))
-        self._rows = LiveValues(names, Ordering(tuple(map(SortKey, columns)), None))
+        self._rows: LiveValues | Skyband = (
+            Skyband(node, names)
+            if has_skyband(node)
+            else LiveValues(names, Ordering(tuple(map(SortKey, columns)), None))
+        )
         self._inputs: list[Batch] = []
 
     @property
@@ -68,8 +83,9 @@ class TopKOperator:
         return {"deltas": self._timeline.deltas, "bases": self._timeline.bases, "rows": self._rows.values}
 
     def process(self, port: int, batch: Batch) -> None:
-        """Take in elements."""
-        self._inputs.append(batch)
+        """Take in elements; without those that cannot be shown, if they went before an exchange."""
+        reduce = has_skyband(self._node) and not self._reduced
+        self._inputs.append(reachable(self._node, batch) if reduce else batch)
 
     def advance(self, progress: Progress) -> Batch:
         """The corrections and new segments up to the new horizon."""
@@ -79,35 +95,31 @@ class TopKOperator:
         sums, floats = batch.w.reshape(-1, 1), np.empty((len(batch), 0))
         points = self._timeline.step(Changes(keys, batch.ts, batch.te, sums, floats), *progress.window)
         rows = Rows(keys, columns, np.arange(len(batch)), batch.ts, batch.te, batch.w)
-        changes = self._rows.take_in(rows, points, progress.window)
-        if points is None or changes is None:
+        standings = self._take_in(rows, points, progress.window)
+        if points is None or standings is None:
             return concat(self._node.schema, [])
-        return self._emit(points, changes)
+        return self._emit(points, standings)
 
-    def _emit(self, points: Points, changes: LiveChanges) -> Batch:
-        groups = len(points.covered)
-        numbers, starts, first = number_values(changes.codes, self._ranks(changes), groups)
+    def _take_in(self, rows: Rows, points: Points | None, window: tuple[int, int]) -> Standings | None:
+        if isinstance(self._rows, Skyband):
+            return self._rows.take_in(rows, points, window)
+        changes = self._rows.take_in(rows, points, window)
+        return None if changes is None or points is None else stand(self._node, changes, len(points.covered))
+
+    def _emit(self, points: Points, standings: Standings) -> Batch:
+        node, changes, groups = self._node, standings.changes, len(points.covered)
         codes = changes.codes[changes.value]
         order = order_by(codes, changes.times, groups)
-        by_group = np.lexsort((points.times, points.codes))
+        by_group = order_by_code(points.codes, np.arange(len(points.codes)), groups)
         begins = np.searchsorted(points.codes[by_group], np.arange(groups + 1))
-        limit = _ALL if self._node.limit is None else min(self._node.limit, _ALL)
+        limit = _ALL if node.limit is None else min(node.limit, _ALL)
+        first, numbers = standings.first, standings.numbers[changes.value]
         found = first_rows(
-            codes[order], changes.times[order], numbers[changes.value[order]], changes.counts[order],
-            starts, begins, points.times[by_group], points.covered, points.until,
-            min(self._node.offset, _ALL), limit, self._node.number is not None, self._coalesce,
+            codes[order], changes.times[order], numbers[order], changes.counts[order], standings.starts,
+            standings.peers[first], begins, points.times[by_group], points.covered, points.until,
+            _KINDS[node.ranking], min(node.offset, _ALL), limit, node.number is not None, self._coalesce,
         )  # fmt: skip
         row, place, ts, te, w = (np.ascontiguousarray(part) for part in found.T)
         columns = [values.take(pa.array(first[row])) for values in changes.columns]
-        added = [] if self._node.number is None else [pa.array(place)]
-        return Batch(record_batch([*columns, *added], self._node.schema, len(row)), ts, te, w)
-
-    def _ranks(self, changes: LiveChanges) -> Int64Array:
-        """Numbers in the order in which rows stand; the same for equal rows."""
-        rows = record_batch(changes.columns, self._below, len(changes.codes))
-        codes = payload_codes(rows)
-        keys = [key for key in self._node.order if not pa.types.is_null(key.expression.type)]
-        if not keys:
-            return codes
-        by = [rows.column(key.expression.index) for key in keys if isinstance(key.expression, Column)]
-        return rank_rows([*by, pa.array(codes)], [*keys, SortKey(keys[0].expression)])
+        added = [] if node.number is None else [pa.array(place)]
+        return Batch(record_batch([*columns, *added], node.schema, len(row)), ts, te, w)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import assert_never
 
+from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import TopK
 from headrace.expressions.tree import Column, SortKey
 from headrace.reference.contents import Content, Payload, order
@@ -16,11 +19,31 @@ def first_rows(plan: TopK, below: Content) -> Content:
         groups[tuple(row[key.index] for key in plan.keys)].append(row)
     content: Content = Counter()
     for rows in groups.values():
-        numbered = list(enumerate(_sorted(rows, plan.order), 1))
-        end = len(rows) if plan.limit is None else plan.offset + plan.limit
-        for place, row in numbered[plan.offset : end]:
-            content[row if plan.number is None else (*row, place)] += 1
+        for row, place in _places(plan, _sorted(rows, plan.order)):
+            if place > plan.offset and (plan.limit is None or place <= plan.offset + plan.limit):
+                content[row if plan.number is None else (*row, place)] += 1
     return content
+
+
+def _places(plan: TopK, rows: list[Payload]) -> Iterator[tuple[Payload, int]]:
+    """Sorted rows, each with its place."""
+    keys = [_key(plan.order, row) for row in rows]
+    for number, row in enumerate(rows):
+        match plan.ranking:
+            case Ranking.ROW_NUMBER:
+                yield row, number + 1
+            case Ranking.RANK:
+                yield row, keys.index(keys[number]) + 1
+            case Ranking.DENSE_RANK:
+                yield row, len(set(keys[: number + 1]))
+            case _:
+                assert_never(plan.ranking)
+
+
+def _key(keys: tuple[SortKey, ...], row: Payload) -> Payload:
+    """What a row is sorted by."""
+    assert all(isinstance(key.expression, Column) for key in keys)
+    return tuple(row[key.expression.index] for key in keys if isinstance(key.expression, Column))
 
 
 def _sorted(rows: list[Payload], keys: tuple[SortKey, ...]) -> list[Payload]:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import Batch, BoolArray, concat, encode, take_rows
-from headrace.operators.accumulation import Accumulation
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.graph import Exchange, Spread
 from headrace.operators.keys import bucket_rows, hash_rows, normalise, order_by
+from headrace.operators.reduction import reduce, reduce_again, reduced_keys, reduced_schema
 from headrace.runtime.sources.contract import Rejected
 from headrace.runtime.store import SegmentWriter
 from headrace.runtime.work import Chunk, EpochWork, ResultRef
@@ -133,10 +133,9 @@ class Outbox:
         return self._letters.reporter(node)
 
     def _spread(self, number: int, exchange: Exchange, plan: Plan, batches: list[Batch]) -> Iterator[Chunk]:
-        schema = plan.schema if exchange.combine is None else Accumulation.of(exchange.combine).schema
-        batch = concat(schema, batches)
-        if exchange.combine is not None and len(batches) > 1:
-            batch = Accumulation.of(exchange.combine).combine(batch)
+        batch = concat(plan.schema if exchange.reduce is None else reduced_schema(exchange.reduce), batches)
+        if exchange.reduce is not None and len(batches) > 1:
+            batch = reduce_again(exchange.reduce, batch)
         buckets = self._work.buckets
         if exchange.spread is Spread.COPY:
             payload = encode(batch)
@@ -162,17 +161,13 @@ class Outbox:
 
 
 def _prepared(exchange: Exchange, batch: Batch, report: Report) -> Batch:
-    if exchange.combine is None:
-        return batch
-    # Small batches are added up one by one: their groups stay in the processor's cache.
-    form = Accumulation.of(exchange.combine)
-    return form.combine(form.accumulate(batch, report))
+    # Small batches are reduced one by one: their groups stay in the processor's cache.
+    return batch if exchange.reduce is None else reduce(exchange.reduce, batch, report)
 
 
 def _hashes(exchange: Exchange, batch: Batch, report: Report) -> tuple[Batch, np.ndarray]:
-    if exchange.combine is not None:
-        names = Accumulation.of(exchange.combine).key_names
-        columns = [batch.payload.column(name) for name in names]
+    if exchange.reduce is not None:
+        columns = reduced_keys(exchange.reduce, batch)
     elif exchange.spread is Spread.ROW:
         columns = [normalise(column) for column in batch.payload.columns]
     else:

@@ -253,21 +253,33 @@ def _mapped_timestamps(below: Plan, items: list[Expression]) -> frozenset[int]:
     )
 
 
-def has_one_row(plan: Plan) -> bool:
-    """Whether the content never has more than one row."""
+def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
+    """Whether the content never has more than one row, or none of those that are equal in some columns."""
     match plan:
         case Aggregate(keys=keys):
-            return not keys
-        case TopK(keys=(), limit=0 | 1, ranking=Ranking.ROW_NUMBER):
+            return within.issuperset(range(len(keys)))
+        case TopK(keys=keys, limit=0 | 1, ranking=Ranking.ROW_NUMBER) if within.issuperset(
+            key.index for key in keys
+        ):
             return True
         case TopK():
-            return has_one_row(plan.input)
-        case Filter() | Project() | Distinct() | Rstream() | Istream() | Dstream():
-            return has_one_row(plan.input)
+            # Its number, if it has one, follows the input's columns.
+            return has_one_row(plan.input, within & frozenset(range(len(plan.input.schema))))
+        case Project(items=items):
+            read = (items[place][1] for place in within)
+            return has_one_row(plan.input, frozenset(part.index for part in read if isinstance(part, Column)))
+        case Distinct():
+            return within.issuperset(range(len(plan.schema))) or has_one_row(plan.input, within)
+        case Filter() | Rstream() | Istream() | Dstream():
+            return has_one_row(plan.input, within)
         case Join():
-            return has_one_row(plan.left) and has_one_row(plan.right)
+            width = len(plan.left.schema)
+            right = frozenset(place - width for place in within if place >= width)
+            return has_one_row(plan.left, within - {place + width for place in right}) and has_one_row(
+                plan.right, right
+            )
         case SemiJoin():
-            return has_one_row(plan.left)
+            return has_one_row(plan.left, within)
         case _:
             return False
 

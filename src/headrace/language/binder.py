@@ -23,14 +23,15 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import is_deeper
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
+from headrace.expressions.tree import Column
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
 from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window
 from headrace.language.framing import windowed
 from headrace.language.joining import Bound, check_domains, join, product
 from headrace.language.limits import bind_limits
-from headrace.language.nesting import Inner, reads_outer
+from headrace.language.nesting import EntangledError, Inner
 from headrace.language.scalars import located
-from headrace.language.scope import Scope, ScopeTable
+from headrace.language.scope import Outer, Scope, ScopeTable
 from headrace.language.selection import Block, bind_block, bind_selection, inner_of, project
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import (
@@ -51,6 +52,7 @@ from headrace.language.syntax import (
     WindowedTable,
     WithQuery,
 )
+from headrace.language.unnesting import Around, around_values, moved_out, unread
 from headrace.language.window_functions import window_function
 
 MAX_DEPTH: Final = 200
@@ -95,65 +97,95 @@ def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
     return DerivedStream(name, plan, streams)
 
 
-def _query(query: Query, catalog: Catalog) -> Plan:
+def _query(query: Query, catalog: Catalog, around: Around | None = None) -> Plan:
+    """The plan of a query; within a subquery the ties stand before its own columns."""
     match query:
         case SelectQuery():
             bound = _tables(query, catalog)
-            return bind_selection(query, bound.plan, bound.scope, partial(_nested, catalog=catalog))
+            nest, ties = partial(_nested, catalog=catalog), 0
+            if around is not None:
+                bound, ties = around.before(bound, query.position), around.ties
+            return bind_selection(query, bound.plan, bound.scope, nest, ties)
         case TopQuery():
-            return bind_limits(query, partial(_query, catalog=catalog))
+            ties = 0 if around is None else around.ties
+            return bind_limits(query, partial(_query, catalog=catalog, around=around), ties)
         case UnionQuery():
-            return Union(_matched("UNION ALL", query.queries, catalog))
+            return Union(_matched("UNION ALL", query.queries, catalog, around))
         case SetQuery(kind=kind):
-            left, right = _matched(kind.value, (query.left, query.right), catalog)
+            left, right = _matched(kind.value, (query.left, query.right), catalog, around)
             return SetOperation(left, right, kind)
         case StreamQuery(operator=operator, query=inner, position=position):
             with located(position):
-                return _STREAMS[operator](_query(inner, catalog))
+                within = None if around is None else Around(Outer(around.outer.scope, _refuse_stream))
+                return _beside(_STREAMS[operator](_query(inner, catalog, within)), around, catalog, position)
         case TableQuery(table=table):
-            return _table(table, catalog).plan
+            return _beside(_table(table, catalog).plan, around, catalog, table.name.position)
         case WithQuery(definitions=definitions, query=inner):
-            return _query(inner, _with(definitions, catalog))
+            return _query(inner, _with(definitions, catalog), around)
         case _:
             assert_never(query)
 
 
-def _nested(query: Query, around: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
+def _beside(plan: Plan, around: Around | None, catalog: Catalog, position: Position) -> Plan:
+    """A query that reads nothing of the rows around it, for each of the ties."""
+    return (
+        plan
+        if around is None
+        else around.before(Bound(plan, _scope(plan, None, None, catalog)), position).plan
+    )
+
+
+def _refuse_stream(outer: Column) -> Column:
+    raise LanguageError(
+        f"{outer.name} is a column of the outer query",
+        hint="a stream inside a subquery depends on what came before; compare its rows in a WHERE around it",
+    )
+
+
+def _nested(query: Query, rows: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
     """A subquery over the rows around it."""
-    match query:
-        case SelectQuery():
-            bound = _tables(query, catalog)
-            own = replace(bound.scope, outer=replace(scope, outer=None))
-            inner = inner_of(bind_block(query, bound.plan, own, partial(_nested, catalog=catalog)))
-        case WithQuery(definitions=definitions, query=defined):
-            return _nested(defined, around, scope, catalog=_with(definitions, catalog))
-        case TopQuery():
-            inner = _whole(_first_rows(query, around, scope, catalog))
-        case _:
-            inner = _whole(_query(query, catalog))
-    check_domains(around, inner.plan, _start(query))
+    try:
+        inner = _untied(query, scope, catalog)
+    except EntangledError:
+        read: set[int] = set()
+        # Once to see which columns it reads, and once to be answered for these.
+        _tied(query, rows, scope, tuple(range(len(rows.schema))), read, catalog)
+        inner = _tied(query, rows, scope, tuple(sorted(read)), read, catalog)
+    check_domains(rows, inner.plan, _start(query))
     return inner
 
 
-def _whole(plan: Plan) -> Inner:
-    """A subquery that does not read the rows around it."""
-    columns = tuple((field.name, column(plan, place)) for place, field in enumerate(plan.schema))
-    return inner_of(Block(plan, columns, (), None, frozenset(), False))
+def _untied(query: Query, scope: Scope, catalog: Catalog) -> Inner:
+    """A subquery whose conditions on the rows around it, if any, are moved out of it."""
+    match query:
+        case SelectQuery():
+            bound = Around(moved_out(scope)).before(_tables(query, catalog), query.position)
+            return inner_of(bind_block(query, bound.plan, bound.scope, partial(_nested, catalog=catalog)))
+        case WithQuery(definitions=definitions, query=defined):
+            return _untied(defined, scope, _with(definitions, catalog))
+        case _:
+            return inner_of(_listed(_query(query, catalog, Around(unread(scope)))))
 
 
-def _first_rows(query: TopQuery, around: Plan, scope: Scope, catalog: Catalog) -> Plan:
-    try:
-        return _query(query, catalog)
-    except LanguageError:
-        # Without its limit it may read the rows around it.
-        inner = _nested(query.query, around, scope, catalog=catalog)
-        if not inner.conditions and not any(reads_outer(item) for _, item in inner.items):
-            raise
-        raise LanguageError(
-            "a subquery that reads the rows around it cannot have LIMIT",
-            position=query.position,
-            hint="take MIN or MAX of its rows; EXISTS and IN need no LIMIT",
-        ) from None
+def _tied(
+    query: Query, rows: Plan, scope: Scope, columns: tuple[int, ...], read: set[int], catalog: Catalog
+) -> Inner:
+    """A subquery that is answered for each value of some columns of the rows around it."""
+    if isinstance(query, WithQuery):
+        return _tied(query.query, rows, scope, columns, read, _with(query.definitions, catalog))
+    around = around_values(scope, rows, columns, read)
+    ties = [moved_out(scope).seen(column(rows, index)) for index in columns]
+    if not isinstance(query, SelectQuery):
+        return inner_of(_listed(_query(query, catalog, around), around.ties), ties)
+    bound = around.before(_tables(query, catalog), query.position)
+    nest = partial(_nested, catalog=catalog)
+    return inner_of(bind_block(query, bound.plan, bound.scope, nest, around.ties), ties)
+
+
+def _listed(plan: Plan, ties: int = 0) -> Block:
+    """A bound query whose columns behind the ties are the SELECT list."""
+    places = range(ties, len(plan.schema))
+    return Block(plan, tuple((plan.schema.names[place], column(plan, place)) for place in places))
 
 
 _STREAMS: Final[dict[str, type[Istream | Dstream | Rstream]]] = {
@@ -176,14 +208,16 @@ def _with(definitions: tuple[tuple[Name, Query], ...], catalog: Catalog) -> Cata
     return catalog
 
 
-def _matched(what: str, queries: tuple[Query, ...], catalog: Catalog) -> tuple[Plan, ...]:
+def _matched(
+    what: str, queries: tuple[Query, ...], catalog: Catalog, around: Around | None
+) -> tuple[Plan, ...]:
     """The inputs of a set operation, whose columns meet in their common types."""
-    plans = [_query(part, catalog) for part in queries]
-    first = plans[0]
+    plans = [_query(part, catalog, around) for part in queries]
+    first, ties = plans[0], 0 if around is None else around.ties
     for part, plan in zip(queries, plans, strict=True):
         if len(plan.schema) != len(first.schema):
             raise LanguageError(
-                f"{what} of {len(first.schema)} and {len(plan.schema)} columns",
+                f"{what} of {len(first.schema) - ties} and {len(plan.schema) - ties} columns",
                 position=_start(part),
                 hint="list the same number of columns in every SELECT",
             )

@@ -35,10 +35,10 @@ def product(left: Bound, right: Bound, position: Position) -> Bound:
             message = f"{table.alias} is in FROM twice"
             raise LanguageError(message, position=position, hint="give one of them another alias")
     width = len(left.plan.schema)
-    moved = tuple(table.shifted(width) for table in right.scope.tables)
-    tables = (*left.scope.tables, *moved)
+    moved = right.scope.shifted(width)
+    tables = (*left.scope.tables, *moved.tables)
     names = tuple(unique_names([name for table in tables for name, _ in table.columns]))
-    merged = left.scope.merged | {index + width for index in right.scope.merged}
+    merged = left.scope.merged | moved.merged
     plan = Join(left.plan, right.plan, (), None, names)
     return Bound(plan, Scope(tables, merged, functions=left.scope.functions))
 
@@ -121,9 +121,8 @@ def _coalesced(bound: Bound, equalities: tuple[Equality, ...], names: tuple[Name
     front = ScopeTable(
         None, None, tuple((name.text, column(project, place)) for place, name in enumerate(names))
     )
-    moved = tuple(table.shifted(len(names)) for table in bound.scope.tables)
-    hidden = frozenset(index + len(names) for index in bound.scope.merged)
-    return Bound(project, Scope((front, *moved), hidden, functions=bound.scope.functions))
+    moved = bound.scope.shifted(len(names))
+    return Bound(project, replace(moved, tables=(front, *moved.tables)))
 
 
 def _equal(left: Expression, right: Expression, name: Name) -> Equality:

@@ -68,12 +68,13 @@ def _rows(cursor: Cursor, clause: str) -> int:
     return int(word)
 
 
-def bind_limits(query: TopQuery, bind: Callable[[Query], Plan]) -> Plan:
+def bind_limits(query: TopQuery, bind: Callable[[Query], Plan], ties: int = 0) -> Plan:
     """The plan of the first rows; what they are sorted by and the SELECT list leaves out is left out again.
 
     Args:
         query: the clauses and the query that they stand behind.
         bind: binds that query.
+        ties: how many columns stand before its own; for each of their values there are first rows.
 
     Raises:
         LanguageError: a sort key that is no column of the query, or cannot be computed.
@@ -90,7 +91,7 @@ def bind_limits(query: TopQuery, bind: Callable[[Query], Plan]) -> Plan:
     places = {id(node): width + number for number, node in enumerate(hidden)}
     found = [places.get(id(key.expression)) for key in query.order]
     chosen = [
-        _place(key.expression, plan, width) if place is None else place
+        _place(key.expression, plan, range(ties, width)) if place is None else place
         for key, place in zip(query.order, found, strict=True)
     ]
     plan, chosen = _without_twins(plan, width, chosen)
@@ -99,8 +100,9 @@ def bind_limits(query: TopQuery, bind: Callable[[Query], Plan]) -> Plan:
         for place, key in zip(chosen, query.order, strict=True)
         if plan.schema[place].type != UNKNOWN
     )
+    tied = tuple(column(plan, place) for place in range(ties))
     with located(query.position):
-        top = TopK(plan, (), keys, query.limit, query.offset)
+        top = TopK(plan, tied, keys, query.limit, query.offset)
     return project(top, tuple((top.schema[place].name, column(top, place)) for place in range(width)))
 
 
@@ -125,20 +127,21 @@ def _is_name(node: Scalar) -> bool:
     return isinstance(node, exp.Column) and not node.table
 
 
-def _place(node: Scalar, plan: Plan, width: int) -> int:
-    """The place of a column of the result."""
+def _place(node: Scalar, plan: Plan, places: range) -> int:
+    """The place of a column of the result, which stands at these places."""
     position: Position = position_of(node)
     if _is_number(node):
         place = int(node.name) if str(node.name).isdecimal() else 0
-        if not 1 <= place <= width:
-            hint = f"write a place from 1 to {width}, or a column"
+        if not 1 <= place <= len(places):
+            hint = f"write a place from 1 to {len(places)}, or a column"
             raise LanguageError(f"there is no column {node.name} in SELECT", position=position, hint=hint)
-        return place - 1
-    found = plan.schema.find(str(node.name)) if _is_name(node) else None
-    if found is None or found >= width:
-        hint = f"the columns are {', '.join(plan.schema.names[:width])}; sort by others in a subquery in FROM"
+        return places[place - 1]
+    listed = plan.schema.select(tuple(places))
+    found = listed.find(str(node.name)) if _is_name(node) else None
+    if found is None:
+        hint = f"the columns are {', '.join(listed.names)}; sort by others in a subquery in FROM"
         raise LanguageError("ORDER BY takes columns of the result here", position=position, hint=hint)
-    return found
+    return places[found]
 
 
 def _without_twins(plan: Plan, width: int, places: list[int]) -> tuple[Plan, list[int]]:

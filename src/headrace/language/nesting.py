@@ -29,6 +29,10 @@ PLACE: Final = 1 << 22
 """What the k-th subquery of an expression answers is column `PLACE + k`."""
 
 
+class EntangledError(Exception):
+    """A subquery reads the rows around it where its conditions on them cannot be moved out of it."""
+
+
 @dataclass(frozen=True)
 class Inner:
     """A bound subquery.

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Aggregate, Join, OverRows, Plan, Project, TimeWindow, TopK, column
+from headrace.algebra.nulls import null_safe_key
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions import functions
@@ -25,7 +26,7 @@ from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
 from headrace.language.framing import chronons
 from headrace.language.scalars import Context, bind_scalar, bind_sort_key, located
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, unique_names
+from headrace.schema import unique_names
 from headrace.time import INFINITY, Duration, make_duration, parse_duration
 
 _WRITTEN: Final = (
@@ -305,7 +306,7 @@ def _joined(
     A join takes NULL as equal to nothing, and a partition does not: keys are compared as a value that is not
     NULL, and whether it is.
     """
-    parts = [part for key in keys for part in (_filled(key), functions.resolve("IS NULL", (key,)))]
+    parts = [part for key in keys for part in null_safe_key(key)]
     wide = _with_columns(plan, parts)
     matched = [column(wide, len(plan.schema) + place) for place in range(len(parts))]
     window = wide if frame.size is None else TimeWindow(wide, frame.size)
@@ -313,17 +314,6 @@ def _joined(
     equalities = tuple((key, column(grouped, place)) for place, key in enumerate(matched))
     names = unique_names([*wide.schema.names, *grouped.schema.names])
     return wide, Join(wide, grouped, equalities, None, tuple(names))
-
-
-def _filled(key: Expression) -> Expression:
-    fillers = {BOOLEAN: False, BIGINT: 0, DOUBLE: 0.0, STRING: ""}
-    if key.type in (DATE, TIMESTAMP) or key.type not in fillers:
-        filler = functions.make_cast(
-            functions.literal("1970-01-01" if key.type in (DATE, TIMESTAMP) else 0), key.type
-        )
-    else:
-        filler = functions.literal(fillers[key.type])
-    return functions.resolve("COALESCE", (key, filler))
 
 
 def _with_columns(plan: Plan, parts: list[Expression]) -> Plan:

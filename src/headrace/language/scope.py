@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -47,13 +47,13 @@ class Scope:
     Attributes:
         tables: in the order of FROM.
         merged: the places that USING has made one with an earlier column.
-        outer: of a subquery the tables around it, where a name is looked up that is not found.
+        outer: of a subquery what is around it, where a name is looked up that is not found.
         functions: the users' functions and aggregates, by lower-case name.
     """
 
     tables: tuple[ScopeTable, ...]
     merged: frozenset[int] = frozenset()
-    outer: Scope | None = None
+    outer: Outer | None = None
     functions: Functions = field(default_factory=lambda: MappingProxyType({}))
 
     def column(self, table: Name | None, name: Name) -> Column:
@@ -62,14 +62,8 @@ class Scope:
         Raises:
             LanguageError: there is none, or there are several.
         """
-        if self.outer is not None and not self._knows(table, name):
-            try:
-                found_outside = self.outer.column(table, name)
-            except LanguageError as error:
-                if self.outer._knows(table, name):
-                    raise error
-            else:
-                return replace(found_outside, index=found_outside.index + OUTER)
+        if self.outer is not None and not self._knows(table, name) and self._known_around(table, name):
+            return self.outer.seen(self.outer.scope.column(table, name))
         tables = self.tables if table is None else (self.table(table),)
         found = [column for entry in tables for column in _columns(entry, name.text)]
         if table is None:
@@ -93,6 +87,18 @@ class Scope:
         if table is None:
             return any(_columns(entry, name.text) for entry in self.tables)
         return any(table.text.lower() in _names(entry) for entry in self.tables)
+
+    def _known_around(self, table: Name | None, name: Name) -> bool:
+        """Whether there is one of that name in a query around this one, however far out."""
+        if self.outer is None:
+            return False
+        scope = self.outer.scope
+        return scope._knows(table, name) or scope._known_around(table, name)
+
+    def shifted(self, offset: int) -> Scope:
+        """The same scope where the row starts `offset` columns later."""
+        tables = tuple(table.shifted(offset) for table in self.tables)
+        return replace(self, tables=tables, merged=frozenset(index + offset for index in self.merged))
 
     def table(self, name: Name) -> ScopeTable:
         """The table of that alias or, failing that, of that stream's name.
@@ -134,6 +140,19 @@ class Scope:
             known = [known for known, _ in self.table(table).columns]
         hint = did_you_mean(name.text, known) or f"the columns are {', '.join(dict.fromkeys(known))}"
         return LanguageError(message, position=name.position, hint=hint)
+
+
+@dataclass(frozen=True)
+class Outer:
+    """What is around a subquery.
+
+    Attributes:
+        scope: the tables of the query around it.
+        seen: what a column of theirs is inside the subquery.
+    """
+
+    scope: Scope
+    seen: Callable[[Column], Column]
 
 
 def _columns(table: ScopeTable, name: str) -> list[Column]:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 
 from sqlglot import exp
 
 from headrace.algebra.checks import require_boolean
 from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, Project, column
-from headrace.algebra.predicates import conjuncts
+from headrace.algebra.nulls import never_null, null_safe_key
+from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
-from headrace.expressions.tree import AggregateCall, Call, Column, Expression, columns_of, expressions_of
+from headrace.expressions.tree import (
+    AggregateCall,
+    Call,
+    Column,
+    Expression,
+    children,
+    columns_of,
+    expressions_of,
+    transform_columns,
+)
 from headrace.language.cursor import position_of
+from headrace.language.dialect import Nested
 from headrace.language.grouping import regroup
 from headrace.language.nesting import (
+    EntangledError,
     Inner,
     Nesting,
     Part,
@@ -31,7 +43,8 @@ from headrace.language.over import OverCalls
 from headrace.language.scalars import Context, bind_scalar, default_name, located
 from headrace.language.scope import OUTER, Scope
 from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery, StarItem
-from headrace.schema import unique_names
+from headrace.language.unnesting import equal_to_ties, without_values
+from headrace.schema import BOOLEAN, unique_names
 
 
 @dataclass(frozen=True)
@@ -50,53 +63,62 @@ class Block:
     """A SELECT, bound up to its list.
 
     Attributes:
-        plan: the rows of FROM, or of the groups, that WHERE and HAVING leave.
+        plan: the rows of FROM, or of the groups, that WHERE and HAVING leave; ties come first.
         items: the names and expressions of the SELECT list.
         conditions: of a subquery, the conditions that read the row around it.
-        keys: how many columns of a group's row the text groups by; None without groups.
-        counts: the columns of a group's row that are counts.
-        having: whether groups were left out.
+        single: whether there is one row at most, for each row of ties.
+        counts: the columns that are counts and 0, not NULL, where there is no row; None if there are no such,
+            since a row may have been left out.
     """
 
     plan: Plan
     items: tuple[tuple[str, Expression], ...]
-    conditions: tuple[Expression, ...]
-    keys: int | None
-    counts: frozenset[int]
-    having: bool
+    conditions: tuple[Expression, ...] = ()
+    single: bool = False
+    counts: frozenset[int] | None = None
 
 
 Nest = Callable[[Query, Plan, Scope], Inner]
 """Binds a subquery over the rows around it."""
 
 
-def bind_selection(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Plan:
-    """The plan of a SELECT whose FROM is bound.
+def bind_selection(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int = 0) -> Plan:
+    """The plan of a SELECT whose FROM is bound; ties stand before the columns of its list.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
     """
-    block = bind_block(query, plan, scope, nest)
-    plan = project(block.plan, block.items)
+    block = bind_block(query, plan, scope, nest, ties)
+    names = unique_names([*(name for name, _ in block.items), *block.plan.schema.names[:ties]])
+    tied = [(names[place - ties], column(block.plan, place)) for place in range(ties)]
+    plan = project(block.plan, (*tied, *block.items))
     return Distinct(plan) if query.distinct else plan
 
 
-def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Block:
+def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int = 0) -> Block:
     """A SELECT without its projection; the conditions of a subquery on the row around it are kept apart.
+
+    Args:
+        query: the SELECT.
+        plan: its FROM.
+        scope: what its names stand for.
+        nest: binds the subqueries in it.
+        ties: how many columns in front hold what it reads of the rows around it. The query is answered for
+            each of their values.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
+        EntangledError: it reads the row around it elsewhere than in conditions that can be kept apart.
     """
-    conditions: tuple[Expression, ...] = ()
-    if query.where is not None:
-        plan, conditions = _where(query, query.where, plan, scope, nest)
-    nesting = Nesting(lambda inner: nest(inner, plan, scope))
+    kept = _where(query, plan, scope, nest, ties)
+    plan = kept.plan
+    nesting = Nesting(lambda inner: nest(inner, kept.rows, scope))
     listed = _listed(query, plan, scope, nesting)
     grouped = bool(listed.keys or listed.aggregates)
     if listed.windows.calls:
-        plan = _with_windows(listed.windows, query, grouped=grouped, correlated=bool(conditions))
+        plan = _with_windows(listed.windows, query, grouped=grouped, correlated=bool(kept.conditions or ties))
     if grouped:
-        return _grouped(query, plan, conditions, listed)
+        return _grouped(query, kept, listed, ties)
     if query.having is not None:
         hint = "write WHERE, or add GROUP BY"
         raise LanguageError("HAVING without groups", position=position_of(query.having), hint=hint)
@@ -105,7 +127,7 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Bloc
         raise LanguageError("EMIT EMPTY without aggregates", position=query.emit, hint=hint)
     plan, expressions = extend(plan, [item.expression for item in listed.items], nesting.parts)
     items = tuple(zip(_names(listed.items), expressions, strict=True))
-    return Block(plan, items, conditions, None, frozenset(), False)
+    return Block(plan, items, kept.conditions)
 
 
 @dataclass(frozen=True)
@@ -134,14 +156,15 @@ def _listed(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) -> _
     return _Listed(items, keys, having, aggregates, nesting.parts, windows)
 
 
-def _grouped(query: SelectQuery, rows: Plan, conditions: tuple[Expression, ...], listed: _Listed) -> Block:
+def _grouped(query: SelectQuery, rows: _Rows, listed: _Listed, ties: int) -> Block:
     """The block whose rows are groups."""
-    _refuse_outer(listed.aggregates, query.position)
-    conditions, keys = _correlated_keys(conditions, listed.keys, query)
+    _check_outer(listed, query.position, ties)
+    tied = dict[Expression, Scalar | None]((column(rows.plan, place), None) for place in range(ties))
+    conditions, keys = _keyed(rows.conditions, {**tied, **listed.keys})
     names = _names(listed.items)
-    groups = _group(rows, listed.items, names, keys, listed.aggregates)
-    plan: Plan = groups if query.emit is None else _emit_empty(groups, query.emit)
-    over = partial(regroup, keys=tuple(keys), width=len(rows.schema), grouped=plan.schema)
+    groups = _group(rows.plan, listed.items, names, keys, listed.aggregates)
+    plan: Plan = groups if query.emit is None else _emit_empty(groups, query.emit, ties)
+    over = partial(regroup, keys=tuple(keys), width=len(rows.plan.schema), grouped=plan.schema)
     expressions = []
     for item in listed.items:
         with located(item.position):
@@ -154,8 +177,10 @@ def _grouped(query: SelectQuery, rows: Plan, conditions: tuple[Expression, ...],
         conditions = (*conditions, *more)
     plan, expressions = extend(plan, expressions, parts)
     counts = (place for place, call in enumerate(listed.aggregates, len(keys)) if call.function == "COUNT")
+    bare = not listed.keys and query.having is None
     items = tuple(zip(names, expressions, strict=True))
-    return Block(plan, items, conditions, len(listed.keys), frozenset(counts), listed.having is not None)
+    single = set(listed.keys) <= {*tied, *rows.tied, *map(_inner_side, rows.conditions)}
+    return Block(plan, items, conditions, single, frozenset(counts) if bare else None)
 
 
 def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correlated: bool) -> Plan:
@@ -168,45 +193,97 @@ def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correla
         return windows.apply(query.position)
 
 
-def inner_of(block: Block) -> Inner:
-    """A block as a subquery."""
+def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
+    """A block as a subquery.
+
+    Args:
+        block: the bound SELECT.
+        ties: what the columns in front of its plan are equal to, of the row around it.
+
+    Raises:
+        EntangledError: where it has no row its value is NULL, but not what it reads of the row around it.
+    """
     plan, items = block.plan, block.items
-    if block.keys == 0 and not block.having:
-        return Inner(plan, block.conditions, items, True, block.counts)
-    if not block.conditions and has_one_row(plan):
-        # A value that does not come from a column must be NULL, too, where there is no row.
-        plan = project(plan, items)
-        items = tuple((name, column(plan, place)) for place, (name, _) in enumerate(items))
-        return Inner(plan, (), items, True)
-    tied = frozenset[int]().union(*map(_tied, block.conditions))
-    if block.keys is None or not tied or not set(range(block.keys)) <= tied:
-        return Inner(plan, block.conditions, items, False)
-    # What is tied to the row around the query by an equality is not NULL where there is a row.
-    there = functions.resolve("IS NOT NULL", (column(plan, min(tied)),))
-    valued = tuple((name, functions.make_case(((there, item),), None)) for name, item in items)
-    return Inner(plan, block.conditions, valued, True)
+    conditions = (*_equal(plan, ties), *block.conditions)
+    if block.counts is not None:
+        # Where there is no row, what the list reads of the row around it is still known.
+        valued = tuple((name, transform_columns(item, partial(_untied, ties=ties))) for name, item in items)
+        return Inner(plan, conditions, valued, True, block.counts)
+    if not block.single and not has_one_row(plan, frozenset(range(len(ties)))):
+        return Inner(plan, conditions, items, False)
+    if any(reads_outer(item) for _, item in items):
+        raise EntangledError
+    # A value that does not come from a column must be NULL, too, where there is no row.
+    same = [(name, column(plan, place)) for place, name in enumerate(plan.schema.names) if conditions]
+    every = [*same, *items]
+    names = unique_names([name for name, _ in every])
+    plan = project(plan, tuple((name, part) for name, (_, part) in zip(names, every, strict=True)))
+    valued = tuple((name, column(plan, place)) for place, (name, _) in enumerate(items, len(same)))
+    return Inner(plan, conditions, valued, True)
 
 
-def _tied(condition: Expression) -> frozenset[int]:
-    """The column that a condition makes equal to something of the row around the query."""
-    match condition:
-        case Call(function="=", arguments=(Column(index=index), other)) if index < OUTER and reads_outer(
-            other
-        ):
-            return frozenset([index])
-        case _:
-            return frozenset()
+def _equal(plan: Plan, ties: Sequence[Column]) -> Iterator[Expression]:
+    """Conditions that the first columns of a plan are equal to others, NULL to NULL."""
+    filled = never_null(plan)
+    for place, other in enumerate(ties):
+        one = column(plan, place)
+        plain = place in filled
+        pairs = [(one, other)] if plain else zip(null_safe_key(one), null_safe_key(other), strict=True)
+        yield from (functions.resolve("=", pair) for pair in pairs)
 
 
-def _where(
-    query: SelectQuery, where: Scalar, plan: Plan, scope: Scope, nest: Nest
-) -> tuple[Plan, tuple[Expression, ...]]:
+def _untied(part: Column, ties: Sequence[Column]) -> Column:
+    return ties[part.index] if part.index < len(ties) else part
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of FROM that WHERE leaves.
+
+    Attributes:
+        plan: the rows, whatever conjuncts on the row around the query say of them.
+        rows: these and those that only conditions with subqueries leave out, in a plan without their joins.
+        conditions: the conjuncts on the row around the query.
+        tied: expressions that are equal to ties.
+    """
+
+    plan: Plan
+    rows: Plan
+    conditions: tuple[Expression, ...] = ()
+    tied: frozenset[Expression] = frozenset()
+
+
+def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> _Rows:
+    where = query.where
+    if where is None:
+        return _Rows(plan, plan)
     aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
     listed = frozenset(alias.text.lower() for alias in aliases if alias is not None)
-    nesting = Nesting(lambda inner: nest(inner, plan, scope))
-    predicate = bind_scalar(where, Context(scope, "WHERE", listed=listed, nesting=nesting))
+    context = Context(scope, "WHERE", listed=listed)
+    nodes = _conjunct_nodes(where)
+    bound = {id(node): bind_scalar(node, context) for node in nodes if not node.find(Nested)}
+    plain = [part for whole in bound.values() for part in conjuncts(whole) if part.type == BOOLEAN]
+    equals = equal_to_ties(plain, ties)
+    plan, change = without_values(plan, equals, ties)
+    # Subqueries are asked about the rows only that the other conditions leave.
+    left = conjunction(change(part) for part in plain if not reads_outer(part))
+    rows = plan if left is None else Filter(plan, left)
+    nesting = Nesting(lambda inner: nest(inner, rows, scope))
+    nested = replace(context, nesting=nesting)
+    parts = [bound.get(id(node)) or bind_scalar(node, nested) for node in nodes]
     with located(position_of(where)):
-        return _kept(plan, predicate, nesting.parts)
+        predicate = reduce(lambda one, other: functions.resolve("AND", (one, other)), parts)
+        plan, conditions = _kept(plan, change(predicate), nesting.parts)
+    return _Rows(plan, rows, conditions, frozenset(other for _, other in equals.values()))
+
+
+def _conjunct_nodes(node: Scalar) -> list[Scalar]:
+    """The parts of a condition that AND connects."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And):
+        return [*_conjunct_nodes(node.this), *_conjunct_nodes(node.expression)]
+    return [node]
 
 
 def _kept(plan: Plan, predicate: Expression, parts: Sequence[Part]) -> tuple[Plan, tuple[Expression, ...]]:
@@ -215,46 +292,60 @@ def _kept(plan: Plan, predicate: Expression, parts: Sequence[Part]) -> tuple[Pla
     if not outer and not parts:
         return Filter(plan, predicate), ()
     if any(places_in(part) for part in outer):
-        hint = "compare with the outer query in a condition of its own, connected by AND"
-        raise LanguageError("a subquery and a column of the outer query stand in one condition", hint=hint)
+        raise EntangledError
     require_boolean(predicate, "a condition")
     return keep(plan, [part for part in conjuncts(predicate) if part not in outer], parts), outer
 
 
-def _correlated_keys(
-    conditions: tuple[Expression, ...], keys: Mapping[Expression, Scalar], query: SelectQuery
-) -> tuple[tuple[Expression, ...], dict[Expression, Scalar]]:
+def _check_outer(listed: _Listed, position: Position, ties: int) -> None:
+    """Refuse an aggregate of the row around the query alone; see whether groups can do without that row."""
+    read = [[columns_of(part) for part in expressions_of(call)] for call in listed.aggregates]
+    for columns in (frozenset[int]().union(*parts) for parts in read):
+        if columns and all(index < ties or index >= OUTER for index in columns):
+            hint = "aggregate columns of the subquery's own FROM"
+            message = "an aggregate reads columns of the outer query only"
+            raise LanguageError(message, position=position, hint=hint)
+        if any(index >= OUTER for index in columns):
+            raise EntangledError
+    if any(map(reads_outer, listed.keys)):
+        raise EntangledError
+
+
+def _keyed(
+    conditions: tuple[Expression, ...], keys: Mapping[Expression, Scalar | None]
+) -> tuple[tuple[Expression, ...], Mapping[Expression, Scalar | None]]:
     """The keys with what the row around the query is to be equal to, and the conditions over the groups."""
     extended = dict(keys)
     changed = []
     for condition in conditions:
-        match condition:
-            case Call(function="=", arguments=(one, other)) if reads_outer(one) != reads_outer(other):
-                inner, outer = (other, one) if reads_outer(one) else (one, other)
-            case _:
-                inner, outer = condition, condition
-        if inner is condition or not all(index >= OUTER for index in columns_of(outer)):
-            assert query.where is not None
-            raise LanguageError(
-                "a subquery that aggregates is tied to the outer query by equalities only",
-                position=position_of(query.where),
-                hint="write inner = outer, or join in FROM and group by the outer columns",
-            )
-        assert query.where is not None
-        extended.setdefault(inner, query.where)
-        place = list(extended).index(inner)
+        inner = _inner_side(condition)
+        extended.setdefault(inner, None)
         name = inner.name if isinstance(inner, Column) else "key"
-        changed.append(Call("=", (Column(place, name, inner.type), outer), condition.type))
+        key = Column(list(extended).index(inner), name, inner.type)
+        sides = [key if side == inner else side for side in children(condition)]
+        changed.append(Call("=", tuple(sides), condition.type))
     return tuple(changed), extended
 
 
-def _refuse_outer(aggregates: Sequence[AggregateCall], position: Position) -> None:
-    if any(reads_outer(part) for call in aggregates for part in expressions_of(call)):
-        hint = "aggregate columns of the subquery's own FROM"
-        raise LanguageError("an aggregate reads a column of the outer query", position=position, hint=hint)
+def _inner_side(condition: Expression) -> Expression:
+    """What the row around a query is to be equal to.
+
+    Raises:
+        EntangledError: the condition is another one.
+    """
+    match condition:
+        case Call(function="=", arguments=(one, other)) if reads_outer(one) != reads_outer(other):
+            inner, outer = (other, one) if reads_outer(one) else (one, other)
+            if min(columns_of(outer)) >= OUTER:
+                return inner
+    raise EntangledError
 
 
-def _emit_empty(plan: Aggregate, position: Position) -> Aggregate:
+def _emit_empty(plan: Aggregate, position: Position, ties: int) -> Aggregate:
+    if ties:
+        hint = "leave it out; where there is nothing a count is 0 and other values are NULL"
+        what = "a subquery that reads the rows around it"
+        raise LanguageError(f"EMIT EMPTY cannot stand in {what}", position=position, hint=hint)
     if plan.keys:
         hint = "leave one of them out; a group without rows is not known to be there"
         raise LanguageError("EMIT EMPTY cannot stand beside GROUP BY", position=position, hint=hint)
@@ -329,7 +420,7 @@ def _group(
     plan: Plan,
     items: list[Item],
     names: list[str],
-    keys: Mapping[Expression, Scalar],
+    keys: Mapping[Expression, Scalar | None],
     aggregates: list[AggregateCall],
 ) -> Aggregate:
     """The aggregation; a key or aggregate that stands in the SELECT list has its name from there."""

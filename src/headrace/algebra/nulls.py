@@ -1,0 +1,96 @@
+"""What NULLs do to predicates, and to the keys of joins."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.algebra.kinds import JoinKind
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Filter,
+    Join,
+    OuterJoin,
+    Plan,
+    Project,
+    SemiJoin,
+    TopK,
+    Union,
+)
+from headrace.algebra.predicates import conjuncts
+from headrace.expressions import functions
+from headrace.expressions.tree import Call, Cast, Column, Expression
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+
+_NULL_OF_NULL: Final = frozenset(
+    ["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "DIV", "NEGATE", "||", "LIKE", "NOT"]
+)
+"""Functions that are NULL where an argument is."""
+
+
+def null_rejected(conjunct: Expression) -> frozenset[int]:
+    """The columns of which a NULL makes a condition NULL, or fail; the row is then taken out."""
+    match conjunct:
+        case Call(function="IS NOT NULL", arguments=(argument,)):
+            return _null_of_null(argument)
+        case _:
+            return _null_of_null(conjunct)
+
+
+def _null_of_null(part: Expression) -> frozenset[int]:
+    match part:
+        case Column(index=index):
+            return frozenset([index])
+        case Cast(argument=argument):
+            return _null_of_null(argument)
+        case Call(function=function, arguments=arguments) if function in _NULL_OF_NULL:
+            return frozenset[int]().union(*map(_null_of_null, arguments))
+        case _:
+            return frozenset()
+
+
+def never_null(plan: Plan) -> frozenset[int]:
+    """The columns that are NULL in no row, as far as filters and keys of joins tell."""
+    match plan:
+        case Filter(input=below, predicate=predicate):
+            return never_null(below).union(*map(null_rejected, conjuncts(predicate)))
+        case Project(input=below, items=items):
+            filled = never_null(below)
+            return frozenset(place for place, (_, part) in enumerate(items) if _reads(part, filled))
+        case Aggregate(input=below, keys=keys):
+            filled = never_null(below)
+            return frozenset(place for place, (_, key) in enumerate(keys) if _reads(key, filled))
+        case Join(left=left, right=right):
+            width = len(left.schema)
+            return never_null(left) | {place + width for place in never_null(right)}
+        case SemiJoin(left=below) | OuterJoin(left=below, kind=JoinKind.LEFT):
+            return never_null(below)
+        case TopK(input=below) | Distinct(input=below):
+            return never_null(below)
+        case Union(inputs=inputs):
+            return frozenset.intersection(*map(never_null, inputs))
+        case _:
+            return frozenset()
+
+
+def _reads(part: Expression, columns: frozenset[int]) -> bool:
+    return isinstance(part, Column) and part.index in columns
+
+
+def null_safe_key(key: Expression) -> tuple[Expression, Expression]:
+    """A key as two that are never NULL, and equal for equal keys only: a value, and whether it is NULL.
+
+    A join takes NULL as equal to nothing; grouping takes it as equal to NULL.
+    """
+    return _filled(key), functions.resolve("IS NULL", (key,))
+
+
+def _filled(key: Expression) -> Expression:
+    fillers = {BOOLEAN: False, BIGINT: 0, DOUBLE: 0.0, STRING: ""}
+    if key.type in (DATE, TIMESTAMP) or key.type not in fillers:
+        filler = functions.make_cast(
+            functions.literal("1970-01-01" if key.type in (DATE, TIMESTAMP) else 0), key.type
+        )
+    else:
+        filler = functions.literal(fillers[key.type])
+    return functions.resolve("COALESCE", (key, filler))

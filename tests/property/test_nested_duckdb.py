@@ -139,6 +139,6 @@ class Making:
         return Query(text, tuple(self.windows))
 
 
-@pytest.mark.parametrize("seed", range(140))
+@pytest.mark.parametrize("seed", range(300))
 def test_nested_queries_answer_as_duckdb(seed: int) -> None:
     compare(Making(random.Random(seed)).query(), seed, (3, 9, 18, 33))

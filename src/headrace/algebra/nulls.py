@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from headrace.algebra.kinds import JoinKind
@@ -16,8 +17,9 @@ from headrace.algebra.nodes import (
     SemiJoin,
     TopK,
     Union,
+    column,
 )
-from headrace.algebra.predicates import conjuncts
+from headrace.algebra.predicates import Equality, conjuncts
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
@@ -53,7 +55,7 @@ def never_null(plan: Plan) -> frozenset[int]:
     """The columns that are NULL in no row, as far as filters and keys of joins tell."""
     match plan:
         case Filter(input=below, predicate=predicate):
-            return never_null(below).union(*map(null_rejected, conjuncts(predicate)))
+            return never_null(below) | _rejected_by(predicate)
         case Project(input=below, items=items):
             filled = never_null(below)
             return frozenset(place for place, (_, part) in enumerate(items) if _reads(part, filled))
@@ -62,7 +64,10 @@ def never_null(plan: Plan) -> frozenset[int]:
             return frozenset(place for place, (_, key) in enumerate(keys) if _reads(key, filled))
         case Join(left=left, right=right):
             width = len(left.schema)
-            return never_null(left) | {place + width for place in never_null(right)}
+            sides = never_null(left) | {place + width for place in never_null(right)}
+            return sides | _matched(plan)
+        case SemiJoin(left=below, anti=False):
+            return never_null(below) | {place for place in _matched(plan) if place < len(below.schema)}
         case SemiJoin(left=below) | OuterJoin(left=below, kind=JoinKind.LEFT):
             return never_null(below)
         case TopK(input=below) | Distinct(input=below):
@@ -71,6 +76,19 @@ def never_null(plan: Plan) -> frozenset[int]:
             return frozenset.intersection(*map(never_null, inputs))
         case _:
             return frozenset()
+
+
+def _matched(join: Join | SemiJoin) -> frozenset[int]:
+    """The columns of a pair that are not NULL where its rows match."""
+    width = len(join.left.schema)
+    columns = frozenset[int]() if join.residual is None else _rejected_by(join.residual)
+    for left, right in join.equalities:
+        columns |= _null_of_null(left) | {place + width for place in _null_of_null(right)}
+    return columns
+
+
+def _rejected_by(predicate: Expression) -> frozenset[int]:
+    return frozenset[int]().union(*map(null_rejected, conjuncts(predicate)))
 
 
 def _reads(part: Expression, columns: frozenset[int]) -> bool:
@@ -83,6 +101,17 @@ def null_safe_key(key: Expression) -> tuple[Expression, Expression]:
     A join takes NULL as equal to nothing; grouping takes it as equal to NULL.
     """
     return _filled(key), functions.resolve("IS NULL", (key,))
+
+
+def null_safe_equalities(others: Iterable[Expression], plan: Plan) -> Iterator[Equality]:
+    """Others paired with the first columns of a plan, so that a join takes NULL as equal to NULL."""
+    filled = never_null(plan)
+    for place, other in enumerate(others):
+        one = column(plan, place)
+        if place in filled:
+            yield other, one
+        else:
+            yield from zip(null_safe_key(other), null_safe_key(one), strict=True)
 
 
 def _filled(key: Expression) -> Expression:

@@ -14,10 +14,11 @@ from typing import Final
 
 from headrace.algebra.joins import OuterJoin, SemiJoin
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Filter, Plan, Project, Union, column
+from headrace.algebra.nodes import Distinct, Filter, Plan, Project, Union, column
+from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions import make_case, resolve
 from headrace.expressions.tree import Call, Column, Expression, Literal, columns_of, transform_columns
 from headrace.language.scope import OUTER
 from headrace.language.syntax import Query
@@ -177,6 +178,7 @@ class _Rows:
 
     def __init__(self, plan: Plan, parts: Sequence[Part]) -> None:
         self.plan = plan
+        self._original = plan
         self._parts = parts
         self._answers: dict[int, Column] = {}
 
@@ -204,13 +206,13 @@ class _Rows:
     def _matching(self, index: int) -> Matching:
         part = self._parts[index - PLACE]
         assert isinstance(part, Matching)
-        for expression in (*part.conditions, *([] if part.test is None else [part.test])):
+        for expression in (*part.conditions, *_test(part)):
             self.answer(expression)
         return part
 
     def _keep_matching(self, part: Matching, *, anti: bool) -> None:
         if not anti:
-            self.plan = self._semi_join(part, () if part.test is None else (part.test,), anti=False)
+            self.plan = self._semi_join(part, _test(part), anti=False)
             return
         for tests in _not_false(part.test):
             self.plan = self._semi_join(part, tests, anti=True)
@@ -257,21 +259,44 @@ class _Rows:
         return _with_column(join, len(self.plan.schema), "value", self.over(part.value))
 
     def _with_truth(self, part: Matching, *, three_valued: bool) -> Plan:
-        """The rows with TRUE, FALSE or NULL, as a union of the rows for which each is the answer."""
+        """The rows with TRUE, FALSE or NULL, which is asked once for each of the values that are read."""
         width = len(self.plan.schema)
-        true = () if part.test is None else (part.test,)
-        cases: list[tuple[Plan, bool | None]] = [(self._semi_join(part, true, anti=False), True)]
-        rest = _Rows(self._semi_join(part, true, anti=True), self._parts)
-        rest._answers = self._answers
+        read = (columns_of(self.over(expression)) for expression in (*part.conditions, *_test(part)))
+        columns = sorted(index for index in frozenset[int]().union(*read) if index < width)
+        marks = self._marks(part, columns, three_valued=three_valued)
+        equalities = tuple(null_safe_equalities((column(self.plan, index) for index in columns), marks))
+        names = tuple(unique_names([*self.plan.schema.names, *marks.schema.names]))
+        join = OuterJoin(self.plan, marks, equalities, None, names, JoinKind.LEFT)
+        mark = column(join, len(join.schema) - 1)
+        truth = resolve("IS NOT NULL", (mark,))
         if three_valued and part.test is not None:
-            unknown = (resolve("IS NULL", true),)
-            cases.append((rest._semi_join(part, unknown, anti=False), None))
-            cases.append((rest._semi_join(part, unknown, anti=True), False))
-        else:
-            cases.append((rest.plan, False))
-        return Union(
-            tuple(_with_column(plan, width, "matches", Literal(truth, BOOLEAN)) for plan, truth in cases)
-        )
+            truth = make_case(((mark, mark), (truth, Literal(None, BOOLEAN))), Literal(False, BOOLEAN))
+        return _with_column(join, width, "matches", truth)
+
+    def _marks(self, part: Matching, columns: Sequence[int], *, three_valued: bool) -> Plan:
+        """The different values of some columns with TRUE if the test holds, with FALSE if it is unknown."""
+        # The answers of subqueries before this one are not joined once more, unless it reads them.
+        rows = self._original if max(columns, default=0) < len(self._original.schema) else self.plan
+        items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
+        values = _Rows(Distinct(Project(rows, items or (("any", Literal(True, BOOLEAN)),))), ())
+
+        def moved(read: Column) -> Column:
+            if INNER <= read.index < PLACE:
+                return read
+            return replace(read, index=columns.index(self._resolved(read).index))
+
+        asked = change_part(part, lambda expression: transform_columns(expression, moved))
+        true = _test(asked)
+        marked = [(values._semi_join(asked, true, anti=False), True)]
+        if three_valued and true:
+            rest = _Rows(values._semi_join(asked, true, anti=True), ())
+            marked.append((rest._semi_join(asked, (resolve("IS NULL", true),), anti=False), False))
+        plans = [_with_column(plan, len(columns), "mark", Literal(mark, BOOLEAN)) for plan, mark in marked]
+        return plans[0] if len(plans) == 1 else Union(tuple(plans))
+
+
+def _test(part: Part) -> tuple[Expression, ...]:
+    return () if not isinstance(part, Matching) or part.test is None else (part.test,)
 
 
 def _with_column(plan: Plan, width: int, name: str, value: Expression) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 
@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headrace.algebra.checks import require_boolean
 from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, Project, column
-from headrace.algebra.nulls import never_null, null_safe_key
+from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
 from headrace.errors import LanguageError, Position
@@ -204,7 +204,8 @@ def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
         EntangledError: where it has no row its value is NULL, but not what it reads of the row around it.
     """
     plan, items = block.plan, block.items
-    conditions = (*_equal(plan, ties), *block.conditions)
+    equal = (functions.resolve("=", pair) for pair in null_safe_equalities(ties, plan))
+    conditions = (*equal, *block.conditions)
     if block.counts is not None:
         # Where there is no row, what the list reads of the row around it is still known.
         valued = tuple((name, transform_columns(item, partial(_untied, ties=ties))) for name, item in items)
@@ -220,16 +221,6 @@ def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
     plan = project(plan, tuple((name, part) for name, (_, part) in zip(names, every, strict=True)))
     valued = tuple((name, column(plan, place)) for place, (name, _) in enumerate(items, len(same)))
     return Inner(plan, conditions, valued, True)
-
-
-def _equal(plan: Plan, ties: Sequence[Column]) -> Iterator[Expression]:
-    """Conditions that the first columns of a plan are equal to others, NULL to NULL."""
-    filled = never_null(plan)
-    for place, other in enumerate(ties):
-        one = column(plan, place)
-        plain = place in filled
-        pairs = [(one, other)] if plain else zip(null_safe_key(one), null_safe_key(other), strict=True)
-        yield from (functions.resolve("=", pair) for pair in pairs)
 
 
 def _untied(part: Column, ties: Sequence[Column]) -> Column:

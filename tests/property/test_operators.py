@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from headrace.algebra.kinds import Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Istream,
@@ -346,6 +347,7 @@ UNARY = {
     "grouped by a float": Aggregate(LEFT, (("x", X), ("k", K)), (*EXACT, *EXTREMES)),
     "scalar floats": Aggregate(LEFT, (), FLOATS),
     "distinct": Distinct(LEFT),
+    "coalesce": Coalesce(LEFT),
     "the first rows": TopK(LEFT, (), BY_V, 2),
     "the first row of each group": TopK(LEFT, (K,), (SortKey(X, descending=True),), 1),
     "later rows": TopK(LEFT, (), (), 3, 1),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Plan
+from headrace.algebra.nodes import Coalesce, Plan, inputs_of, with_inputs
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
@@ -19,12 +19,22 @@ from support import TableSource, run_plans
 
 @st.composite
 def query_sets(draw: st.DrawFn, root: str) -> tuple[Case, dict[str, Plan]]:
-    """Up to three plans over the same streams, each as it is or optimized."""
+    """Up to three plans over the same streams, each as it is, optimized, or coalesced all over."""
     case = draw(cases(root=root))
     sources = [stream.source for stream in case.streams]
     made = [case.plan, *draw(st.lists(plans(sources, depth=2), max_size=2))]
-    ready = [optimize(plan) if draw(st.booleans()) else plan for plan in made]
+    ready = [draw(st.sampled_from((_as_it_is, optimize, coalesced)))(plan) for plan in made]
     return case, {f"q{number}": plan for number, plan in enumerate(ready)}
+
+
+def _as_it_is(plan: Plan) -> Plan:
+    return plan
+
+
+def coalesced(plan: Plan) -> Plan:
+    """The plan with a Coalesce below every node that does not read chronons."""
+    inputs = tuple(map(coalesced, inputs_of(plan)))
+    return with_inputs(plan, tuple(below if below.is_chronon else Coalesce(below) for below in inputs))
 
 
 @pytest.mark.parametrize("root", ROOTS)

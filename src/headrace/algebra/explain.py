@@ -9,6 +9,7 @@ from headrace.algebra.joins import AnyJoin, pair_schema
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -95,7 +96,7 @@ def describe(plan: Plan) -> str:
             return _aggregate(plan)
         case TopK():
             return _top_k(plan)
-        case Distinct() | Istream() | Dstream() | Rstream() | Split():
+        case Distinct() | Coalesce() | Istream() | Dstream() | Rstream() | Split():
             return type(plan).__name__
         case _:
             assert_never(plan)

@@ -22,6 +22,7 @@ from headrace.algebra.relational import Sample as Sample
 from headrace.algebra.relational import SetOperation as SetOperation
 from headrace.algebra.relational import Source as Source
 from headrace.algebra.relational import Union as Union
+from headrace.algebra.temporal import Coalesce as Coalesce
 from headrace.algebra.temporal import Dstream as Dstream
 from headrace.algebra.temporal import Granularity as Granularity
 from headrace.algebra.temporal import Istream as Istream
@@ -50,6 +51,7 @@ Plan = (
     | Sample
     | Granularity
     | Split
+    | Coalesce
     | OverRows
     | Union
     | SetOperation

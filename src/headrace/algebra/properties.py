@@ -9,6 +9,7 @@ from typing import Final, assert_never
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -79,10 +80,10 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Aggregate() | TopK() | Distinct() | SetOperation():
             return plan.is_chronon
+        case Coalesce() | RowWindow():
+            return False
         case Istream() | Dstream() | SessionWindow() | OverRows():
             return True
-        case RowWindow():
-            return False
         case (
             Filter()
             | Project()
@@ -128,6 +129,8 @@ def _grows(node: Plan) -> bool:
             call.function in SUMS and not call.distinct for _, call in aggregates
         ):
             return False
+        case Coalesce(input=below) | Distinct(input=below) if has_one_row(below):
+            return False
         case _:
             return not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node))
 
@@ -140,7 +143,7 @@ def is_monotonic(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):
             return size.length == INFINITY
-        case Filter() | Project() | Sample() | Granularity() | Distinct() | Union() | Join():
+        case Filter() | Project() | Sample() | Granularity() | Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))
         case SemiJoin(anti=anti):
             return not anti and is_monotonic(plan.left) and is_monotonic(plan.right)
@@ -214,6 +217,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | TopK()
             | OverRows()
             | Distinct()
+            | Coalesce()
             | Rstream()
         ):
             return all(lasts_at_most(below, limit) for below in inputs_of(plan))
@@ -270,7 +274,7 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
             return has_one_row(plan.input, frozenset(part.index for part in read if isinstance(part, Column)))
         case Distinct():
             return within.issuperset(range(len(plan.schema))) or has_one_row(plan.input, within)
-        case Filter() | Rstream() | Istream() | Dstream():
+        case Filter() | Coalesce() | Rstream() | Istream() | Dstream():
             return has_one_row(plan.input, within)
         case Join():
             width = len(plan.left.schema)

@@ -31,12 +31,22 @@ class Granularity(Unary):
 
 @dataclass(frozen=True)
 class Split(Unary):
-    """`M(t)` itself, in elements of one instant each, so that a window can stand over it (thesis, 11.5)."""
+    """`M(t)` itself, in elements of one instant each, so that a window can stand over it (thesis, 11.7.1)."""
 
     @cached_property
     def is_chronon(self) -> bool:
         """Whether all elements are valid for one instant: they are."""
         return True
+
+
+@dataclass(frozen=True)
+class Coalesce(Unary):
+    """`M(t)` itself, in fewer elements: none ends where its row goes on (thesis, 11.7.2, for all lengths)."""
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: a row that goes on is one element."""
+        return False
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from headrace.algebra.joins import AnyJoin
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -73,6 +74,9 @@ def _query(plan: Plan) -> str:
             return " UNION ALL ".join(map(_operand, inputs))
         case SetOperation(kind=kind, left=left, right=right):
             return f"{_operand(left)} {kind.value} {_operand(right)}"
+        case Coalesce(input=below):
+            # It has no text: only the optimizer puts it there.
+            return _query(below)
         case Istream() | Dstream() | Rstream():
             return f"{type(plan).__name__.upper()}({_query(plan.input)})"
         case Distinct(input=below):
@@ -226,8 +230,8 @@ def _leaf(plan: Plan) -> str:
         case Granularity(input=below, granule=granule):
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
             return f"{table} GRANULARITY({_duration(granule, plan.domain)})"
-        case Split(input=below):
-            # The binder puts it there again: it stands below windows only.
+        case Split(input=below) | Coalesce(input=below):
+            # The binder puts a Split there again: it stands below windows only.
             return _leaf(below)
         case HopWindow():
             return _hop(plan)

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Istream,
@@ -30,7 +31,7 @@ from headrace.operators.aggregation import AggregateOperator
 from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
 from headrace.operators.over_rows import OverRowsOperator
-from headrace.operators.presence import ChangeOperator, DistinctOperator, SetOperator
+from headrace.operators.presence import ChangeOperator, CoalesceOperator, DistinctOperator, SetOperator
 from headrace.operators.row_window import RowWindowOperator
 from headrace.operators.sessions import SessionOperator
 from headrace.operators.top_k import TopKOperator
@@ -150,6 +151,7 @@ def is_stateful(plan: Plan) -> bool:
         plan,
         Aggregate
         | TopK
+        | Coalesce
         | Distinct
         | SetOperation
         | Istream
@@ -172,6 +174,8 @@ def create_operator(node: Node, report: Report) -> Operator:
             return DistinctOperator(plan)
         case SetOperation() as plan:
             return SetOperator(plan)
+        case Coalesce() as plan:
+            return CoalesceOperator(plan)
         case Istream() | Dstream() as plan:
             return ChangeOperator(plan)
         case Join() as plan:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -172,7 +173,7 @@ class _Lowering:
             case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys) | TopK(keys=keys):
                 kept = self._suffices(plan, 0, producers[0])
                 return below[0] if kept else frozenset([tuple(key.index for key in keys)])
-            case Aggregate() | Distinct() | Istream() | Dstream():
+            case Aggregate() | Coalesce() | Distinct() | Istream() | Dstream():
                 if self._suffices(plan, 0, producers[0]):
                     return _mapped(below[0], list(_required(plan, 0)))
                 return frozenset([tuple(range(len(_required(plan, 0))))])

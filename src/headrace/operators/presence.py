@@ -1,4 +1,7 @@
-"""Operators that look only at how often a payload is present: DISTINCT, set operations, ISTREAM, DSTREAM."""
+"""Operators that look only at how often a payload is there.
+
+DISTINCT, coalescing, set operations, ISTREAM and DSTREAM.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.kinds import SetKind
-from headrace.algebra.nodes import Distinct, Dstream, Istream, SetOperation, inputs_of
+from headrace.algebra.nodes import Coalesce, Distinct, Dstream, Istream, SetOperation, inputs_of
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
 from headrace.operators.keys import normalise
@@ -25,7 +28,7 @@ class _PresenceOperator:
     Its sums are the payload's multiplicity in all inputs together, then that in each input but the first.
     """
 
-    def __init__(self, node: Distinct | Istream | Dstream | SetOperation) -> None:
+    def __init__(self, node: Distinct | Coalesce | Istream | Dstream | SetOperation) -> None:
         self._schema = node.schema
         names = tuple(f"__k{place}" for place in range(len(node.schema)))
         self._inputs: tuple[list[Batch], ...] = tuple([] for _ in inputs_of(node))
@@ -56,6 +59,14 @@ class _PresenceOperator:
 
     def _emit(self, points: Points) -> Batch:
         raise NotImplementedError
+
+    def _emit_counts(self, points: Points, counts: Int64Array, coalesce: bool) -> Batch:
+        """The elements of rows that are there so often; int64[m + k], at the points and in the bases."""
+        result = replace(points, ints=counts.reshape(-1, 1))
+        segments = emit_segments(result, [pa.array(counts)], coalesce)
+        codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
+        weights = segments.w * counts[segments.rows]
+        return self._batch(points, codes, segments.ts, segments.te, weights)
 
     def _batch(
         self, points: Points, codes: Int64Array, ts: Int64Array, te: Int64Array, w: Int64Array
@@ -98,6 +109,40 @@ class DistinctOperator(_PresenceOperator):
         return self._batch(points, codes, segments.ts, segments.te, segments.w)
 
 
+class CoalesceOperator(_PresenceOperator):
+    """Coalescing (timeline family; thesis, Algorithm 17, with no bound on an element's length).
+
+    Where the thesis holds an element back until it is long enough or nothing can continue it, this says at
+    once that a row goes on, and corrects it.
+
+    Definition:
+        At t, `M(t)` itself: an identity on contents. Where the multiplicity of a payload stays what it was,
+        no element ends.
+
+    Retractions:
+        Lower the payload's multiplicity; that of an element whose row goes on in another one does nothing.
+
+    State:
+        As for duplicate elimination.
+
+    Example:
+        Heartbeat 20 (thesis, table 11.15):
+
+        ====== ======= ==        ====== ======= ==
+        x      [ts,te)  w        x      [ts,te)  w
+        ====== ======= ==        ====== ======= ==
+        b      [1,7)    +        b      [1,15)   +
+        d      [3,9)    +        d      [3,9)    +
+        a      [4,5)    +        a      [4,5)    +
+        b      [7,15)   +        e      [10,18)  +
+        e      [10,18)  +
+        ====== ======= ==        ====== ======= ==
+    """
+
+    def _emit(self, points: Points) -> Batch:
+        return self._emit_counts(points, points.ints[:, 0], coalesce=True)
+
+
 class SetOperator(_PresenceOperator):
     """Difference, intersection, max-union and their like (timeline family; thesis, sections 8.1.6 and 8.1.9).
 
@@ -128,15 +173,8 @@ class SetOperator(_PresenceOperator):
         self._coalesce = not node.is_chronon
 
     def _emit(self, points: Points) -> Batch:
-        counts = self._counts(points.ints)
-        result = replace(points, ints=counts.reshape(-1, 1))
-        segments = emit_segments(result, [pa.array(counts)], self._coalesce)
-        codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
-        weights = segments.w * counts[segments.rows]
-        return self._batch(points, codes, segments.ts, segments.te, weights)
-
-    def _counts(self, sums: Int64Array) -> Int64Array:
-        return combine_counts(self._kind, sums[:, 0] - sums[:, 1], sums[:, 1])
+        left, right = points.ints[:, 0] - points.ints[:, 1], points.ints[:, 1]
+        return self._emit_counts(points, combine_counts(self._kind, left, right), self._coalesce)
 
 
 def combine_counts(kind: SetKind, left: Int64Array, right: Int64Array) -> Int64Array:

@@ -7,9 +7,11 @@ change which rows fail on the way, and so what is in the dead letters; each says
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from headrace.algebra.nodes import Plan
+from headrace.optimizer.coalesce_below_join import coalesce_below_join
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.fold_constants import fold_constants
 from headrace.optimizer.limit_from_row_number import limit_from_row_number
@@ -50,6 +52,9 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """The rules, in the order in which they are tried."""
 
+LAST_RULES: Final[tuple[Rule, ...]] = (everywhere(coalesce_below_join),)
+"""Rules that are applied once, when no other has anything left to do."""
+
 MAX_ROUNDS: Final = 1_000
 """More rounds than any plan needs; a plan that takes more shows that two rules undo each other."""
 
@@ -64,13 +69,20 @@ def rewrites(plan: Plan) -> list[tuple[str, Plan]]:
     """Every rewrite on the way to the optimized plan: the rule's name and the plan after it."""
     steps: list[tuple[str, Plan]] = []
     for _ in range(MAX_ROUNDS):
-        before = len(steps)
-        for rule in RULES:
-            rewritten = rule.rewrite(plan)
-            assert rewritten.schema == plan.schema, f"{rule.name} changed the schema"
-            if rewritten != plan:
-                steps.append((rule.name, rewritten))
-            plan = rewritten
-        if len(steps) == before:
+        rewritten = _apply(RULES, plan, steps)
+        if rewritten == plan:
+            _apply(LAST_RULES, plan, steps)
             return steps
+        plan = rewritten
     raise AssertionError("the rules undo each other")
+
+
+def _apply(rules: Sequence[Rule], plan: Plan, steps: list[tuple[str, Plan]]) -> Plan:
+    """The plan after each rule in turn; the steps take those that changed something."""
+    for rule in rules:
+        rewritten = rule.rewrite(plan)
+        assert rewritten.schema == plan.schema, f"{rule.name} changed the schema"
+        if rewritten != plan:
+            steps.append((rule.name, rewritten))
+        plan = rewritten
+    return plan

@@ -10,6 +10,7 @@ from headrace.algebra.failure import aggregate_can_fail, can_fail
 from headrace.algebra.joins import AnyJoin
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -83,7 +84,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _join(plan, needed)
         case Aggregate():
             return _aggregate(plan, needed)
-        case Rstream(input=below) | Granularity(input=below) | Split(input=below):
+        case Rstream(input=below) | Granularity(input=below) | Split(input=below) | Coalesce(input=below):
             pruned, places = _prune(below, needed)
             return _unless_same(plan, replace(plan, input=pruned)), places
         case SetOperation(left=left, right=right):

@@ -15,6 +15,7 @@ from headrace.algebra.joins import AnyJoin
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -150,7 +151,7 @@ class _Evaluation:
                 return self._change(plan, instant)
             case Granularity(input=below, granule=granule):
                 return self.content(below, instant // granule.length * granule.length)
-            case Rstream() | Split():
+            case Rstream() | Split() | Coalesce():
                 return self.content(plan.input, instant)
             case _:
                 assert_never(plan)

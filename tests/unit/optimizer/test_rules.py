@@ -6,8 +6,9 @@ import pytest
 
 from auctions import CATALOG, plan_of
 from headrace.algebra.explain import explain
-from headrace.algebra.nodes import Plan, Source, inputs_of
+from headrace.algebra.nodes import Coalesce, Plan, Project, Source, inputs_of
 from headrace.algebra.properties import sources_of, walk
+from headrace.language.printer import to_sql
 from headrace.optimizer import RULES, optimize, rewrites
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.fold_constants import fold_constants
@@ -269,6 +270,49 @@ def test_columns_not_needed_are_never_read(text: str, columns: dict[str, set[tup
     optimized = optimize(plan)
     assert read_columns(optimized) == columns
     assert optimized.schema == plan.schema
+
+
+GROUPS = "SELECT kind, COUNT(*) AS n, MIN(price) AS least FROM tick [RANGE 9] GROUP BY kind"
+FREQUENT = f"(SELECT kind FROM ({GROUPS}) WHERE n > 3) f"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT t.id FROM tick [RANGE 5] t, {FREQUENT} WHERE t.kind = f.kind",
+        f"SELECT t.id FROM tick [RANGE 5] t, {FREQUENT} WHERE t.kind < f.kind",
+        f"SELECT t.id FROM tick [RANGE 5] t LEFT JOIN {FREQUENT} ON t.kind = f.kind",
+        f"SELECT t.id FROM tick [RANGE 5] t SEMI JOIN {FREQUENT} ON t.kind < f.kind",
+        f"SELECT f.kind FROM {FREQUENT} SEMI JOIN tick t ON t.kind = f.kind",
+        f"SELECT t.id FROM tick t, ({GROUPS}) f WHERE t.kind = f.kind AND f.n > 3",
+        f"SELECT t.id, f.m FROM tick t, (SELECT kind, n DIV 10 AS m FROM ({GROUPS})) f WHERE t.kind = f.kind",
+        f"SELECT t.id, f.m FROM tick t, (SELECT kind, n > 3 AS m FROM ({GROUPS})) f WHERE t.kind = f.kind",
+        "SELECT t.id FROM tick t, (SELECT 1 AS one FROM tick [RANGE 9] HAVING COUNT(*) > 3) f",
+    ],
+)
+def test_rows_of_groups_that_go_on_are_coalesced_below_a_join(text: str):
+    plan = plan_of(text)
+    (coalesced,) = (node for node in walk(optimize(plan)) if isinstance(node, Coalesce))
+    assert isinstance(coalesced.input, Project)
+    assert rewrites(plan)[-1][0] == "coalesce_below_join"
+    assert plan_of(to_sql(optimize(plan))).schema == plan.schema
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT kind FROM {FREQUENT}",
+        f"SELECT t.id, f.n FROM tick t, ({GROUPS}) f WHERE t.kind = f.kind",
+        f"SELECT t.id, f.m FROM tick t, (SELECT kind, 2e0 * n AS m FROM ({GROUPS})) f WHERE t.kind = f.kind",
+        f"SELECT t.id FROM tick [RANGE 5] t SEMI JOIN {FREQUENT} ON t.kind = f.kind",
+        f"SELECT t.id FROM tick [RANGE 5] t, {FREQUENT} WHERE t.kind = f.kind".replace("9", "9 SLIDE 9"),
+        f"SELECT t.id FROM tick [RANGE 5] t, {FREQUENT} WHERE t.kind = f.kind".replace("RANGE 9", "NOW"),
+        f"SELECT t.id FROM tick t, (SELECT n FROM ({GROUPS})) f WHERE t.id = f.n",
+    ],
+    ids=["no join", "results kept", "one to one", "semi-join", "tumbling", "chronons", "without the keys"],
+)
+def test_where_coalescing_does_not_pay(text: str):
+    assert not any(isinstance(node, Coalesce) for node in walk(optimize(plan_of(text))))
 
 
 def test_what_only_a_filter_needs_goes_no_further():

@@ -13,6 +13,7 @@ import pytest
 from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -344,6 +345,11 @@ def test_split() -> None:
     streams = {"S1": physical("c[1,4) a[3,5)")}
     same(TimeWindow(Split(ONE), Duration(2)), "c[1,3) c[2,4) c[3,5) a[3,5) a[4,6)", streams)
     same(RowWindow(Split(ONE), 1), "c[1,2) c[2,3) c[3,4) a[4,oo)", streams)
+
+
+def test_coalesce() -> None:
+    # Table 11.15.
+    same(Coalesce(TWO), "b[1,15) d[3,9) a[4,5) e[10,18)")
 
 
 def test_granularity() -> None:

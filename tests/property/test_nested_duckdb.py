@@ -31,6 +31,36 @@ VALUES = (
 )
 
 
+SHAPES = """
+SELECT x.k, y.v FROM {x} JOIN {y} ON x.k = y.k AND x.v IN (SELECT z.v FROM {z});
+SELECT x.k, y.v FROM {x} JOIN {y} ON x.v < y.v AND y.v > (SELECT AVG(z.v) FROM {z} WHERE z.k > x.k);
+SELECT x.k, y.v FROM {x} JOIN {y} ON NOT EXISTS (SELECT 1 FROM {z} WHERE z.v BETWEEN x.v AND y.v);
+SELECT x.k, y.v FROM {x} LEFT JOIN {y} ON x.k = y.k AND y.v IN (SELECT z.v FROM {z});
+SELECT x.k, y.v FROM {x} LEFT JOIN {y} ON x.v = y.v AND x.k NOT IN (SELECT z.k FROM {z});
+SELECT x.k, y.v FROM {x} RIGHT JOIN {y} ON x.k = y.k AND x.v > (SELECT MIN(z.v) FROM {z});
+SELECT x.k, y.v FROM {x} FULL JOIN {y} ON x.v = y.v AND x.k IN (SELECT z.k FROM {z});
+SELECT k, v FROM {x} SEMI JOIN {y} ON x.k = y.k AND y.v <> ALL (SELECT z.v FROM {z});
+SELECT k, v FROM {x} ANTI JOIN {y} ON x.k = y.k AND y.v IN (SELECT z.v FROM {z});
+SELECT x.v IN (SELECT y.v FROM {y}) AS k, COUNT(*) AS v FROM {x} GROUP BY 1;
+SELECT (SELECT MAX(y.v) FROM {y} WHERE y.v < x.v) AS m, COUNT(*) AS n FROM {x} GROUP BY m;
+SELECT x.k, SUM((SELECT COUNT(*) FROM {y} WHERE y.v < x.v)) AS v FROM {x} GROUP BY x.k;
+SELECT x.k, COUNT(*) FILTER (WHERE EXISTS (SELECT 1 FROM {y} WHERE y.k = x.k)) AS v FROM {x} GROUP BY x.k;
+SELECT x.k, MAX(CASE WHEN x.v IN (SELECT y.v FROM {y}) THEN 1 ELSE x.v END) AS v FROM {x} GROUP BY x.k;
+SELECT x.k, MAX(x.v) AS v FROM {x} GROUP BY x.k HAVING MAX(x.v) > (SELECT AVG(y.v) FROM {y} WHERE y.k < x.k);
+SELECT x.k, SUM(x.v) AS v FROM {x} GROUP BY x.k HAVING COUNT(*) > (SELECT COUNT(*) FROM {y} WHERE y.k > x.k);
+SELECT x.k, (SELECT COUNT(*) FROM {y} WHERE y.k < x.k) + MIN(x.v) AS v FROM {x} GROUP BY x.k;
+SELECT x.k, x.v FROM {x} WHERE x.v IN (SELECT y.v FROM {y} WHERE y.k < x.k UNION SELECT z.v FROM {z});
+SELECT x.k, x.v FROM {x} WHERE x.v IN (SELECT v FROM {y} EXCEPT SELECT v FROM {z} WHERE z.k <> x.k);
+SELECT x.k, x.v FROM {x} WHERE x.v >= ALL (SELECT MAX(y.v) FROM {y} WHERE y.v < x.v GROUP BY y.k);
+SELECT x.k, x.v FROM {x} WHERE x.v = (SELECT MAX(y.v) FROM {y} WHERE y.k = x.k AND y.v <= x.v GROUP BY y.k);
+SELECT x.k, x.v FROM {x} WHERE EXISTS (SELECT y.k FROM {y} WHERE y.v > x.v GROUP BY y.k HAVING COUNT(*) > 1);
+SELECT x.k, x.v FROM {x} WHERE x.v IN (SELECT DISTINCT y.v + x.v FROM {y} WHERE y.k <= x.k);
+SELECT x.k, x.v FROM {x}
+  WHERE x.v < (SELECT SUM(m.v) FROM (SELECT v FROM {y}) m JOIN {z} USING (v) WHERE z.k >= x.k)
+"""
+"""What stands elsewhere than in WHERE, and queries that are more than FROM and WHERE."""
+
+
 @dataclass
 class Making:
     """A query that is being made.
@@ -142,3 +172,12 @@ class Making:
 @pytest.mark.parametrize("seed", range(300))
 def test_nested_queries_answer_as_duckdb(seed: int) -> None:
     compare(Making(random.Random(seed)).query(), seed, (3, 9, 18, 33))
+
+
+@pytest.mark.parametrize("text", SHAPES.strip().split(";\n"))
+def test_subqueries_anywhere_answer_as_duckdb(text: str) -> None:
+    for seed in range(3):
+        chance = random.Random(seed)
+        windows = (Window(stream, chance.choice((3, 5, 8)), chance.choice((1, 4))) for stream in "abb")
+        places = {name: f"({{{place}}}) {name}" for place, name in enumerate("xyz")}
+        compare(Query(text.format(**places), tuple(windows)), seed, (3, 9, 18, 33))

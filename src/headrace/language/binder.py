@@ -259,7 +259,8 @@ def _from_item(item: FromItem, catalog: Catalog, bare: bool = False) -> Bound:
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             return Bound(windowed(plan, window, scope), scope)
         case JoinedTable():
-            return join(item, _from_item(item.left, catalog, bare), _from_item(item.right, catalog, bare))
+            sides = _from_item(item.left, catalog, bare), _from_item(item.right, catalog, bare)
+            return join(item, *sides, partial(_nested, catalog=catalog))
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog, bare=True)
             plan = window_function(function, data.plan, data.scope)

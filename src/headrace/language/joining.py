@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from headrace.algebra.checks import require_boolean
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Join, OuterJoin, Plan, Project, SemiJoin, column
+from headrace.algebra.nodes import Join, OuterJoin, Plan, Project, SemiJoin, Union, column
+from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
 from headrace.language.cursor import position_of
+from headrace.language.dialect import Nested
+from headrace.language.nesting import Nest, Nesting, keep
 from headrace.language.scalars import Context, bind_scalar, located
 from headrace.language.scope import Scope, ScopeTable
-from headrace.language.syntax import JoinedTable, Name
+from headrace.language.subqueries import conjunct_nodes
+from headrace.language.syntax import JoinedTable, Name, Scalar
 from headrace.schema import BOOLEAN, unique_names
 
 
@@ -58,19 +63,20 @@ def check_domains(left: Plan, right: Plan, position: Position) -> None:
         )
 
 
-def join(item: JoinedTable, left: Bound, right: Bound) -> Bound:
+def join(item: JoinedTable, left: Bound, right: Bound, nest: Nest) -> Bound:
     """The join that a JOIN with ON or USING asks for; without either it is CROSS JOIN.
+
+    Args:
+        item: the join.
+        left, right: what it joins.
+        nest: binds the subqueries in its condition.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a table that is in FROM twice.
     """
     pairs = product(left, right, item.position)
     if item.condition is not None:
-        predicate = bind_scalar(item.condition, Context(pairs.scope, "ON"))
-        parts = [part for part in conjuncts(predicate) if part != Literal(True, BOOLEAN)]
-        equalities, rest = split_equalities(parts, len(left.plan.schema))
-        with located(position_of(item.condition)):
-            return _matched(item.kind, left, right, equalities, conjunction(rest), pairs)
+        return _joined_on(item.condition, item.kind, left, right, pairs, nest)
     columns = [(left.scope.column(None, name), right.scope.column(None, name), name) for name in item.using]
     equalities = tuple(_equal(*column) for column in columns)
     matched = _matched(item.kind, left, right, equalities, None, pairs)
@@ -88,6 +94,71 @@ def join(item: JoinedTable, left: Bound, right: Bound) -> Bound:
             return _coalesced(Bound(matched.plan, hidden), equalities, item.using, len(left.plan.schema))
         case _:
             assert_never(item.kind)
+
+
+def _joined_on(
+    condition: Scalar, kind: JoinKind, left: Bound, right: Bound, pairs: Bound, nest: Nest
+) -> Bound:
+    """The join on a condition; what asks subqueries filters the pairs that match in the rest of it."""
+    nodes = [condition] if condition.find(Nested) is None else conjunct_nodes(condition)
+    plain, asking = ([node for node in nodes if bool(node.find(Nested)) is asks] for asks in (False, True))
+    parts = _conditions(plain, Context(pairs.scope, "ON"))
+    equalities, rest = split_equalities(parts, len(left.plan.schema))
+    with located(position_of(condition)):
+        if not asking:
+            return _matched(kind, left, right, equalities, conjunction(rest), pairs)
+        matched = _matched(JoinKind.INNER, left, right, equalities, conjunction(rest), pairs)
+    nesting = Nesting(lambda query: nest(query, matched.plan, pairs.scope))
+    asked = _conditions(asking, Context(pairs.scope, "ON", nesting=nesting))
+    with located(position_of(condition)):
+        kept = keep(matched.plan, asked, nesting.parts)
+        return _beside_pairs(kind, left, right, Bound(kept, pairs.scope))
+
+
+def _conditions(nodes: list[Scalar], context: Context) -> list[Expression]:
+    """The conjuncts of conditions, without those that are TRUE."""
+    parts = []
+    for node in nodes:
+        bound = bind_scalar(node, context)
+        with located(position_of(node)):
+            require_boolean(bound, "a join's predicate")
+        parts += [part for part in conjuncts(bound) if part != Literal(True, BOOLEAN)]
+    return parts
+
+
+def _beside_pairs(kind: JoinKind, left: Bound, right: Bound, pairs: Bound) -> Bound:
+    """The join of a kind whose pairs are known: rows match by what they hold, and so do equal ones."""
+    width, names = len(left.plan.schema), pairs.plan.schema.names
+    lefts, rights = range(width), range(width, len(names))
+
+    def apart(rows: Plan, places: range, *, anti: bool = True) -> Plan:
+        own = tuple((names[place], column(pairs.plan, place)) for place in places)
+        partners = Project(pairs.plan, own)
+        others = [column(rows, place) for place in range(len(places))]
+        return SemiJoin(rows, partners, tuple(null_safe_equalities(others, partners)), None, anti)
+
+    def padded(rows: Plan, places: range) -> Plan:
+        first = places.start
+        items = (
+            column(rows, place - first) if place in places else Literal(None, field.type)
+            for place, field in enumerate(pairs.plan.schema)
+        )
+        return Project(apart(rows, places), tuple(zip(names, items, strict=True)))
+
+    match kind:
+        case JoinKind.INNER:
+            return pairs
+        case JoinKind.SEMI | JoinKind.ANTI:
+            return Bound(apart(left.plan, lefts, anti=kind is JoinKind.ANTI), left.scope)
+        case JoinKind.LEFT:
+            plans = [padded(left.plan, lefts)]
+        case JoinKind.RIGHT:
+            plans = [padded(right.plan, rights)]
+        case JoinKind.FULL:
+            plans = [padded(left.plan, lefts), padded(right.plan, rights)]
+        case _:
+            assert_never(kind)
+    return Bound(Union((pairs.plan, *plans)), pairs.scope)
 
 
 def _matched(

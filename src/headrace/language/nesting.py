@@ -20,7 +20,7 @@ from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import make_case, resolve
 from headrace.expressions.tree import Call, Column, Expression, Literal, columns_of, transform_columns
-from headrace.language.scope import OUTER
+from headrace.language.scope import OUTER, Scope
 from headrace.language.syntax import Query
 from headrace.schema import BIGINT, BOOLEAN, unique_names
 
@@ -51,6 +51,10 @@ class Inner:
     items: tuple[tuple[str, Expression], ...]
     single: bool
     zeros: frozenset[int] = frozenset()
+
+
+Nest = Callable[[Query, Plan, Scope], Inner]
+"""Binds a subquery over the rows around it."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +132,9 @@ class Nesting:
         return self._place(Single(inner.plan, _seen(inner.conditions), value), name, value.type)
 
     def _place(self, part: Part, name: str, dtype: object) -> Expression:
-        self.parts.append(part)
-        return Column(PLACE + len(self.parts) - 1, name, dtype)
+        if part not in self.parts:
+            self.parts.append(part)
+        return Column(PLACE + self.parts.index(part), name, dtype)
 
 
 def reads_outer(expression: Expression) -> bool:
@@ -140,6 +145,12 @@ def reads_outer(expression: Expression) -> bool:
 def places_in(expression: Expression) -> frozenset[int]:
     """The places of subqueries that an expression reads."""
     return frozenset(index - PLACE for index in columns_of(expression) if index >= PLACE)
+
+
+def places_of(part: Part) -> frozenset[int]:
+    """The places of subqueries that what a subquery asks reads."""
+    value = (part.value,) if isinstance(part, Single) else _test(part)
+    return frozenset[int]().union(*map(places_in, (*part.conditions, *value)))
 
 
 def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:

@@ -333,7 +333,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
         hint = "use HAVING, or aggregate in a subquery in FROM"
         raise LanguageError(f"{name} cannot stand in {context.clause}", position=position, hint=hint)
     clause = f"{name}(...)"
-    inner = replace(context, clause=clause, aggregates=None, aliases={}, keys=None, nesting=None, over=None)
+    inner = replace(context, clause=clause, aggregates=None, aliases={}, keys=None, over=None)
     arguments = [bind_scalar(part, inner) for part in parts.arguments]
     within = None if parts.within is None else bind_sort_key(parts.within, inner)
     order = tuple(bind_sort_key(key, inner) for key in parts.order)

@@ -35,6 +35,15 @@ def holds_query(node: Scalar) -> bool:
     return quantified or isinstance(node, Nested | exp.Exists)
 
 
+def conjunct_nodes(node: Scalar) -> list[Scalar]:
+    """The parts of a condition that AND connects, left to right."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And):
+        return [*conjunct_nodes(node.this), *conjunct_nodes(node.expression)]
+    return [node]
+
+
 def bind_subquery(
     node: Any, nesting: Nesting | None, clause: str, bind: Callable[[Scalar], Expression]
 ) -> Expression:

@@ -25,7 +25,7 @@ def parse_limits(cursor: Cursor, query: Query) -> Query:
     """Read `[ORDER BY keys] [LIMIT k] [OFFSET n]` behind a query; the query itself where none comes.
 
     Raises:
-        LanguageError: a clause is malformed, or ORDER BY stands without LIMIT.
+        LanguageError: a clause is malformed.
     """
     position = cursor.position
     keys: list[SortItem] = []
@@ -37,11 +37,7 @@ def parse_limits(cursor: Cursor, query: Query) -> Query:
     limit = None if not limited or cursor.accept("ALL") else _rows(cursor, "LIMIT")
     moved = cursor.accept("OFFSET")
     offset = _rows(cursor, "OFFSET") if moved else 0
-    if not limited and not moved:
-        if keys:
-            hint = "add LIMIT for the first rows of every instant; an answer is read sorted by time"
-            message = "a continuous answer has no order: ORDER BY stands before LIMIT"
-            raise LanguageError(message, position=position, hint=hint)
+    if not (keys or limited or moved):
         return query
     return TopQuery(query, tuple(keys), limit, offset, position)
 

@@ -27,6 +27,7 @@ from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
+from headrace.optimizer.remove_trivial_top_k import remove_trivial_top_k
 from headrace.optimizer.remove_unbounded_window import remove_unbounded_window
 from headrace.optimizer.rule import Rule, everywhere
 from headrace.optimizer.simplify_outer_join import simplify_outer_join
@@ -48,6 +49,7 @@ RULES: Final[tuple[Rule, ...]] = (
     everywhere(push_project_below_row_window),
     everywhere(merge_projects),
     everywhere(remove_trivial_project),
+    everywhere(remove_trivial_top_k),
     Rule("prune_columns", prune_columns),
 )
 """The rules, in the order in which they are tried."""

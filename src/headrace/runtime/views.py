@@ -21,10 +21,13 @@ from headrace.algebra.nodes import (
     Project,
     Rstream,
     TimeWindow,
+    TopK,
 )
 from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import HistoryError, UserError
+from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
+from headrace.operators.ranks import rank_rows
 from headrace.runtime.commits import EpochResults
 from headrace.runtime.retention import whole_from
 from headrace.runtime.store import Store, read_part
@@ -129,7 +132,7 @@ class ResultReader:
         return self._table(chosen, {"ts": times[order]})
 
     def snapshot(self, instant: int) -> pa.Table:
-        """The content at an instant.
+        """The content at an instant, sorted by the query's ORDER BY, then by payload.
 
         Raises:
             UserError: the instant is not final yet.
@@ -137,6 +140,10 @@ class ResultReader:
         if instant >= self.heartbeat:
             raise UserError(f"the answer at {instant} is not final yet")
         rows = snapshot(self.elements(), instant)
+        if isinstance(self.plan, TopK) and self.plan.order:
+            places = [key.expression.index for key in self.plan.order if isinstance(key.expression, Column)]
+            ranks = rank_rows([rows.column(place) for place in places], self.plan.order)
+            rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
         return pa.Table.from_batches([rows], schema=self.plan.schema.arrow())
 
     def heartbeat_of(self, part: EpochResults) -> int:

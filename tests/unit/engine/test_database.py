@@ -88,6 +88,25 @@ def test_views_of_one_answer(db: hr.Database) -> None:
         query.snapshot("2024-01-01")
 
 
+def test_a_snapshot_lists_rows_in_the_order_of_the_query() -> None:
+    with hr.connect(runner="inline") as db:
+        values = [2.0, 2.0, float("nan"), None, 5.0]
+        rows = {"ts": [1, 1, 2, 2, 3], "k": ["b", "a", "c", None, "d"], "v": values}
+        db.stream("s", pa.table(rows), timestamp="ts")
+        window = "SELECT k, v FROM s [RANGE 9]"
+        queries = {
+            "cdba_": db.query(f"{window} ORDER BY v DESC, k DESC"),
+            "cdab_": db.query(f"{window} ORDER BY v DESC"),
+            "_abdc": db.query(f"{window} ORDER BY 2"),
+            "cd": db.query(f"{window} ORDER BY v DESC LIMIT 2"),
+        }
+        db.run()
+        for expected, query in queries.items():
+            assert "".join(k or "_" for k in query.snapshot(3)["k"].to_pylist()) == expected
+            begins = query.history()["valid_from"].to_pylist()
+            assert begins == sorted(begins)
+
+
 def test_snapshots_at_times() -> None:
     with hr.connect(runner="inline") as db:
         times = pa.array(

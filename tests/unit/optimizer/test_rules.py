@@ -23,6 +23,7 @@ from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.remove_now_window import remove_now_window
 from headrace.optimizer.remove_trivial_project import remove_trivial_project
+from headrace.optimizer.remove_trivial_top_k import remove_trivial_top_k
 from headrace.optimizer.remove_unbounded_window import remove_unbounded_window
 from headrace.optimizer.rule import Rewrite, everywhere
 from headrace.optimizer.simplify_outer_join import simplify_outer_join
@@ -114,6 +115,11 @@ CASES = [
         "SELECT UPPER(kind) AS u, id + 1 AS d FROM tick",
     ),
     (
+        remove_trivial_top_k,
+        "SELECT id FROM (SELECT id, kind FROM tick ORDER BY kind) ORDER BY id DESC LIMIT ALL",
+        "SELECT id FROM (SELECT id, kind FROM tick)",
+    ),
+    (
         remove_trivial_project,
         "SELECT * FROM (SELECT k AS id FROM (SELECT id AS k FROM tick))",
         "SELECT k AS id FROM (SELECT id AS k FROM tick)",
@@ -200,6 +206,9 @@ UNCHANGED = [
         "SELECT IF(k = 'a', failing, 0e0) AS x FROM (SELECT kind AS k, id / 0 AS failing FROM tick)",
     ),
     (push_filter_below_project, "SELECT * FROM (SELECT id / 0 AS failing FROM tick) WHERE failing > 1"),
+    (remove_trivial_top_k, "SELECT id FROM tick ORDER BY id LIMIT ALL OFFSET 1"),
+    (remove_trivial_top_k, "SELECT id FROM tick LIMIT 3"),
+    (remove_trivial_top_k, "SELECT id, ROW_NUMBER() OVER (ORDER BY kind) AS n FROM tick"),
     (remove_trivial_project, "SELECT id AS x FROM (SELECT id FROM tick)"),
     (remove_trivial_project, "SELECT kind, id FROM (SELECT id, kind FROM tick)"),
     (remove_now_window, "SELECT * FROM tick [RANGE 1 SLIDE 2]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -44,8 +45,9 @@ def product(left: Bound, right: Bound, position: Position) -> Bound:
     tables = (*left.scope.tables, *moved.tables)
     names = tuple(unique_names([name for table in tables for name, _ in table.columns]))
     merged = left.scope.merged | moved.merged
+    order = tuple(column.index for scope in (left.scope, moved) for _, column in scope.all_columns())
     plan = Join(left.plan, right.plan, (), None, names)
-    return Bound(plan, Scope(tables, merged, functions=left.scope.functions))
+    return Bound(plan, Scope(tables, merged, order, functions=left.scope.functions))
 
 
 def check_domains(left: Plan, right: Plan, position: Position) -> None:
@@ -77,23 +79,42 @@ def join(item: JoinedTable, left: Bound, right: Bound, nest: Nest) -> Bound:
     pairs = product(left, right, item.position)
     if item.condition is not None:
         return _joined_on(item.condition, item.kind, left, right, pairs, nest)
-    columns = [(left.scope.column(None, name), right.scope.column(None, name), name) for name in item.using]
+    using = _common(item, left.scope, right.scope) if item.natural else item.using
+    columns = [(left.scope.column(None, name), right.scope.column(None, name), name) for name in using]
     equalities = tuple(_equal(*column) for column in columns)
     matched = _matched(item.kind, left, right, equalities, None, pairs)
-    ours = {one.index for one, _, _ in columns}
-    theirs = {other.index + len(left.plan.schema) for _, other, _ in columns}
+    ours = [one.index for one, _, _ in columns]
+    theirs = [other.index + len(left.plan.schema) for _, other, _ in columns]
     match item.kind:
         case JoinKind.SEMI | JoinKind.ANTI:
             return matched
         case JoinKind.INNER | JoinKind.LEFT:
-            return Bound(matched.plan, replace(matched.scope, merged=matched.scope.merged | theirs))
+            return Bound(matched.plan, _merged(matched.scope, ours, theirs))
         case JoinKind.RIGHT:
-            return Bound(matched.plan, replace(matched.scope, merged=matched.scope.merged | ours))
+            return Bound(matched.plan, _merged(matched.scope, theirs, ours))
         case JoinKind.FULL:
-            hidden = replace(matched.scope, merged=matched.scope.merged | ours | theirs)
-            return _coalesced(Bound(matched.plan, hidden), equalities, item.using, len(left.plan.schema))
+            hidden = Bound(matched.plan, _merged(matched.scope, [], [*ours, *theirs]))
+            return _coalesced(hidden, equalities, using, len(left.plan.schema))
         case _:
             assert_never(item.kind)
+
+
+def _merged(scope: Scope, first: Sequence[int], hidden: Sequence[int]) -> Scope:
+    """A join's scope in which some columns come first, and those that are one with them are hidden."""
+    moved = (*first, *hidden)
+    order = (*first, *(place for place in scope.order if place not in moved))
+    return replace(scope, merged=scope.merged | frozenset(hidden), order=order)
+
+
+def _common(item: JoinedTable, left: Scope, right: Scope) -> tuple[Name, ...]:
+    """The columns that both sides of a NATURAL JOIN have, in the order of the left one."""
+    others = {name.lower() for name, _ in right.all_columns()}
+    names = dict.fromkeys(name for name, _ in left.all_columns() if name.lower() in others)
+    if not names:
+        hint = "write CROSS JOIN for all pairs, or JOIN ... ON condition"
+        message = "the sides of NATURAL JOIN have no column in common"
+        raise LanguageError(message, position=item.position, hint=hint)
+    return tuple(Name(name, item.position) for name in names)
 
 
 def _joined_on(
@@ -193,7 +214,8 @@ def _coalesced(bound: Bound, equalities: tuple[Equality, ...], names: tuple[Name
         None, None, tuple((name.text, column(project, place)) for place, name in enumerate(names))
     )
     moved = bound.scope.shifted(len(names))
-    return Bound(project, replace(moved, tables=(front, *moved.tables)))
+    order = (*range(len(names)), *moved.order)
+    return Bound(project, replace(moved, tables=(front, *moved.tables), order=order))
 
 
 def _equal(left: Expression, right: Expression, name: Name) -> Equality:

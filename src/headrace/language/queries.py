@@ -216,6 +216,8 @@ def _joined(cursor: Cursor) -> FromItem:
         position = cursor.position
         if cursor.accept("CROSS", "JOIN"):
             item = JoinedTable(JoinKind.INNER, item, _table(cursor), None, (), position)
+        elif cursor.accept("NATURAL"):
+            item = _natural_join(cursor, item, position)
         elif (kind := _join_kind(cursor)) is not None:
             item = _join(cursor, kind, item, position)
         elif cursor.word() in CLAUSES and cursor.word() not in _BEHIND:
@@ -247,6 +249,18 @@ _JOINS: Final = (
     ("LEFT ANTI", JoinKind.ANTI),
 )
 """What may stand before JOIN, and the join that it means."""
+
+
+def _natural_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
+    written = "NATURAL [LEFT | RIGHT | FULL | SEMI | ANTI] JOIN"
+    kind = _join_kind(cursor)
+    if kind is None:
+        raise cursor.error(f"JOIN is missing after NATURAL, before {cursor.shown()}", f"write {written}")
+    right = _table(cursor)
+    if cursor.word() in ("ON", "USING"):
+        hint = "leave out NATURAL, which joins by all columns that both sides have"
+        raise cursor.error(f"NATURAL JOIN takes no {cursor.word()}", hint)
+    return JoinedTable(kind, left, right, None, (), position, natural=True)
 
 
 def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) -> FromItem:

@@ -46,13 +46,15 @@ class Scope:
 
     Attributes:
         tables: in the order of FROM.
-        merged: the places that USING has made one with an earlier column.
+        merged: the places that USING has made one with another column.
+        order: the places in the order of `*`, where USING has put its columns first.
         outer: of a subquery what is around it, where a name is looked up that is not found.
         functions: the users' functions and aggregates, by lower-case name.
     """
 
     tables: tuple[ScopeTable, ...]
     merged: frozenset[int] = frozenset()
+    order: tuple[int, ...] = ()
     outer: Outer | None = None
     functions: Functions = field(default_factory=lambda: MappingProxyType({}))
 
@@ -98,7 +100,10 @@ class Scope:
     def shifted(self, offset: int) -> Scope:
         """The same scope where the row starts `offset` columns later."""
         tables = tuple(table.shifted(offset) for table in self.tables)
-        return replace(self, tables=tables, merged=frozenset(index + offset for index in self.merged))
+        merged = frozenset(index + offset for index in self.merged)
+        return replace(
+            self, tables=tables, merged=merged, order=tuple(index + offset for index in self.order)
+        )
 
     def table(self, name: Name) -> ScopeTable:
         """The table of that alias or, failing that, of that stream's name.
@@ -123,13 +128,14 @@ class Scope:
         return found[0]
 
     def all_columns(self) -> tuple[tuple[str, Column], ...]:
-        """What `*` stands for: all columns, those that USING has merged once."""
-        return tuple(
-            (name, column)
+        """What `*` stands for: all columns, those that USING has merged once and first."""
+        columns = {
+            column.index: (name, column)
             for entry in self.tables
             for name, column in entry.columns
             if column.index not in self.merged
-        )
+        }
+        return tuple(columns[index] for index in self.order or columns)
 
     def _unknown(self, table: Name | None, name: Name) -> LanguageError:
         if table is None:

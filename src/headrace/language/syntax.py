@@ -114,7 +114,16 @@ class DerivedTable:
 
 @dataclass(frozen=True)
 class JoinedTable:
-    """`left [kind] JOIN right ON condition`, `... USING (columns)`, or `left CROSS JOIN right`."""
+    """`left [kind] JOIN right ON condition`, `... USING (columns)`, or `left CROSS JOIN right`.
+
+    Attributes:
+        kind: which rows of both it keeps.
+        left, right: what it joins.
+        condition: that of ON, or None.
+        using: the columns of USING.
+        position: where the join's words start.
+        natural: whether it uses all columns that both have.
+    """
 
     kind: JoinKind
     left: FromItem
@@ -122,6 +131,7 @@ class JoinedTable:
     condition: Scalar | None
     using: tuple[Name, ...]
     position: Position
+    natural: bool = False
 
 
 @dataclass(frozen=True)

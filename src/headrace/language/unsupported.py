@@ -58,7 +58,7 @@ CLAUSES: Final[dict[str, str]] = {
     "FULL": "write FULL [OUTER] JOIN ... ON",
     "SEMI": "write LEFT SEMI JOIN ... ON",
     "ANTI": "write LEFT ANTI JOIN ... ON",
-    "NATURAL": "write JOIN ... USING (columns)",
+    "NATURAL": "write NATURAL [LEFT | RIGHT | FULL | SEMI | ANTI] JOIN",
     "ASOF": "write JOIN ... ON with a window on one side",
 }
 """Clauses that are refused, by the word that starts them, with a hint."""

@@ -266,6 +266,18 @@ def test_join_using_shows_its_columns_once():
     assert join.equalities == tuple((column(TICK, place), column(TICK, place)) for place in (0, 1))
 
 
+def test_columns_that_using_has_merged_come_first():
+    for kind in ("", "LEFT", "RIGHT", "FULL"):
+        plan = plan_of(
+            f"SELECT * FROM (SELECT at, id FROM tick) a NATURAL {kind} JOIN (SELECT kind, id FROM tick) b"
+        )
+        assert plan.schema.names == ("id", "at", "kind")
+    plan = plan_of(
+        "SELECT * FROM tick a JOIN tick b USING (kind) CROSS JOIN (SELECT id AS other FROM tick) c"
+    )
+    assert plan.schema.names == ("kind", "id", "price", "at", "id_2", "price_2", "at_2", "other")
+
+
 def test_commas_bind_less_than_join():
     plan = plan_of("SELECT * FROM tick a, tick b JOIN tick c ON b.id = c.id")
     assert isinstance(plan, Join)

@@ -40,6 +40,14 @@ SELECT a.k, b.v FROM {l} a FULL JOIN {r} b ON a.v < b.v
 SELECT a.s, b.s FROM {l} a FULL OUTER JOIN {r} b ON a.k = b.k AND a.s = b.s
 SELECT k, a.v, b.v AS w FROM {l} a FULL JOIN {r} b USING (k)
 SELECT k, a.v FROM {l} a RIGHT JOIN {r} b USING (k)
+SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b USING (k, s)
+SELECT k, b.v, c.s FROM {l} a FULL JOIN {r} b USING (k) LEFT JOIN {l} c USING (k)
+SELECT k, v, a.s FROM (SELECT k, v, s FROM {l}) a NATURAL JOIN (SELECT k, v, s AS w FROM {r}) b
+SELECT k, v, b.w FROM (SELECT k, v, s FROM {l}) a NATURAL LEFT JOIN (SELECT k, s AS w FROM {r}) b
+SELECT k, v, b.w FROM (SELECT k, v, s FROM {l}) a NATURAL RIGHT JOIN (SELECT k, s AS w FROM {r}) b
+SELECT k, v, s, b.w FROM (SELECT k, v, s FROM {l}) a NATURAL FULL OUTER JOIN (SELECT k, v AS w, s FROM {r}) b
+SELECT * FROM (SELECT k, v FROM {l}) a NATURAL JOIN (SELECT k, s FROM {r}) b NATURAL LEFT JOIN {l} c
+SELECT * FROM (SELECT k, v FROM {l}) a NATURAL FULL JOIN (SELECT s, k FROM {r}) b
 SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b ON a.k = b.k WHERE b.v IS NULL
 SELECT a.k, b.v FROM {l} a LEFT JOIN {r} b ON a.k = b.k WHERE b.v > 1 AND a.v > 1
 SELECT a.k, b.v, c.v AS w FROM {l} a LEFT JOIN {r} b ON a.k = b.k LEFT JOIN {l} c ON b.v = c.v

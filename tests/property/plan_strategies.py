@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -290,7 +290,7 @@ class _Builder:
             name = unique_names([*below.schema.names, "number"])[-1]
             plan = OverRows(below.plan, keys, None, 0, ((name, calls[0]),))
             return _Built(plan, (*below.summable, True))
-        first = self.draw(st.sampled_from((2, 1, 3, 0)))
+        first = self.draw(st.sampled_from((2, 1, 3, 0, None)))
         some = [one for one in below.columns() if below.is_summable(one)]
         names = ("MAX", "COUNT", "MIN")
         calls = [resolve_aggregate(name, self.draw(st.sampled_from(some))) for name in names if some]
@@ -302,7 +302,9 @@ class _Builder:
                 strict=True,
             )
         )
-        plan = OverRows(below.plan, keys, first, self.draw(st.integers(0, first)), named)
+        plan = OverRows(
+            below.plan, keys, first, self.draw(st.integers(0, 2 if first is None else first)), named
+        )
         return _Built(plan, (*below.summable, *(True for _ in calls)))
 
     def _hop(self, below: _Built) -> _Built:
@@ -394,7 +396,8 @@ class _Builder:
         limit = self.draw(st.sampled_from((2, 1, 3, 0, None)))
         offset = self.draw(st.sampled_from((0, 0, 1, 2)))
         number = unique_names([*below.schema.names, "place"])[-1] if self.draw(st.booleans()) else None
-        plan = TopK(below.plan, self._partition(below), keys, limit, offset, number)
+        ranking = self.draw(st.sampled_from(Ranking)) if keys else Ranking.ROW_NUMBER
+        plan = TopK(below.plan, self._partition(below), keys, limit, offset, number, ranking)
         return _Built(plan, (*below.summable, *(number is not None,) * (number is not None)))
 
     def _relation_to_stream(self, depth: int) -> _Built:

@@ -66,6 +66,14 @@ RUNNING = "OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING)"
 SESSIONS = f"SELECT *, SUM(cut::INT) {RUNNING} AS session FROM ({CUT})"
 BACK = "(PARTITION BY k ORDER BY ts RANGE BETWEEN 7 PRECEDING AND CURRENT ROW)"
 SO_FAR = "(ORDER BY ts)"
+RANKS = """
+SELECT k, v, ts, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts{tie}) AS n,
+    RANK() OVER w AS r, DENSE_RANK() OVER w AS d, SUM(v) OVER w AS s,
+    FIRST_VALUE(v) OVER (PARTITION BY k ORDER BY ts{tie} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS f,
+    LAST_VALUE(v) OVER (PARTITION BY k ORDER BY ts{tie} ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS l,
+    MAX(v) OVER (w RANGE 2 PRECEDING) AS m
+FROM tick WINDOW w AS (PARTITION BY k ORDER BY ts)
+"""
 PAIRS = {
     "tumble": (
         f"SELECT window_start, window_end, {AGGREGATED} FROM TUMBLE(TABLE tick, DESCRIPTOR(ts), 10) "
@@ -90,6 +98,10 @@ PAIRS = {
             "w1", BACK
         ).replace("w2", SO_FAR),
     ),
+    "ranks and ends by time": (
+        RANKS.format(tie=""),
+        RANKS.format(tie=", k NULLS FIRST, v NULLS FIRST"),
+    ),
     "rows of hopping windows": (
         "SELECT k, v, window_start FROM HOP(TABLE tick, DESCRIPTOR(ts), 4, 6)",
         f"SELECT k, v, window_start FROM ({HOPPING})",
@@ -110,6 +122,9 @@ ROWS = """
 SELECT k, v, ts, ROW_NUMBER() OVER (PARTITION BY k ORDER BY ts{tie}) AS number,
     SUM(v) OVER (PARTITION BY k ORDER BY ts{tie} ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS s,
     COUNT(v) OVER (ORDER BY ts{tie} ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING) AS n,
+    SUM(v) OVER (PARTITION BY k ORDER BY ts{tie} ROWS UNBOUNDED PRECEDING) AS so_far,
+    MIN(v) OVER (ORDER BY ts{tie} ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING) AS low,
+    FIRST_VALUE(v) OVER (PARTITION BY k ORDER BY ts{tie} ROWS UNBOUNDED PRECEDING) AS first,
     LAG(v) OVER (PARTITION BY k ORDER BY ts{tie}) AS one, LAG(v, 2, -1) OVER (ORDER BY ts{tie}) AS two
 FROM tick
 """

@@ -34,7 +34,7 @@ from headrace.algebra.nodes import (
     Union,
     inputs_of,
 )
-from headrace.expressions.tree import Column, Expression
+from headrace.expressions.tree import AggregateCall, Column, Expression
 from headrace.time import BEGINNING, INFINITY
 
 SUMS: Final = frozenset({"COUNT", "SUM", "AVG", "STDDEV", "VARIANCE"})
@@ -125,14 +125,18 @@ def _grows(node: Plan) -> bool:
     match node:
         case RowWindow(keys=keys) | OverRows(keys=keys) if keys:
             return True
-        case Aggregate(keys=(), aggregates=aggregates) if all(
-            call.function in SUMS and not call.distinct for _, call in aggregates
-        ):
+        case OverRows(first=None, aggregates=aggregates):
+            return not _are_sums(aggregates)
+        case Aggregate(keys=(), aggregates=aggregates) if _are_sums(aggregates):
             return False
         case Coalesce(input=below) | Distinct(input=below) if has_one_row(below):
             return False
         case _:
             return not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node))
+
+
+def _are_sums(aggregates: tuple[tuple[str, AggregateCall], ...]) -> bool:
+    return all(call.function in SUMS and not call.distinct for _, call in aggregates)
 
 
 def is_monotonic(plan: Plan) -> bool:

@@ -150,8 +150,8 @@ class OverRows(Unary):
     """Every row with aggregates over the rows of its partition that stand `first` to `last` places before it.
 
     Rows of a partition stand in the order of instant and payload, as in a row window. Over no rows a count
-    is 0, an ARRAY empty and any other aggregate NULL. With `first` None all rows so far are counted: only
-    COUNT(*) can.
+    is 0, an ARRAY empty and any other aggregate NULL. With `first` None the frame starts with the first
+    row that ever was in the partition.
     """
 
     keys: tuple[Column, ...]
@@ -169,8 +169,6 @@ class OverRows(Unary):
                 require_columns(part, len(self.input.schema))
                 if can_fail(part):
                     raise PlanError("an aggregate over rows reads what may fail")
-            if self.first is None and (self.last, call.function, expressions_of(call)) != (0, "COUNT", ()):
-                raise PlanError("only COUNT(*) goes over all rows so far", hint="write a number of rows")
         _require_chronon(self.input, "a row window")
 
     @cached_property

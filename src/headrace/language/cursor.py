@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
@@ -131,11 +131,22 @@ class Cursor:
         Raises:
             LanguageError: there is none, or it is malformed.
         """
+        return self._parsed(lambda parser: parser.scalar_at, what)
+
+    def window(self, what: str) -> Scalar:
+        """Read the `AS (PARTITION BY ... ORDER BY ... frame)` of a named window.
+
+        Raises:
+            LanguageError: it is malformed.
+        """
+        return self._parsed(lambda parser: parser.window_at, what)
+
+    def _parsed(self, reader: Callable[[Any], Any], what: str) -> Scalar:
         start = self.position
         try:
             # A parser of its own, since an expression may hold a query that holds expressions.
-            parser = self._dialect.parser()
-            node, index = parser.scalar_at(self._tokens, self.index, self.source, self._query_at)
+            read = reader(self._dialect.parser())
+            node, index = read(self._tokens, self.index, self.source, self._query_at)
         except ScalarError as error:
             raise LanguageError(
                 _readable(error.message), position=self.source.position(error.offset)

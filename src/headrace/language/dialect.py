@@ -115,6 +115,18 @@ class Headrace(Spark):  # type: ignore[misc]
                 ParseError: the expression is malformed.
                 LanguageError: it uses what is not built yet.
             """
+            self._start(tokens, index, source, nested)
+            return self._parse_disjunction(), self._index
+
+        def window_at(
+            self, tokens: list[Token], index: int, source: SourceText, nested: NestedQueries
+        ) -> tuple[object, int]:
+            """The `AS (PARTITION BY ...)` that starts at a token, as `scalar_at`."""
+            self._start(tokens, index, source, nested)
+            self._require_partition(2)
+            return super()._parse_window(exp.Null(), alias=True), self._index
+
+        def _start(self, tokens: list[Token], index: int, source: SourceText, nested: NestedQueries) -> None:
             self.reset()
             self.sql = source.text
             self._source = source
@@ -123,7 +135,6 @@ class Headrace(Spark):  # type: ignore[misc]
             self._tokens_size = len(tokens)
             self._index = -1
             self._advance(index + 1)
-            return self._parse_disjunction(), self._index
 
         def expression(
             self, instance: exp.Expression, token: Token | None = None, comments: list[str] | None = None
@@ -186,14 +197,18 @@ class Headrace(Spark):  # type: ignore[misc]
                 this = self.expression(exp.Filter(this=this, expression=condition))
             refuse_after_call(self._curr, self._next, self._source)
             if self._curr and self._curr.token_type == TokenType.OVER:
-                first, second = (
-                    self._tokens[self._index + ahead : self._index + ahead + 1] for ahead in (2, 3)
-                )
-                partitioned = first and first[0].token_type == TokenType.PARTITION_BY
-                if partitioned and (not second or second[0].token_type in _ENDS_PARTITION):
-                    self.raise_error("a column is missing after PARTITION BY", first[0])
+                self._require_partition(2)
                 return super()._parse_window(this, alias)
             return this
+
+        def _require_partition(self, ahead: int) -> None:
+            """Refuse PARTITION BY so many tokens ahead with nothing behind it."""
+            first, second = (
+                self._tokens[self._index + more : self._index + more + 1] for more in (ahead, ahead + 1)
+            )
+            partitioned = first and first[0].token_type == TokenType.PARTITION_BY
+            if partitioned and (not second or second[0].token_type in _ENDS_PARTITION):
+                self.raise_error("a column is missing after PARTITION BY", first[0])
 
         def _parse_bracket(self, this: exp.Expression | None = None) -> exp.Expression | None:
             return this

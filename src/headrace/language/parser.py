@@ -28,7 +28,7 @@ _HINT = (
 )
 
 
-_ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING"
+_ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING, WINDOW"
 _ELSEWHERE: Final = {
     **dict.fromkeys(("WHERE", "GROUP BY", "HAVING"), _ORDER),
     "GROUP": "write GROUP BY",

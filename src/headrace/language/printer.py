@@ -169,9 +169,8 @@ def _over_rows(plan: OverRows, columns: Names) -> list[tuple[str, str]]:
     """The columns that the node adds; the rows are ordered by time, with ORDER BY or without."""
     keys = ", ".join(columns[key.index] for key in plan.keys)
     by = f"PARTITION BY {keys} " if keys else ""
-    if plan.first is None and not plan.last:
-        return [(name, f"ROW_NUMBER() OVER ({by.rstrip()})") for name, _ in plan.aggregates]
-    frame = f"{by}ROWS BETWEEN {plan.first} PRECEDING AND {plan.last} PRECEDING"
+    first = "UNBOUNDED" if plan.first is None else plan.first
+    frame = f"{by}ROWS BETWEEN {first} PRECEDING AND {plan.last} PRECEDING"
     return [(name, f"{_call(call, columns)} OVER ({frame})") for name, call in plan.aggregates]
 
 

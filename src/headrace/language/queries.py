@@ -10,6 +10,7 @@ from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
 from headrace.language.limits import LIMITS, parse_limits
+from headrace.language.named_windows import parse_named_windows
 from headrace.language.select_list import STREAM_OPERATORS, at_stream_operator, parse_alias, parse_list
 from headrace.language.syntax import (
     DerivedTable,
@@ -179,6 +180,7 @@ def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
     where = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
     group_by = _group_by(cursor)
     having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
+    parse_named_windows(cursor, items)
     end = cursor.position
     emit = end if cursor.accept("EMIT", "EMPTY") else None
     query = SelectQuery(items, distinct, tables, where, group_by, having, emit, position)

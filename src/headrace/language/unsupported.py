@@ -72,7 +72,10 @@ CALLS: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
     **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
-    **dict.fromkeys(("ROW_NUMBER", "LAG"), "write OVER (PARTITION BY k ORDER BY ts) behind it"),
+    **dict.fromkeys(
+        ("ROW_NUMBER", "LAG", "RANK", "DENSE_RANK", "FIRST_VALUE", "LAST_VALUE"),
+        "write OVER (PARTITION BY k ORDER BY ts) behind it",
+    ),
     "ANY_VALUE": "use MIN or MAX",
     "COLLECT_SET": "write ARRAY_AGG(DISTINCT x)",
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
@@ -123,14 +126,15 @@ def refuse_after_call(token: Token, following: Token, source: SourceText) -> Non
     """
     word = token.text.upper() if token.token_type not in (TokenType.STRING, TokenType.IDENTIFIER) else ""
     opens = following.token_type == TokenType.L_PAREN
-    if word == "OVER" and not opens:
+    if word == "OVER" and not (opens or following.token_type in (TokenType.VAR, TokenType.IDENTIFIER)):
         hint = "write OVER (PARTITION BY k ORDER BY ts)"
         place = source.position(token.start)
-        raise LanguageError("OVER takes its window in parentheses", position=place, hint=hint)
+        raise LanguageError("OVER takes a window in parentheses, or its name", position=place, hint=hint)
     if word == "FILTER" and opens:
         word, hint = "a second FILTER", "join the conditions with AND"
     elif word in ("IGNORE", "RESPECT") and following.text.upper() == "NULLS":
-        word, hint = f"{word} NULLS", "aggregates pass over NULLs; leave it out"
+        hint = "aggregates pass over NULLs; behind FIRST_VALUE(x) write FILTER (WHERE x IS NOT NULL)"
+        word = f"{word} NULLS"
     else:
         return
     raise LanguageError(f"{word} is not supported", position=source.position(token.start), hint=hint)

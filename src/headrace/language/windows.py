@@ -10,6 +10,7 @@ from sqlglot.tokens import TokenType
 from headrace.algebra.nodes import MAX_ROWS
 from headrace.errors import LanguageError, Position, UserError
 from headrace.language.cursor import Cursor
+from headrace.language.named_windows import at_named_windows
 from headrace.language.syntax import ColumnName, NowFrame, RangeFrame, RowsFrame, WindowClause
 from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, make_duration, parse_duration
 
@@ -85,7 +86,7 @@ def parse_window(cursor: Cursor) -> WindowClause | None:
     position = cursor.position
     if cursor.accept("["):
         closing = "]"
-    elif cursor.accept("WINDOW"):
+    elif not at_named_windows(cursor) and cursor.accept("WINDOW"):
         cursor.expect("(", "after WINDOW")
         closing = ")"
     else:

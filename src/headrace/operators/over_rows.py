@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, OverRows, RowWindow, Source, column
 from headrace.elements import Batch, Int64Array, concat, concat_rows, integers, record_batch, take_rows
+from headrace.expressions.tree import expressions_of
 from headrace.operators.aggregation import AggregateOperator
 from headrace.operators.contract import Progress, Report
 from headrace.operators.row_window import NUMBER, KeptRows, NumberedRows, RowWindowOperator, number_rows
+from headrace.operators.running_rows import Entering, RunningRows, or_nothing
+from headrace.operators.runs import Area
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 _PARTITION = "__partition"
-_OF_NOTHING: Final = {"COUNT": 0, "ARRAY_AGG": []}
-"""What aggregates over no rows are, if not NULL."""
 
 
 class OverRowsOperator(RowWindowOperator):
@@ -31,11 +30,13 @@ class OverRowsOperator(RowWindowOperator):
         Cancel a row that waits above the heartbeat. Below it all rows are known, and answered once.
 
     State:
-        The rows above the heartbeat; and per partition its last `first` rows, for ever, since the partition
-        may come again.
+        The rows above the heartbeat; and per partition, for ever, since the partition may come again, its
+        last `first` rows; of a frame that starts with the first row ever its last `last` rows and what the
+        aggregates keep of the others.
 
     The aggregates are those of a grouped aggregation whose time is a row's place: the row at place i is valid
-    from i + last to i + first, and the answer for a row is the group's at the row's place.
+    from i + last to i + first, and the answer for a row is the group's at the row's place. `RunningRows` has
+    the frames without a first row.
 
     Example:
         `SUM(x) OVER (ROWS 1 PRECEDING)`, heartbeat 9:
@@ -50,9 +51,16 @@ class OverRowsOperator(RowWindowOperator):
     """
 
     def __init__(self, node: OverRows, report: Report) -> None:
-        super().__init__(RowWindow(node.input, max(node.first or 0, 1), keys=node.keys))
+        kept = node.last if node.first is None else node.first
+        super().__init__(RowWindow(node.input, max(kept, 1), keys=node.keys))
         self._over = node
         self._report = report
+        self._running = None if node.first is not None or _counts(node) else RunningRows(node, report)
+
+    @property
+    def areas(self) -> dict[str, Area]:
+        """The rows above the heartbeat, the last ones of each partition, and what running aggregates keep."""
+        return super().areas | (self._running.areas if self._running is not None else {})
 
     def advance(self, progress: Progress) -> Batch:
         """The rows below the new heartbeat, each with its aggregates."""
@@ -76,6 +84,8 @@ class OverRowsOperator(RowWindowOperator):
     ) -> list[pa.Array]:
         """One column per aggregate, for the new rows."""
         partitions, places = at
+        if self._running is not None:
+            return self._running.step(self._entering(batch, new, old, at))
         if self._over.first is None:
             counts = old.counts[partitions] + places + 1 - self._over.last
             return [pa.array(np.maximum(counts, 0)) for _ in self._over.aggregates]
@@ -94,10 +104,22 @@ class OverRowsOperator(RowWindowOperator):
         indices = pa.array(rows, mask=outside)
         result = []
         for place, (_, call) in enumerate(self._over.aggregates):
-            values = found.payload.column(place + 1).take(indices)
-            nothing = _OF_NOTHING.get(call.function)
-            result.append(values if nothing is None else values.fill_null(nothing))
+            result.append(or_nothing(found.payload.column(place + 1).take(indices), call))
         return result
+
+    def _entering(
+        self, batch: Batch, new: NumberedRows, old: KeptRows, at: tuple[Int64Array, Int64Array]
+    ) -> Entering:
+        """For each new row the row that enters its frame with it: the one `last` places before it."""
+        partitions, places = at
+        payload, kept = take_rows(batch.payload, new.rows), np.diff(old.starts)
+        if old.rows is not None:
+            payload = concat_rows([self._payload_of(old.rows), payload])
+        back = places - self._over.last
+        ours = new.starts[partitions] + back + len(old)
+        before = old.starts[partitions] + kept[partitions] + back
+        rows = np.where(back >= 0, ours, np.where(back >= -kept[partitions], before, -1))
+        return Entering(payload, rows)
 
     def _grouped(
         self, batch: Batch, new: NumberedRows, old: KeptRows, at: tuple[Int64Array, Int64Array]
@@ -122,3 +144,8 @@ class OverRowsOperator(RowWindowOperator):
         ts, te = places + self._over.last, places + self._over.first + 1
         operator.process(0, Batch(columns, ts, te, ones))
         return operator.advance(Progress((BEGINNING,), (INFINITY,)))
+
+
+def _counts(node: OverRows) -> bool:
+    """Whether the rows' numbers tell all that is asked for."""
+    return all(call.function == "COUNT" and not expressions_of(call) for _, call in node.aggregates)

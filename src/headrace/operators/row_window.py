@@ -13,7 +13,7 @@ from headrace.kernels.rows import slide_rows
 from headrace.kernels.timeline import smallest_per_code
 from headrace.operators.contract import Progress
 from headrace.operators.keys import encode_keys, hash_rows, normalise, order_by
-from headrace.operators.runs import HASH, TIME, WEIGHT
+from headrace.operators.runs import HASH, TIME, WEIGHT, Area
 from headrace.operators.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.ties import break_ties
 from headrace.schema import DOUBLE
@@ -64,7 +64,7 @@ class RowWindowOperator:
         self._inputs: list[Batch] = []
 
     @property
-    def areas(self) -> dict[str, SweepArea]:
+    def areas(self) -> dict[str, Area]:
         """The rows above the heartbeat, and the last ones of each partition."""
         return {"waiting": self._waiting, "rows": self._rows}
 

@@ -17,8 +17,9 @@ def limit_from_row_number(plan: Plan) -> Plan:
     FROM bid WINDOW(RANGE 1 HOUR)) WHERE n <= 3 AND price > 1`
     After: `SELECT * FROM (...) WHERE price > 1`, where each auction's rows are numbered up to the third.
 
-    Other conditions stay, since the rows that they leave out have places as well. A row beyond the limit on
-    which they would fail is no longer looked at: there may be fewer dead letters.
+    RANK and DENSE_RANK go the same way. Other conditions stay, since the rows that they leave out have places
+    as well. A row beyond the limit on which they would fail is no longer looked at: there may be fewer dead
+    letters.
     """
     match plan:
         case Filter(input=TopK(number=number) as top, predicate=predicate) if number is not None:

@@ -407,6 +407,14 @@ def test_conditions_on_a_place_are_a_limit(condition: str, limit: int | None, of
     assert "limit_from_row_number" in [name for name, _ in rewrites(plan)]
 
 
+def test_conditions_on_a_rank_are_a_limit():
+    rows = "(SELECT id, RANK() OVER (ORDER BY kind DESC) AS n FROM tick [RANGE 9])"
+    found = explain(optimize(plan_of(f"SELECT id, n FROM {rows} WHERE n > 1 AND n <= 3")))
+    assert "TopK LIMIT 2 OFFSET 1 ORDER BY kind DESC: RANK() AS" in found
+    found = explain(optimize(plan_of(f"SELECT id FROM {rows} WHERE n = 1")))
+    assert "TopK LIMIT 1 ORDER BY kind DESC: RANK()" in found
+
+
 def _limits(limit: int | None, offset: int) -> str:
     parts = [
         "TopK",

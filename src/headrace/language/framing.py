@@ -19,7 +19,7 @@ from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
 from headrace.language.scalars import Context, bind_scalar, located
 from headrace.language.scope import Scope
-from headrace.language.syntax import NowFrame, RangeFrame, RowsFrame, WindowClause
+from headrace.language.syntax import NowFrame, RangeFrame, RowsFrame, SpanFrame, WindowClause
 from headrace.time import Duration
 
 MAX_SPLIT: Final = 1_000
@@ -61,6 +61,10 @@ def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
     match window.frame:
         case None | NowFrame():
             return plan
+        case SpanFrame(before=before):
+            check_duration(before, plan.domain, "NOW -", window.position)
+            size = Duration(before.length + 1, before.unit and "MICROSECOND")
+            return _ranged(plan, RangeFrame(size, None), window.position)
         case RowsFrame(rows=rows, slide=every):
             with located(window.position):
                 return RowWindow(chronons(plan, window.position), rows, every, keys)

@@ -12,6 +12,7 @@ from headrace.language.cursor import Cursor
 from headrace.language.limits import LIMITS, parse_limits
 from headrace.language.named_windows import parse_named_windows
 from headrace.language.select_list import STREAM_OPERATORS, at_stream_operator, parse_alias, parse_list
+from headrace.language.spans import parse_span
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -178,6 +179,7 @@ def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
         raise cursor.error(f"FROM is missing, before {cursor.shown()}", hint)
     tables = _tables(cursor)
     where = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
+    tables = parse_span(cursor, tables)
     group_by = _group_by(cursor)
     having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
     parse_named_windows(cursor, items)

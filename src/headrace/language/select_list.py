@@ -55,7 +55,8 @@ def parse_alias(cursor: Cursor) -> Name | None:
     """
     if cursor.accept("AS"):
         return cursor.name("the alias after AS")
-    if cursor.at_name() and cursor.word() not in CLAUSES and not cursor.at("EMIT", "EMPTY"):
+    clause = cursor.word() in CLAUSES or cursor.at("EMIT", "EMPTY") or cursor.at("BEGIN", "(")
+    if cursor.at_name() and not clause:
         return cursor.name("an alias")
     return None
 

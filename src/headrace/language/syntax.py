@@ -58,6 +58,13 @@ class NowFrame:
 
 
 @dataclass(frozen=True)
+class SpanFrame:
+    """PSoup's `BEGIN (NOW - before) END (NOW)`, both ends included."""
+
+    before: Duration
+
+
+@dataclass(frozen=True)
 class WindowClause:
     """`WINDOW([PARTITION BY columns] frame [WHERE condition])` or its form in brackets.
 
@@ -65,7 +72,7 @@ class WindowClause:
     (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` stand behind it or alone.
     """
 
-    frame: RangeFrame | RowsFrame | NowFrame | None
+    frame: RangeFrame | RowsFrame | NowFrame | SpanFrame | None
     partition: tuple[ColumnName, ...]
     condition: Scalar | None
     position: Position

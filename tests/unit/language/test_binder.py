@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Union,
     column,
 )
+from headrace.algebra.properties import walk
 from headrace.expressions import aggregates, functions
 from headrace.expressions.tree import Call, Cast, Column, Expression, Literal
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
@@ -161,6 +162,16 @@ def test_windows():
     assert plan_of("SELECT * FROM (SELECT * FROM tick WHERE id > 1) [RANGE 3]") == TimeWindow(
         inner, Duration(3)
     )
+
+
+def test_a_span_is_one_window_for_all_streams():
+    text = "SELECT a.id FROM tick a JOIN tick b ON a.id = b.id, (SELECT at FROM tick) c WHERE a.id > 1"
+    spanned = plan_of(f"{text} BEGIN (NOW - 10) END (NOW)")
+    windowed = text.replace("tick a", "tick a [RANGE 11]").replace("tick b", "tick b [RANGE 11]")
+    assert spanned == plan_of(windowed.replace(") c", ") c [RANGE 11]"))
+    assert plan_of("SELECT id FROM tick BEGIN (NOW) END (NOW)") == plan_of("SELECT id FROM tick")
+    timed = plan_of("SELECT * FROM Bid BEGIN (NOW - 2 SECONDS) END (NOW)")
+    assert [node.size.length for node in walk(timed) if isinstance(node, TimeWindow)] == [2_000_001]
 
 
 def test_row_windows():

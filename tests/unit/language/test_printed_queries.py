@@ -127,7 +127,16 @@ With Load As
       Order By traffic""",
 }
 
-PRINTED = THESIS | CQL
+PSOUP = {
+    "psoup_selection": """
+SELECT *
+FROM Data_Stream D_s
+WHERE (D_s.a < 5 ∧ D_s.b > 5)
+BEGIN (NOW - 10)
+END (NOW)""",
+}
+
+PRINTED = THESIS | CQL | PSOUP
 
 
 @pytest.mark.parametrize("name", PRINTED)

@@ -157,7 +157,9 @@ def _results(db: hr.Database) -> dict[str, Any]:
 def _push(db: hr.Database, job: Job) -> None:
     """Push what was not acknowledged yet, a few at a time, and note every acknowledgement."""
     noted = {producer: _noted(job, producer) for producer in PRODUCERS}
-    for first in range(min(noted.values()), job.pushes, 2):
+    # In the same pairs as an undisturbed job: the plan changes between two of them.
+    begin = min(noted.values()) // 2 * 2
+    for first in range(begin, job.pushes, 2):
         if first >= CHANGED_AT:
             _change(db)
         flying: list[tuple[str, int, Future[bool]]] = []

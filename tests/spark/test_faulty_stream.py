@@ -43,7 +43,7 @@ def test_a_stream_that_fails_in_the_epoch_is_given_up(
 ) -> None:
     # Fewer attempts than by default, for the sake of the time they take.
     monkeypatch.setattr("headrace.runtime.trials.ATTEMPTS", 2)
-    monkeypatch.setattr("headrace.runtime.feeds.RESTARTS", 1)
+    monkeypatch.setattr("headrace.runtime.spark_feed.RESTARTS", 1)
 
     def picky(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Raises where a value is 13, as a user's own function may; a closure, so that workers get it."""

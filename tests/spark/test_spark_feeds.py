@@ -16,6 +16,7 @@ import pytest
 import headrace as hr
 from headrace.errors import UserError
 from headrace.runtime.inspect import contents, verify
+from headrace.runtime.spark_feed import may_read_ahead
 
 pytestmark = pytest.mark.spark
 
@@ -70,6 +71,23 @@ def numbers_source() -> type:
 @pytest.fixture
 def numbers(spark: Any) -> None:
     spark.dataSource.register(numbers_source())
+
+
+def test_spark_reads_ahead_only_where_batches_come_again(spark: Any, numbers: None, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"ts": [1], "v": [2]}), tmp_path / "a.parquet")
+    files = spark.readStream.schema("ts BIGINT, v BIGINT")
+    plain = files.parquet(str(tmp_path))
+    cleaned = files.option("cleanSource", "delete").parquet(str(tmp_path))
+    rate = spark.readStream.format("rate").load()
+    python = spark.readStream.format("numbers").option("first", 0).option("count", ROWS).load()
+    assert may_read_ahead(plain)
+    assert may_read_ahead(plain.filter("v > 1").selectExpr("ts", "v + 1 AS v").union(plain))
+    assert may_read_ahead(rate.withWatermark("timestamp", "1 second"))
+    assert not may_read_ahead(cleaned)
+    assert not may_read_ahead(plain.union(cleaned.select("ts", "v")))
+    assert not may_read_ahead(plain.groupBy("v").count()), "its state has moved on"
+    assert not may_read_ahead(plain.dropDuplicates(["v"]))
+    assert not may_read_ahead(python), "its commit may be anything"
 
 
 def wait(query: hr.Query, done: Callable[[], bool]) -> None:
@@ -160,6 +178,33 @@ def test_a_stream_and_its_query_come_and_go_during_a_run(spark: Any, numbers: No
         assert count.history()["n"].to_pylist() == [1, 2]
     assert contents(tmp_path / "store").description.streams.keys() == {"pushed"}
     assert verify(tmp_path / "store").problems == ()
+
+
+def test_a_query_that_reads_other_columns_of_a_frame_comes_during_a_run(spark: Any, tmp_path: Path) -> None:
+    """The column that nobody read is asked for from then on; no row is lost or read twice."""
+
+    def write(number: int) -> None:
+        rows = {"ts": [number * 10 + part for part in range(4)], "a.b": [number] * 4, "w": [number + 100] * 4}
+        pq.write_table(pa.table(rows), tmp_path / f".{number}")
+        (tmp_path / f".{number}").rename(tmp_path / f"{number}.parquet")
+
+    reader = spark.readStream.schema("ts BIGINT, `a.b` BIGINT, w BIGINT").option("maxFilesPerTrigger", 1)
+    write(0)
+    with hr.connect(spark=spark, storage=tmp_path / "store") as db:
+        db.stream("s", reader.parquet(str(tmp_path)), timestamp="ts")
+        first = db.query("SELECT ts, `a.b` AS v FROM s", name="first")
+        db.start()
+        wait_for_rows(first, 3)
+        second = db.query("SELECT ts, w FROM s", name="second")
+        write(1)
+        wait_for_rows(first, 7)
+        write(2)
+        wait_for_rows(first, 11)
+        assert db.stop().rows == 12
+        assert not db.problems
+        assert first.changes()["v"].to_pylist() == [0] * 4 + [1] * 4 + [2] * 3
+        # Rows of one instant with the heartbeat are still to come when the query is added.
+        assert second.changes()["w"].to_pylist() == [101] * 4 + [102] * 3
 
 
 def test_a_bounded_frame_is_the_same_however_it_is_spread(spark: Any, tmp_path: Path) -> None:

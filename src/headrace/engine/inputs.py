@@ -13,9 +13,10 @@ from typing import Any, Final
 from headrace.errors import LanguageError, UserError
 from headrace.language.catalog import StreamInfo, check_duration, describe_stream
 from headrace.language.statements import FORMATS, CreateStream
-from headrace.runtime.feeds import Feed, PushFeed, SparkFeed
+from headrace.runtime.feeds import Feed, PushFeed
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
+from headrace.runtime.spark_feed import SparkFeed, may_read_ahead
 from headrace.runtime.streams import BoundedStream, LiveStream
 from headrace.schema import TIMESTAMP, Schema
 from headrace.time import Duration, TimeDomain, parse_duration
@@ -68,7 +69,8 @@ class Input:
         assert isinstance(self.stream, LiveStream)
         place = folder / "streams" / self.info.name
         if self.frame is not None:
-            return SparkFeed(self.info.name, self.frame, place / "checkpoint", wake)
+            ahead = may_read_ahead(self.frame)
+            return SparkFeed(self.info.name, self.frame, place / "checkpoint", wake, ahead=ahead)
         return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, wake)
 
 

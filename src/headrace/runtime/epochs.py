@@ -226,9 +226,14 @@ class Run:
         """How far a stream has been read."""
         return self._points.get(name, StreamPoint(0, BEGINNING))
 
-    def reads(self, plans: Mapping[str, Plan]) -> frozenset[str]:
-        """The streams that would be read after a change to some plans."""
-        return frozenset(self._queries.changed(plans, self.totals.epochs + 1).columns)
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The streams that some query reads, and which of their columns."""
+        return self._queries.columns
+
+    def columns_for(self, plans: Mapping[str, Plan]) -> Mapping[str, tuple[str, ...]]:
+        """The same after a change to some plans."""
+        return self._queries.changed(plans, self.totals.epochs + 1).columns
 
     @property
     def streams(self) -> Mapping[str, BoundedStream | LiveStream]:

@@ -1,7 +1,7 @@
-"""Feeds of streams that never end: rows that are pushed, and batches that Spark hands over.
+"""Feeds of streams that never end, and the one of rows that are pushed.
 
 A feed is asked for what has come, epoch by epoch, and told when that is committed. Only then is a push
-acknowledged, and only then does Spark's own log move on.
+acknowledged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol, SupportsIndex
 
 import pyarrow as pa
 
-from headrace.errors import ExecutionError, StoreError, UserError
+from headrace.errors import UserError
 from headrace.runtime.commits import StreamPoint
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.rows import typed_rows
@@ -26,15 +26,16 @@ from headrace.runtime.store import cannot_write
 from headrace.runtime.streams import Intake, LiveStream
 from headrace.schema import Schema
 
-RESTARTS = 3
-"""So often a Spark stream that fails is started again before it is given up."""
-
 
 class Feed(Protocol):
     """Where the rows of a live stream come from."""
 
-    def start(self, point: StreamPoint) -> None:
-        """Begin, given how far the stream has been committed."""
+    def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
+        """Begin, given how far the stream has been committed, and which of its columns are read."""
+        ...
+
+    def read(self, columns: Sequence[str]) -> None:
+        """Other columns are read from now on."""
         ...
 
     def ready(self) -> bool:
@@ -122,8 +123,11 @@ class PushFeed:
         self._wake()
         return push.done
 
-    def start(self, point: StreamPoint) -> None:
+    def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
         """Nothing to begin."""
+
+    def read(self, columns: Sequence[str]) -> None:
+        """Pushed rows have all columns."""
 
     def ready(self) -> bool:
         """Whether rows wait."""
@@ -246,116 +250,3 @@ def _repeated(push: _Push, seen: Mapping[str, int]) -> bool:
     if push.producer is None or push.sequence is None:
         return False
     return push.producer in seen and push.sequence <= seen[push.producer]
-
-
-class SparkFeed:
-    """Batches of a Structured Streaming query, handed over one at a time.
-
-    The query's `foreachBatch` blocks until the epoch that took its batch is committed, so that Spark's offset
-    log moves with ours. A batch whose number is committed already returns at once.
-
-    Args:
-        name: the stream.
-        frame: a streaming data frame.
-        checkpoint: the folder of Spark's own log.
-        wake: called when a batch has come.
-    """
-
-    def __init__(self, name: str, frame: Any, checkpoint: Path, wake: Callable[[], None]) -> None:
-        self._name = name
-        self._frame = frame
-        self._checkpoint = checkpoint
-        self._wake = wake
-        self._changed = threading.Condition()
-        self._handed: tuple[Any, int] | None = None
-        self._taken = False
-        self._settled: BaseException | bool | None = None
-        self._committed = 0
-        self._stopped = False
-        self._restarts = 0
-        self._lost: str | None = None
-        self._query: Any = None
-
-    def start(self, point: StreamPoint) -> None:
-        """Start the streaming query; `point.position` is the number of the next batch.
-
-        Raises:
-            StoreError: batches are committed, and Spark's log is gone: it would count from 0 again.
-        """
-        if point.position and not (self._checkpoint / "offsets").is_dir():
-            raise StoreError(
-                f"{point.position} batches of {self._name} are committed, and Spark's log of them is not in "
-                f"{self._checkpoint}",
-                hint="restore the store from a copy",
-            )
-        self._committed = point.position
-        writer = self._frame.writeStream.foreachBatch(self._hand_over)
-        self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
-
-    def ready(self) -> bool:
-        """Whether a batch waits."""
-        return self._handed is not None and not self._taken
-
-    def take(self, point: StreamPoint) -> Intake | None:
-        """The batch that waits."""
-        with self._changed:
-            if self._handed is None or self._taken:
-                return None
-            self._taken = True
-            rows, number = self._handed
-        return Intake(number + 1, frame=rows)
-
-    def settle(self, error: BaseException | None) -> None:
-        """Let the streaming query go on, or fail."""
-        with self._changed:
-            if self._taken and self._handed is not None:
-                self._committed = self._handed[1] + 1 if error is None else self._committed
-                self._handed, self._taken = None, False
-                self._settled = True if error is None else error
-                self._changed.notify_all()
-
-    def check(self) -> str | None:
-        """Start the query again if it failed, up to `RESTARTS` times in a row."""
-        if self._stopped or self._query is None or self._query.isActive:
-            return None
-        if self._restarts >= RESTARTS or self._lost is not None:
-            return self._lost or _reason(str(self._query.exception()))
-        self._restarts += 1
-        self.start(StreamPoint(self._committed, 0))
-        return None
-
-    def stop(self) -> None:
-        """Stop the streaming query; a batch that was not committed comes again."""
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()
-        if self._query is not None:
-            self._query.stop()
-
-    def _hand_over(self, rows: Any, number: int) -> None:
-        if number < self._committed:
-            return
-        if 0 < self._committed < number:
-            self._lost = (
-                f"Spark goes on with batch {number} of {self._name}, and {self._committed} are committed: "
-                "the store has lost its last commits"
-            )
-            raise ExecutionError(self._lost)
-        with self._changed:
-            self._handed, self._taken, self._settled = (rows, number), False, None
-        self._wake()
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._settled is not None)
-            settled, self._settled = self._settled, None
-        if settled is not True:
-            self._handed = None
-            raise ExecutionError(f"batch {number} of {self._name} was not committed: {settled or 'stopped'}")
-        self._restarts = 0
-
-
-def _reason(text: str) -> str:
-    """The first line of what Spark tells of a failure, with the error of a Python source if there is one."""
-    first, _, rest = text.partition("\n")
-    head, found, _ = first.partition("Traceback (most recent call last)")
-    errors = (line for line in rest.splitlines() if line and not line[0].isspace())
-    return head + next(errors, "") if found else first

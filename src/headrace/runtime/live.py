@@ -69,7 +69,7 @@ class LiveRun:
         self._feeds = dict(feeds)
         try:
             for name, feed in feeds.items():
-                feed.start(self._run.point(name))
+                feed.start(self._run.point(name), self._run.columns[name])
         except BaseException:
             for feed in feeds.values():
                 feed.stop()
@@ -157,18 +157,21 @@ class LiveRun:
     def _carry_out(self, change: PlanChange) -> None:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs any more."""
         started: dict[str, Feed] = {}
+        columns = self._run.columns_for(change.plans)
         try:
-            for name in self._run.reads(change.plans):
+            for name in columns:
                 if isinstance(change.streams[name], LiveStream) and name not in self._feeds:
                     started[name] = change.feed(name)
-                    started[name].start(self._run.point(name))
+                    started[name].start(self._run.point(name), columns[name])
             self._run.change(change.plans, change.streams, change.description)
         except BaseException:
             for feed in started.values():
                 feed.stop()
             raise
-        self._feeds = {**self._feeds, **started}
         self._retire_feeds()
+        for name, feed in self._feeds.items():
+            feed.read(columns[name])
+        self._feeds = {**self._feeds, **started}
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

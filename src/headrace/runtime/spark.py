@@ -38,6 +38,8 @@ _SQL_SETTINGS = {
     # One job per epoch: adaptive execution would cut it into several.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    # Any other limit, and Spark adds up the size of all its vectors after every row: half of the hand-over.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     # Otherwise the shuffle files of every epoch stay on disk until the session ends.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
@@ -105,7 +107,8 @@ class SparkRunner:
         """The epoch's job where rows come in frames: level 0 over splits and frames, then level by level."""
         packed = self._packed(work)
         tasks = len(work.assignments)
-        job = self._session.range(0, tasks, 1, tasks).mapInArrow(SourceStage(packed).rows, CHUNK_ROW)
+        splits = range(tasks if any(work.assignments) else 0)
+        job = self._session.range(0, len(splits), 1, tasks).mapInArrow(SourceStage(packed).rows, CHUNK_ROW)
         for name, rows in frames.items():
             assert isinstance(rows, DataFrame)
             wanted = rows.select(*work.streams[name].schema.names)

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import ExecutionError, StoreError
 from headrace.runtime.commits import StreamPoint
-from headrace.runtime.feeds import RESTARTS, SparkFeed
+from headrace.runtime.spark_feed import RESTARTS, SparkFeed
 from headrace.time import BEGINNING
 
 PATIENCE = 10
@@ -23,6 +23,11 @@ class Frame:
         self.starts = 0
         self.isActive = False
         self.checkpoint = ""
+        self.columns: tuple[str, ...] = ()
+
+    def select(self, *columns: str) -> Frame:
+        self.columns = columns
+        return self
 
     @property
     def writeStream(self) -> Frame:
@@ -84,10 +89,35 @@ def frame() -> Frame:
 
 @pytest.fixture
 def feed(frame: Frame, came: threading.Semaphore, tmp_path: Path) -> SparkFeed:
-    (tmp_path / "checkpoint/offsets").mkdir(parents=True)
-    made = SparkFeed("s", frame, tmp_path / "checkpoint", came.release)
-    made.start(point(3))
+    return started(frame, came, tmp_path / "checkpoint", ahead=False)
+
+
+@pytest.fixture
+def ahead(frame: Frame, came: threading.Semaphore, tmp_path: Path) -> SparkFeed:
+    return started(frame, came, tmp_path / "checkpoint", ahead=True)
+
+
+def started(frame: Frame, came: threading.Semaphore, checkpoint: Path, *, ahead: bool) -> SparkFeed:
+    """A feed of which three batches are committed."""
+    log(checkpoint, offsets=4, commits=3)
+    made = SparkFeed("s", frame, checkpoint, came.release, ahead=ahead)
+    made.start(point(3), ("ts", "a `b`"))
     return made
+
+
+def log(checkpoint: Path, offsets: int, commits: int) -> None:
+    """Spark's log after so many batches were planned, and so many done."""
+    for folder, count in (("offsets", offsets), ("commits", commits)):
+        (checkpoint / folder).mkdir(parents=True, exist_ok=True)
+        for number in range(count):
+            (checkpoint / folder / str(number)).write_text("v1")
+            (checkpoint / folder / f".{number}.crc").write_text("crc")
+
+
+def logged(checkpoint: Path) -> tuple[list[str], list[str]]:
+    """The offsets and the commits in Spark's log."""
+    found = [sorted(path.name for path in (checkpoint / name).glob("*")) for name in ("offsets", "commits")]
+    return found[0], found[1]
 
 
 def point(position: int) -> StreamPoint:
@@ -129,6 +159,7 @@ def test_a_batch_whose_epoch_failed_fails_and_comes_again(
     error = batch.ended()
     assert isinstance(error, ExecutionError)
     assert error.message == "batch 3 of s was not committed: the disk is full"
+    assert feed.check() is None
     again = Batch(frame, 3)
     assert came.acquire(timeout=PATIENCE)
     assert feed.take(point(3)) is not None
@@ -195,17 +226,19 @@ def test_a_stream_that_would_skip_batches_is_given_up(feed: SparkFeed, frame: Fr
 
 
 def test_a_stream_without_its_log_is_refused(frame: Frame, tmp_path: Path) -> None:
-    feed = SparkFeed("s", frame, tmp_path / "checkpoint", lambda: None)
-    with pytest.raises(StoreError, match="3 batches of s are committed, and Spark's log of them is not in"):
-        feed.start(point(3))
+    for ahead in (False, True):
+        feed = SparkFeed("s", frame, tmp_path / "checkpoint", lambda: None, ahead=ahead)
+        with pytest.raises(StoreError, match="3 batches of s are committed, and Spark's log of them"):
+            feed.start(point(3), ("ts",))
     assert frame.starts == 0
-    feed.start(point(0))
+    feed.start(point(0), ("ts",))
     assert frame.starts == 1
 
 
 def test_a_batch_that_is_committed_makes_up_for_failures(
-    feed: SparkFeed, frame: Frame, came: threading.Semaphore
+    feed: SparkFeed, frame: Frame, came: threading.Semaphore, tmp_path: Path
 ) -> None:
+    log(tmp_path / "checkpoint", offsets=20, commits=0)
     for number in range(3, 3 + 2 * RESTARTS):
         frame.isActive = False
         assert feed.check() is None
@@ -228,3 +261,94 @@ def test_a_query_that_is_started_again_knows_what_is_committed(
     feed.check()
     assert Batch(frame, 3).ended() is None, "it comes again, since Spark's log was behind"
     assert not came.acquire(blocking=False)
+
+
+def test_where_spark_may_read_ahead_a_batch_returns_when_it_is_taken(
+    ahead: SparkFeed, frame: Frame, came: threading.Semaphore
+) -> None:
+    first = Batch(frame, 3)
+    assert came.acquire(timeout=PATIENCE)
+    assert ahead.take(point(3)) is not None
+    assert first.ended() is None
+    second = Batch(frame, 4)
+    assert came.acquire(timeout=PATIENCE)
+    assert not ahead.ready(), "one epoch at a time"
+    assert ahead.take(point(3)) is None
+    ahead.settle(None)
+    assert ahead.ready()
+    assert second.is_alive(), "Spark is one batch ahead, no more"
+    intake = ahead.take(point(4))
+    assert intake is not None
+    assert (intake.position, intake.frame) == (5, "rows 4")
+    assert second.ended() is None
+    ahead.settle(None)
+    third = Batch(frame, 5)
+    assert came.acquire(timeout=PATIENCE)
+    ahead.take(point(5))
+    assert third.ended() is None
+
+
+@pytest.mark.parametrize("waiting", [True, False])
+def test_an_epoch_that_fails_takes_the_batch_ahead_of_it_back(
+    ahead: SparkFeed, frame: Frame, came: threading.Semaphore, tmp_path: Path, waiting: bool
+) -> None:
+    """Whether the next batch waits already, or comes after the failure, or never."""
+    checkpoint = tmp_path / "checkpoint"
+    Batch(frame, 3)
+    assert came.acquire(timeout=PATIENCE)
+    ahead.take(point(3))
+    log(checkpoint, offsets=5, commits=4)
+    if waiting:
+        following = Batch(frame, 4)
+        assert came.acquire(timeout=PATIENCE)
+    ahead.settle(ExecutionError("no room"))
+    if not waiting:
+        following = Batch(frame, 4)
+    assert "batch 4 of s was not committed: no room" in str(following.ended())
+    assert not ahead.ready()
+    assert ahead.check() is None
+    assert frame.starts == 2, "also where Spark knows nothing of the failure"
+    assert logged(checkpoint) == (names(4), names(3)), "Spark begins with batch 3 again"
+    Batch(frame, 3)
+    assert came.acquire(timeout=PATIENCE)
+    assert ahead.take(point(3)) is not None
+
+
+def test_what_was_not_committed_is_taken_out_of_sparks_log(frame: Frame, tmp_path: Path) -> None:
+    """As after a crash: Spark counts batch 4 as done, has planned batch 5, and batch 3 is in no commit."""
+    checkpoint = tmp_path / "checkpoint"
+    log(checkpoint, offsets=6, commits=5)
+    feed = SparkFeed("s", frame, checkpoint, lambda: None, ahead=True)
+    feed.start(point(3), ("ts",))
+    assert logged(checkpoint) == (names(4), names(3))
+    feed.start(point(0), ("ts",))
+    assert logged(checkpoint) == (names(1), [])
+
+
+def test_a_log_is_left_alone_where_spark_may_not_read_ahead(frame: Frame, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoint"
+    log(checkpoint, offsets=6, commits=5)
+    SparkFeed("s", frame, checkpoint, lambda: None, ahead=False).start(point(3), ("ts",))
+    assert logged(checkpoint) == (names(6), names(5))
+
+
+def names(count: int) -> list[str]:
+    return sorted(name for number in range(count) for name in (f"{number}", f".{number}.crc"))
+
+
+def test_only_the_columns_that_are_read_are_asked_for(
+    feed: SparkFeed, frame: Frame, came: threading.Semaphore
+) -> None:
+    assert frame.columns == ("`ts`", "`a ``b```")
+    feed.read(("ts",))
+    assert frame.starts == 1, "it hands over more than is needed"
+    batch = Batch(frame, 3)
+    assert came.acquire(timeout=PATIENCE)
+    feed.read(("c", "ts"))
+    assert "not committed: other columns are read" in str(batch.ended())
+    assert not feed.ready()
+    assert feed.check() is None
+    assert (frame.starts, frame.columns) == (2, ("`c`", "`ts`"))
+    Batch(frame, 3)
+    assert came.acquire(timeout=PATIENCE)
+    assert feed.take(point(3)) is not None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
@@ -325,7 +325,7 @@ def test_feeds_that_were_started_are_stopped_when_another_cannot_start() -> None
         def __init__(self, name: str) -> None:
             self.name = name
 
-        def start(self, _: Any) -> None:
+        def start(self, *_: Any) -> None:
             events.append(f"start {self.name}")
             if self.name == "bad":
                 raise UserError("no such topic")
@@ -334,6 +334,8 @@ def test_feeds_that_were_started_are_stopped_when_another_cannot_start() -> None
             events.append(f"stop {self.name}")
 
     class Run:
+        columns: ClassVar = {"good": (), "bad": ()}
+
         def point(self, _: str) -> None:
             return None
 

@@ -12,6 +12,12 @@ from dataclasses import dataclass, field
 import pytest
 from beside_duckdb import STREAMS, Query, Window, compare
 
+from auctions import define
+from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.printer import to_sql
+from headrace.schema import BIGINT, STRING, Field, Schema
+from headrace.time import TimeDomain
+
 NAMES = "xyzw"
 COMPARISONS = ("=", "=", "<", "<=", ">", ">=", "<>")
 VALUES = (
@@ -181,3 +187,13 @@ def test_subqueries_anywhere_answer_as_duckdb(text: str) -> None:
         windows = (Window(stream, chance.choice((3, 5, 8)), chance.choice((1, 4))) for stream in "abb")
         places = {name: f"({{{place}}}) {name}" for place, name in enumerate("xyz")}
         compare(Query(text.format(**places), tuple(windows)), seed, (3, 9, 18, 33))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_nested_queries_are_printed_as_what_they_mean(seed: int) -> None:
+    fields = (Field("k", STRING), Field("v", BIGINT), Field("ts", BIGINT))
+    catalog = Catalog()
+    for name in STREAMS:
+        catalog = catalog.define(StreamInfo(name, Schema(fields), "ts", TimeDomain.INTEGER))
+    plan = define(Making(random.Random(seed)).query().ours(), catalog)[1][0]
+    assert define(to_sql(plan), catalog)[1][0] == plan

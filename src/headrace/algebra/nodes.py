@@ -38,7 +38,7 @@ from headrace.algebra.windows import RowWindow as RowWindow
 from headrace.algebra.windows import SessionWindow as SessionWindow
 from headrace.algebra.windows import TimeWindow as TimeWindow
 from headrace.algebra.windows import instant_type as instant_type
-from headrace.expressions.tree import Column
+from headrace.expressions.tree import Column, Expression
 
 Plan = (
     Source
@@ -100,3 +100,11 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
 def column(plan: Plan, index: int) -> Column:
     """A reference to a column of the plan's result."""
     return Column(index, plan.schema[index].name, plan.schema[index].type)
+
+
+def project(plan: Plan, items: tuple[tuple[str, Expression], ...]) -> Plan:
+    """A Project, unless it would change nothing."""
+    same = [isinstance(part, Column) and part.index == index for index, (_, part) in enumerate(items)]
+    if all(same) and tuple(name for name, _ in items) == plan.schema.names:
+        return plan
+    return Project(plan, items)

@@ -19,6 +19,7 @@ from headrace.algebra.nodes import (
     Source,
     Union,
     column,
+    project,
 )
 from headrace.algebra.properties import is_deeper
 from headrace.errors import LanguageError, Position
@@ -32,7 +33,7 @@ from headrace.language.limits import bind_limits
 from headrace.language.nesting import EntangledError, Inner
 from headrace.language.scalars import located
 from headrace.language.scope import Outer, Scope, ScopeTable
-from headrace.language.selection import Block, bind_block, bind_selection, inner_of, project
+from headrace.language.selection import Block, bind_block, bind_selection, inner_of
 from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import (
     DerivedTable,
@@ -176,7 +177,9 @@ def _tied(
     around = around_values(scope, rows, columns, read)
     ties = [moved_out(scope).seen(column(rows, index)) for index in columns]
     if not isinstance(query, SelectQuery):
-        return inner_of(_listed(_query(query, catalog, around), around.ties), ties)
+        single = isinstance(query, TopQuery) and query.limit is not None and query.limit <= 1
+        block = _listed(_query(query, catalog, around), around.ties)
+        return inner_of(replace(block, single=single), ties)
     bound = around.before(_tables(query, catalog), query.position)
     nest = partial(_nested, catalog=catalog)
     return inner_of(bind_block(query, bound.plan, bound.scope, nest, around.ties), ties)

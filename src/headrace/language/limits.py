@@ -8,14 +8,15 @@ from typing import Final
 
 from sqlglot import exp
 
-from headrace.algebra.nodes import MAX_ROWS, Plan, Project, TopK, column
+from headrace.algebra.nodes import MAX_ROWS, Filter, Plan, Project, TopK, column, project
+from headrace.algebra.predicates import conjunction
 from headrace.errors import LanguageError, Position
+from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import Expression, SortKey
 from headrace.language.cursor import Cursor, position_of
 from headrace.language.scalars import located
-from headrace.language.selection import project
 from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery, SortItem, TopQuery
-from headrace.schema import UNKNOWN
+from headrace.schema import UNKNOWN, unique_names
 
 LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET")
 """The words that start one of these clauses."""
@@ -96,10 +97,27 @@ def bind_limits(query: TopQuery, bind: Callable[[Query], Plan], ties: int = 0) -
         for place, key in zip(chosen, query.order, strict=True)
         if plan.schema[place].type != UNKNOWN
     )
-    tied = tuple(column(plan, place) for place in range(ties))
     with located(query.position):
-        top = TopK(plan, tied, keys, query.limit, query.offset)
+        top = (
+            _first_of_each(plan, ties, keys, query)
+            if ties
+            else TopK(plan, (), keys, query.limit, query.offset)
+        )
     return project(top, tuple((top.schema[place].name, column(top, place)) for place in range(width)))
+
+
+def _first_of_each(plan: Plan, ties: int, keys: tuple[SortKey, ...], query: TopQuery) -> Plan:
+    """The first rows for each value of the ties, as ROW_NUMBER and a condition on it say it."""
+    tied = tuple(column(plan, place) for place in range(ties))
+    names = unique_names([*plan.schema.names, "count"])
+    numbered = TopK(plan, tied, keys or (SortKey(column(plan, ties)),), number=names[-1])
+    number = column(numbered, len(names) - 1)
+    last = None if query.limit is None else literal(query.offset + query.limit)
+    bounds = [] if last is None else [resolve("<=", (number, last))]
+    if query.offset:
+        bounds.append(resolve(">", (number, literal(query.offset))))
+    among = conjunction(bounds)
+    return numbered if among is None else Filter(numbered, among)
 
 
 def _listed_names(query: SelectQuery) -> frozenset[str]:

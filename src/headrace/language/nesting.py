@@ -14,7 +14,7 @@ from typing import Final
 
 from headrace.algebra.joins import OuterJoin, SemiJoin
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Distinct, Filter, Plan, Project, Union, column
+from headrace.algebra.nodes import Distinct, Filter, Plan, Project, Union, column, project
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position
@@ -289,7 +289,7 @@ class _Rows:
         # The answers of subqueries before this one are not joined once more, unless it reads them.
         rows = self._original if max(columns, default=0) < len(self._original.schema) else self.plan
         items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
-        values = _Rows(Distinct(Project(rows, items or (("any", Literal(True, BOOLEAN)),))), ())
+        values = _Rows(Distinct(project(rows, items or (("any", Literal(True, BOOLEAN)),))), ())
 
         def moved(read: Column) -> Column:
             if INNER <= read.index < PLACE:

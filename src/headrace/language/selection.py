@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from headrace.algebra.checks import require_boolean
-from headrace.algebra.nodes import Distinct, Filter, Plan, Project, column
+from headrace.algebra.nodes import Distinct, Filter, Plan, column, project
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
@@ -244,11 +244,3 @@ def _kept(plan: Plan, predicate: Expression, parts: Sequence[Part]) -> tuple[Pla
         raise EntangledError
     require_boolean(predicate, "a condition")
     return keep(plan, [part for part in conjuncts(predicate) if part not in outer], parts), outer
-
-
-def project(plan: Plan, items: tuple[tuple[str, Expression], ...]) -> Plan:
-    """A Project, unless it would change nothing."""
-    same = [isinstance(part, Column) and part.index == index for index, (_, part) in enumerate(items)]
-    if all(same) and tuple(name for name, _ in items) == plan.schema.names:
-        return plan
-    return Project(plan, items)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.algebra.failure import can_fail
-from headrace.algebra.nodes import Distinct, Join, Plan, Project, column
+from headrace.algebra.nodes import Distinct, Join, Plan, Project, column, project
 from headrace.errors import Position
 from headrace.expressions.functions import resolve
 from headrace.expressions.tree import Call, Column, Expression, columns_of, shift_columns
@@ -45,8 +45,7 @@ class Around:
         if self.values is None:
             return Bound(bound.plan, scope)
         check_domains(self.values, bound.plan, position)
-        names = unique_names([*bound.plan.schema.names, *self.values.schema.names])
-        names = [*names[len(bound.plan.schema) :], *names[: len(bound.plan.schema)]]
+        names = unique_names([*self.values.schema.names, *bound.plan.schema.names])
         plan = Join(self.values, bound.plan, (), None, tuple(names))
         return Bound(plan, scope.shifted(self.ties))
 
@@ -79,7 +78,7 @@ def around_values(scope: Scope, rows: Plan, columns: Sequence[int], read: set[in
         return replace(outer, index=places[outer.index])
 
     items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
-    return Around(Outer(scope, seen), Distinct(Project(rows, items)))
+    return Around(Outer(scope, seen), Distinct(project(rows, items)))
 
 
 def equal_to_ties(conjuncts: Iterable[Expression], ties: int) -> dict[int, tuple[Expression, Expression]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -43,52 +44,74 @@ class Runner(StrEnum):
     INLINE = "inline"
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """What is to become of the answers, as the options say."""
+
+    view: View
+    format: Format
+    output: Path | None
+    head: int | None
+    dead_letters: Path | None
+    profile: bool
+    progress: bool
+
+
+_File = Annotated[Path, typer.Argument(metavar="FILE.sql", help="The text with the streams and queries.")]
+_View = Annotated[
+    View,
+    typer.Option(
+        "--as",
+        help="history: final intervals; changes: elements as emitted; stream: rows of ISTREAM, "
+        "DSTREAM or RSTREAM.",
+    ),
+]
+_Format = Annotated[
+    Format, typer.Option("--format", help="How to write the answers; null computes and writes nothing.")
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="A file for the answer, or a folder when there are several."),
+]
+_Runner = Annotated[Runner, typer.Option(help="On Spark, or in this process.")]
+_Storage = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A folder that makes the run durable: started again, it goes on."),
+]
+_EpochRows = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="About how many rows an epoch takes.")
+]
+_Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master, such as local[4].")]
+_DeadLetters = Annotated[
+    Path | None,
+    typer.Option(metavar="PATH", help="Write the rows that could not take part, with the reason."),
+]
+_Head = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Print only the first N rows of each answer.")
+]
+_Profile = Annotated[bool, typer.Option("--profile", help="Show where the time of the epochs went.")]
+_Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a bar on a terminal.")]
+
+
 def run(
-    file: Annotated[Path, typer.Argument(metavar="FILE.sql", help="The text with the streams and queries.")],
-    view: Annotated[
-        View,
-        typer.Option(
-            "--as",
-            help="history: final intervals; changes: elements as emitted; stream: rows of ISTREAM, "
-            "DSTREAM or RSTREAM.",
-        ),
-    ] = View.HISTORY,
-    format_: Annotated[
-        Format, typer.Option("--format", help="How to write the answers; null computes and writes nothing.")
-    ] = Format.TABLE,
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="A file for the answer, or a folder when there are several."),
-    ] = None,
-    runner: Annotated[Runner, typer.Option(help="On Spark, or in this process.")] = Runner.SPARK,
-    storage: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A folder that makes the run durable: started again, it goes on."),
-    ] = None,
-    epoch_rows: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="About how many rows an epoch takes.")
-    ] = None,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master, such as local[4].")
-    ] = None,
-    dead_letters: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Write the rows that could not take part, with the reason."),
-    ] = None,
-    head: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Print only the first N rows of each answer.")
-    ] = None,
-    profile: Annotated[
-        bool, typer.Option("--profile", help="Show where the time of the epochs went.")
-    ] = False,
-    progress: Annotated[
-        bool, typer.Option("--progress/--no-progress", help="Show a bar on a terminal.")
-    ] = True,
+    file: _File,
+    view: _View = View.HISTORY,
+    format_: _Format = Format.TABLE,
+    output: _Output = None,
+    runner: _Runner = Runner.SPARK,
+    storage: _Storage = None,
+    epoch_rows: _EpochRows = None,
+    master: _Master = None,
+    dead_letters: _DeadLetters = None,
+    head: _Head = None,
+    profile: _Profile = False,
+    progress: _Progress = True,
 ) -> None:
     """Run the file's queries to the end of their inputs.
 
     Answers go to standard output, progress and the summary to standard error.
     """
+    wanted = _Wanted(view, format_, output, head, dead_letters, profile, progress)
     with reported():
         if master and runner is not Runner.SPARK:
             raise UserError("--master is for --runner spark")
@@ -106,47 +129,49 @@ def run(
         ) as db,
     ):
         _register(db, file)
-        if not db.queries:
-            return
-        if db.endless:
-            with reported():
-                _check_endless(output, head)
-            summary = run_endless(db, view.value, format_)
-        else:
-            summary = _run_to_the_end(db, view, format_, output, head, progress)
-        if dead_letters:
-            with reported():
-                write_table(db.dead_letters(), format_of(dead_letters).value, dead_letters)
-        show_summary(summary, dead_letters)
-        if profile:
-            show_profile(summary.profile)
-        _show_failed(file, summary)
+        if db.queries:
+            _answer(db, file, wanted)
 
 
-def _run_to_the_end(
-    db: Database, view: View, format_: Format, output: Path | None, head: int | None, progress: bool
-) -> Summary:
+def _answer(db: Database, file: Path, wanted: _Wanted) -> None:
+    """Run the queries, and print or write all that is wanted of it."""
+    if db.endless:
+        with reported():
+            _check_endless(wanted)
+        summary = run_endless(db, wanted.view.value, wanted.format)
+    else:
+        summary = _run_to_the_end(db, wanted)
+    if wanted.dead_letters:
+        with reported():
+            write_table(db.dead_letters(), format_of(wanted.dead_letters).value, wanted.dead_letters)
+    show_summary(summary, wanted.dead_letters)
+    if wanted.profile:
+        show_profile(summary.profile)
+    _show_failed(file, summary)
+
+
+def _run_to_the_end(db: Database, wanted: _Wanted) -> Summary:
     """Read bounded inputs to their end, and print or write the answers."""
     with reported():
-        check_output(format_, output, [query.name for query in db.queries])
-        if view is View.STREAM:
+        check_output(wanted.format, wanted.output, [query.name for query in db.queries])
+        if wanted.view is View.STREAM:
             for query in db.queries:
                 stream_instants(query.name, query.plan)
-    with progress_bar(progress) as show:
+    with progress_bar(wanted.progress) as show:
         summary = db.run(progress=show)
     with reported():
-        _deliver(db, summary, view, format_, output, head)
+        _deliver(db, summary, wanted)
     return summary
 
 
-def _check_endless(output: Path | None, head: int | None) -> None:
+def _check_endless(wanted: _Wanted) -> None:
     """Refuse options that make no sense where rows are printed as they become final."""
-    if output is not None:
+    if wanted.output is not None:
         raise UserError(
             "--output is for inputs that end",
             hint="redirect the standard output, or deliver to a sink from Python",
         )
-    if head is not None:
+    if wanted.head is not None:
         raise UserError("--head is for inputs that end", hint="leave it out, or pipe into head")
 
 
@@ -160,22 +185,21 @@ def _register(db: Database, file: Path) -> None:
             typer.echo(item)
 
 
-def _deliver(
-    db: Database, summary: Summary, view: View, format_: Format, output: Path | None, head: int | None
-) -> None:
+def _deliver(db: Database, summary: Summary, wanted: _Wanted) -> None:
     """Print or write the answers of the queries that did not fail."""
     failed = {name for name, _, _ in summary.failed}
-    answers = ((query.name, _view(query, view, format_)) for query in db.queries if query.name not in failed)
-    if format_ is Format.NULL:
+    going_on = [query for query in db.queries if query.name not in failed]
+    answers = ((query.name, _view(query, wanted.view, wanted.format)) for query in going_on)
+    if wanted.format is Format.NULL:
         for name, elements in summary.emitted.items():
             typer.echo(f"{name}: {count(elements, 'element')}", err=True)
-    elif output is None:
-        print_answers(answers, format_, titled=len(db.queries) > 1, head=head)
+    elif wanted.output is None:
+        print_answers(answers, wanted.format, titled=len(db.queries) > 1, head=wanted.head)
     elif len(db.queries) == 1:
         for _, table in answers:
-            write_table(table, format_.value, output)
+            write_table(table, wanted.format.value, wanted.output)
     else:
-        write_answers(answers, format_, output)
+        write_answers(answers, wanted.format, wanted.output)
 
 
 def _show_failed(file: Path, summary: Summary) -> None:

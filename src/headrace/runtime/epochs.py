@@ -26,7 +26,7 @@ from headrace.runtime.commits import (
 from headrace.runtime.description import Description, Differences
 from headrace.runtime.faults import reach
 from headrace.runtime.journal import Journal
-from headrace.runtime.outcomes import counted, failures, results_of, results_of_change
+from headrace.runtime.outcomes import counted, failures, points_after, results_of, results_of_change
 from headrace.runtime.profile import Profile
 from headrace.runtime.progress import Progress, progress_of
 from headrace.runtime.query_set import QuerySet, Reason
@@ -315,7 +315,7 @@ class Run:
         if queries is not self._queries:
             # A delta cannot say that state is gone; this record holds what the other queries need.
             state = queries.state_of(state)
-        points = self._points_after(intakes, heartbeats)
+        points = points_after(self._points, self._streams, intakes, heartbeats)
         results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, self.results)
         commit = Commit(
             epoch=work.epoch,
@@ -360,21 +360,6 @@ class Run:
             starts={name: queries.start_of(name) for name in queries.plans},
             streams={name: text for name, text in description.streams.items() if name in points},
         )
-
-    def _points_after(
-        self, intakes: Mapping[str, Intake], heartbeats: Mapping[str, int]
-    ) -> dict[str, StreamPoint]:
-        """How far each stream has been read once an epoch is committed."""
-        taken = {
-            name: StreamPoint(
-                take.position,
-                heartbeats[name],
-                {**self._points[name].producers, **take.producers},
-                self._streams[name].mark(take.position),
-            )
-            for name, take in intakes.items()
-        }
-        return self._points | taken
 
     def _progress(self) -> Progress:
         heartbeat = min((self._points[name].heartbeat for name in self._streams), default=INFINITY)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from headrace.operators.graph import Graph
-from headrace.runtime.commits import EpochResults, Totals
+from headrace.runtime.commits import EpochResults, StreamPoint, Totals
 from headrace.runtime.query_set import QuerySet, Reason
 from headrace.runtime.retention import since_of
+from headrace.runtime.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.work import EpochWork, Manifest, ResultRef, StateKey, TaskReport, merge_arrivals
 
 
@@ -76,6 +77,32 @@ def failures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, Reason]:
         for node, message, hint in report.failures
         for name in graph.users[node]
     }
+
+
+def points_after(
+    points: Mapping[str, StreamPoint],
+    streams: Mapping[str, BoundedStream | LiveStream],
+    intakes: Mapping[str, Intake],
+    heartbeats: Mapping[str, int],
+) -> dict[str, StreamPoint]:
+    """How far each stream has been read after an epoch.
+
+    Args:
+        points: how far before it.
+        streams: those that some query reads.
+        intakes: what the epoch took of them.
+        heartbeats: theirs after it (instants).
+    """
+    taken = {
+        name: StreamPoint(
+            take.position,
+            heartbeats[name],
+            {**points[name].producers, **take.producers},
+            streams[name].mark(take.position),
+        )
+        for name, take in intakes.items()
+    }
+    return {**points, **taken}
 
 
 def counted(

@@ -53,7 +53,7 @@ from headrace.language.syntax import (
     WindowedTable,
     WithQuery,
 )
-from headrace.language.unnesting import Around, around_values, moved_out, unread
+from headrace.language.unnesting import Around, around_values, moved_out, outer_column, unread
 from headrace.language.window_functions import window_function
 
 MAX_DEPTH: Final = 200
@@ -145,37 +145,43 @@ def _refuse_stream(outer: Column) -> Column:
 
 def _nested(query: Query, rows: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
     """A subquery over the rows around it."""
+    read: set[int] = set()
     try:
-        inner = _untied(query, scope, catalog)
+        inner = _untied(query, scope, read, catalog)
     except EntangledError:
-        read: set[int] = set()
-        # Once to see which columns it reads, and once to be answered for these.
-        _tied(query, rows, scope, tuple(range(len(rows.schema))), read, catalog)
-        inner = _tied(query, rows, scope, tuple(sorted(read)), read, catalog)
+        inner = _tied(query, rows, scope, read, catalog)
     check_domains(rows, inner.plan, _start(query))
     return inner
 
 
-def _untied(query: Query, scope: Scope, catalog: Catalog) -> Inner:
+def _untied(query: Query, scope: Scope, read: set[int], catalog: Catalog) -> Inner:
     """A subquery whose conditions on the rows around it, if any, are moved out of it."""
     match query:
         case SelectQuery():
-            bound = Around(moved_out(scope)).before(_tables(query, catalog), query.position)
+            bound = Around(moved_out(scope, read)).before(_tables(query, catalog), query.position)
             return inner_of(bind_block(query, bound.plan, bound.scope, partial(_nested, catalog=catalog)))
         case WithQuery(definitions=definitions, query=defined):
-            return _untied(defined, scope, _with(definitions, catalog))
+            return _untied(defined, scope, read, _with(definitions, catalog))
         case _:
-            return inner_of(_listed(_query(query, catalog, Around(unread(scope)))))
+            return inner_of(_listed(_query(query, catalog, Around(unread(scope, read)))))
 
 
-def _tied(
-    query: Query, rows: Plan, scope: Scope, columns: tuple[int, ...], read: set[int], catalog: Catalog
-) -> Inner:
-    """A subquery that is answered for each value of some columns of the rows around it."""
+def _tied(query: Query, rows: Plan, scope: Scope, read: set[int], catalog: Catalog) -> Inner:
+    """A subquery that is answered for each value of the columns that it reads of the rows around it."""
+    while True:
+        columns = tuple(sorted(read))
+        try:
+            return _answered(query, around_values(scope, rows, columns, read), columns, rows, catalog)
+        except EntangledError:
+            # Once more if it reads a column that was not known yet; else a query around it is to be tied.
+            if len(read) == len(columns):
+                raise
+
+
+def _answered(query: Query, around: Around, columns: tuple[int, ...], rows: Plan, catalog: Catalog) -> Inner:
     if isinstance(query, WithQuery):
-        return _tied(query.query, rows, scope, columns, read, _with(query.definitions, catalog))
-    around = around_values(scope, rows, columns, read)
-    ties = [moved_out(scope).seen(column(rows, index)) for index in columns]
+        return _answered(query.query, around, columns, rows, _with(query.definitions, catalog))
+    ties = [outer_column(column(rows, index)) for index in columns]
     if not isinstance(query, SelectQuery):
         single = isinstance(query, TopQuery) and query.limit is not None and query.limit <= 1
         block = _listed(_query(query, catalog, around), around.ties)

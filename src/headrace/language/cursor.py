@@ -19,6 +19,9 @@ from headrace.language.text import SourceText
 MAX_DEPTH: Final = 150
 """How deep an expression may be nested; plans are walked recursively."""
 
+MAX_QUERIES: Final = 10
+"""How deep queries may stand in expressions of each other; binding one may take twice what one less takes."""
+
 _WORDS = """
     ALL AND AS BETWEEN BY CASE CREATE CROSS DISTINCT ELSE END EXCEPT FROM FULL GROUP HAVING IN INNER INTERSECT
     IS JOIN LEFT LIKE LIMIT MINUS NATURAL NOT NULL ON OR ORDER RIGHT SELECT THEN UNION USING WHEN WHERE WINDOW
@@ -46,6 +49,7 @@ class Cursor:
     def __init__(self, source: SourceText, nested: Callable[[Cursor], object | None]) -> None:
         dialect = self._dialect = Headrace()
         self._nested = nested
+        self._queries = 0
         self.source = source
         self.index = 0
         self._tokens = _tokenize(dialect, source)
@@ -164,11 +168,16 @@ class Cursor:
 
     def _query_at(self, index: int) -> tuple[object, int] | None:
         outer, self.index = self.index, index
+        self._queries += 1
+        if self._queries > MAX_QUERIES:
+            hint = "define the inner ones with CREATE STREAM name AS SELECT ..."
+            raise self.error(f"subqueries stand in each other more than {MAX_QUERIES} deep", hint)
         try:
             query = self._nested(self)
             return None if query is None else (query, self.index)
         finally:
             self.index = outer
+            self._queries -= 1
 
 
 def _tokenize(dialect: Headrace, source: SourceText) -> list[Token]:

@@ -50,14 +50,29 @@ class Around:
         return Bound(plan, scope.shifted(self.ties))
 
 
-def moved_out(scope: Scope) -> Outer:
-    """What is around a subquery whose conditions on the rows around it are moved out of it."""
-    return Outer(scope, _outer_column)
+def moved_out(scope: Scope, read: set[int]) -> Outer:
+    """What is around a subquery whose conditions on the rows around it are moved out of it.
+
+    Args:
+        scope: the tables around it.
+        read: is filled with the columns that it reads.
+    """
+
+    def seen(outer: Column) -> Column:
+        _note(outer, read)
+        return outer_column(outer)
+
+    return Outer(scope, seen)
 
 
-def unread(scope: Scope) -> Outer:
+def unread(scope: Scope, read: set[int]) -> Outer:
     """What is around a subquery that is bound as if it read nothing of it."""
-    return Outer(scope, _entangle)
+
+    def seen(outer: Column) -> Column:
+        _note(outer, read)
+        raise EntangledError
+
+    return Outer(scope, seen)
 
 
 def around_values(scope: Scope, rows: Plan, columns: Sequence[int], read: set[int]) -> Around:
@@ -66,15 +81,15 @@ def around_values(scope: Scope, rows: Plan, columns: Sequence[int], read: set[in
     Args:
         scope: the tables around it.
         rows: their rows.
-        columns: which columns.
-        read: is filled with those that the subquery reads.
+        columns: which columns; the subquery is entangled if it reads another one.
+        read: is filled with those that it reads.
     """
     places = {index: place for place, index in enumerate(columns)}
 
     def seen(outer: Column) -> Column:
-        if outer.index >= OUTER:
+        _note(outer, read)
+        if outer.index not in places:
             raise EntangledError
-        read.add(outer.index)
         return replace(outer, index=places[outer.index])
 
     items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
@@ -126,11 +141,13 @@ def _is_apart(part: Expression, ties: int) -> bool:
     return not can_fail(part) and all(ties <= index < OUTER for index in columns_of(part))
 
 
-def _outer_column(outer: Column) -> Column:
-    if outer.index >= OUTER:
-        raise EntangledError
+def outer_column(outer: Column) -> Column:
+    """A column of the rows around a subquery, as what is moved out of it reads it."""
     return replace(outer, index=outer.index + OUTER)
 
 
-def _entangle(outer: Column) -> Column:
-    raise EntangledError
+def _note(outer: Column, read: set[int]) -> None:
+    """Note what is read; a query that is moved out itself knows nothing of the rows around it."""
+    if outer.index >= OUTER:
+        raise EntangledError
+    read.add(outer.index)

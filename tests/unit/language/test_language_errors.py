@@ -46,6 +46,20 @@ def test_deep_nesting_is_refused_and_not_a_crash(text: str):
     assert "nested too deeply" in message
 
 
+def test_subqueries_in_each_other_are_refused_before_they_take_minutes():
+    def tower(height: int) -> str:
+        text = "1"
+        for floor in range(height, 0, -1):
+            text = (
+                f"(SELECT MAX(x{floor}.id) FROM tick x{floor} WHERE x{floor}.id < x{floor - 1}.id + {text})"
+            )
+        return f"SELECT x0.id FROM tick x0 WHERE x0.id > {text}"
+
+    plan_of(tower(10))
+    message, *_ = error_of(tower(11))
+    assert message == "subqueries stand in each other more than 10 deep"
+
+
 def test_a_hundred_alternatives_are_no_problem():
     plan_of("SELECT * FROM Bid WHERE " + " OR ".join(f"itemID = {number}" for number in range(100)))
 

@@ -40,7 +40,7 @@ from headrace.expressions.functions import literal
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
-from headrace.operators import accumulation, skyband, top_k
+from headrace.operators import accumulation, skyband, standings, top_k
 from headrace.operators import graph as graphs
 from headrace.operators.contract import Progress
 from headrace.operators.graph import Node, create_operator
@@ -73,10 +73,10 @@ class Arrival:
 
 
 @st.composite
-def histories(draw: st.DrawFn, epochs: int, retractions: bool = True) -> list[Arrival]:
+def histories(draw: st.DrawFn, epochs: int, retractions: bool = True, most: int = 8) -> list[Arrival]:
     """Signed elements whose content is never negative, each with an epoch."""
     arrivals = []
-    for _ in range(draw(st.integers(0, 8))):
+    for _ in range(draw(st.integers(0, most))):
         payload = draw(payloads)
         ts = draw(st.integers(-3, 12))
         te = draw(st.one_of(st.integers(1, 8).map(lambda length, ts=ts: ts + length), st.just(INFINITY)))
@@ -448,6 +448,13 @@ FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and
 def test_first_rows_of_what_is_never_retracted(name: str, arrivals: list[Arrival], slack: int) -> None:
     with patch.object(TopK, "is_chronon", new=False):
         check(replace(UNARY[name]), [arrivals], EPOCHS, slack, insert_only=True)
+
+
+@pytest.mark.parametrize("name", FIRST_ROWS)
+@given(arrivals=histories(EPOCHS, most=16), slack=st.integers(0, 3))
+def test_rows_behind_a_bound_are_not_shown(name: str, arrivals: list[Arrival], slack: int) -> None:
+    with patch.object(standings, "_MARGIN", 1), patch.object(TopK, "is_chronon", new=False):
+        check(replace(UNARY[name]), [arrivals], EPOCHS, slack)
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)

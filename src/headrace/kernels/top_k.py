@@ -38,10 +38,12 @@ def _fill_by_number(items, counts, tree_at, span, numbered):  # type: ignore[no-
     tree, live = counts[:2]
     start, size, step = tree_at
     position, end = span
+    place = find_place(tree, start, size, step, position)
+    skipped = position - count_below(tree, start, place)
     found = 0
-    while position < end:
-        row = start + find_place(tree, start, size, step, position)
-        copies = min(live[row] - (position - count_below(tree, start, row - start)), end - position)
+    while True:
+        row = start + place
+        copies = min(live[row] - skipped, end - position)
         for copy in range(copies if numbered else 1):
             items[found, _KEY] = position + copy if numbered else row
             items[found, _ROW] = row
@@ -49,7 +51,19 @@ def _fill_by_number(items, counts, tree_at, span, numbered):  # type: ignore[no-
             items[found, _PLACE] = position + copy + 1 if numbered else 0
             found += 1
         position += copies
-    return found
+        if position >= end:
+            return found
+        place, skipped = _next_place(tree, live, tree_at, place, position), 0
+
+
+@numba.njit(cache=True)
+def _next_place(tree, live, tree_at, place, position):  # type: ignore[no-untyped-def]
+    """The place behind another of the row at a position; mostly it is near."""
+    start, size, step = tree_at
+    for near in range(place + 1, min(place + 8, size)):
+        if live[start + near] > 0:
+            return near
+    return find_place(tree, start, size, step, position)
 
 
 @numba.njit(cache=True)
@@ -113,6 +127,12 @@ def _with_room(out, rows):  # type: ignore[no-untyped-def]
     return grown
 
 
+@numba.njit(cache=True, inline="always")
+def _is_same(item, other):  # type: ignore[no-untyped-def]
+    """Whether items of one key are equal but for since when they are shown."""
+    return item[_ROW] == other[_ROW] and item[_COPIES] == other[_COPIES] and item[_PLACE] == other[_PLACE]
+
+
 @numba.njit(cache=True)
 def _change(out, used, shown, fresh, now, coalesce):  # type: ignore[no-untyped-def]
     """Close the items that are shown no more, and note since when the others are; both sorted by key."""
@@ -124,7 +144,7 @@ def _change(out, used, shown, fresh, now, coalesce):  # type: ignore[no-untyped-
             continue
         fresh[new, _SINCE] = now
         if old < len(shown) and fresh[new, _KEY] == shown[old, _KEY]:
-            if coalesce and (fresh[new, :_SINCE] == shown[old, :_SINCE]).all():
+            if coalesce and _is_same(fresh[new], shown[old]):
                 fresh[new, _SINCE] = shown[old, _SINCE]
             else:
                 used = _write(out, used, shown[old], shown[old, _SINCE], now)

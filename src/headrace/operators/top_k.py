@@ -20,7 +20,7 @@ from headrace.operators.live_elements import Rows
 from headrace.operators.live_values import LiveValues, Ordering
 from headrace.operators.runs import Area
 from headrace.operators.skyband import Skyband, has_skyband, reachable
-from headrace.operators.standings import Standings, stand
+from headrace.operators.standings import Standings, stand, within_bounds
 from headrace.operators.timeline import Changes, Points, Timeline
 
 _ALL: Final = 2**60
@@ -104,7 +104,10 @@ class TopKOperator:
         if isinstance(self._rows, Skyband):
             return self._rows.take_in(rows, points, window)
         changes = self._rows.take_in(rows, points, window)
-        return None if changes is None or points is None else stand(self._node, changes, len(points.covered))
+        if changes is None or points is None:
+            return None
+        groups = len(points.covered)
+        return stand(self._node, within_bounds(self._node, changes, groups), groups)
 
     def _emit(self, points: Points, standings: Standings) -> Batch:
         node, changes, groups = self._node, standings.changes, len(points.covered)

@@ -13,12 +13,13 @@ import pyarrow as pa
 import typer
 
 from headrace.cli.output import Format
+from headrace.cli.progress import progress_bar
 from headrace.engine import Database, Query, Summary
 from headrace.errors import UserError
 from headrace.runtime.sinks import write_table
 
 
-def run_endless(db: Database, view: str, format_: Format) -> Summary:
+def run_endless(db: Database, view: str, format_: Format, progress: bool) -> Summary:
     """Start the database, print what becomes final, stop when the user interrupts.
 
     Args:
@@ -27,6 +28,7 @@ def run_endless(db: Database, view: str, format_: Format) -> Summary:
             the rows that are still open, up to the heartbeat; `changes` prints the elements as they are
             released.
         format_: table, csv or jsonl; several queries at once only as jsonl, where each row names its query.
+        progress: whether to show a bar; none where rows are printed on the same terminal.
 
     Raises:
         UserError: the view or the format is of no use here, or what ended the run.
@@ -37,7 +39,13 @@ def run_endless(db: Database, view: str, format_: Format) -> Summary:
         raise UserError(f"{format_} cannot be printed row by row", hint="use --format jsonl")
     if len(db.queries) > 1 and format_ not in (Format.JSONL, Format.NULL):
         raise UserError(f"several answers cannot be printed as {format_} at once", hint="use --format jsonl")
-    db.start()
+    bar = progress_bar(progress and (format_ is Format.NULL or not sys.stdout.isatty()))
+    with bar as show:
+        db.start(show)
+        return _print_until_interrupted(db, view, format_)
+
+
+def _print_until_interrupted(db: Database, view: str, format_: Format) -> Summary:
     if db.differences.added:
         typer.echo(f"headrace: new in this store: {', '.join(db.differences.added)}", err=True)
     if db.differences.dropped:

@@ -138,7 +138,7 @@ def _answer(db: Database, file: Path, wanted: _Wanted) -> None:
     if db.endless:
         with reported():
             _check_endless(wanted)
-        summary = run_endless(db, wanted.view.value, wanted.format)
+        summary = run_endless(db, wanted.view.value, wanted.format, wanted.progress)
     else:
         summary = _run_to_the_end(db, wanted)
     if wanted.dead_letters:

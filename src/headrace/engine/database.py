@@ -240,17 +240,20 @@ class Database(UserCode):
         """
         return self._new_execution(adapt=False).complete(progress)
 
-    def start(self) -> None:
+    def start(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Answer all queries in the background, as input comes, until `stop`.
 
         On a durable store a query that the store does not have is added now, and one that only the store has
         is dropped; `differences` tells which.
 
+        Args:
+            progress: told after every epoch, by the thread that runs them; what it raises ends the run.
+
         Raises:
             UserError: there is no query, or an endless run is going on already.
         """
         with self._lock:
-            self._new_execution(adapt=True).start()
+            self._new_execution(adapt=True).start(progress)
 
     def stop(self, timeout: float | None = STOP_TIMEOUT) -> Summary:
         """End an endless run between two epochs; what was committed stays readable.

@@ -182,9 +182,9 @@ class Execution:
             self._release()
         return summarise(self.run)
 
-    def start(self) -> None:
-        """Run epochs in a thread, as input comes."""
-        self._live = LiveRun(self.run, self._changed)
+    def start(self, progress: Callable[[Progress], None] | None) -> None:
+        """Run epochs in a thread, as input comes; `progress` is told after each."""
+        self._live = LiveRun(self.run, self._changed, progress)
         used = (self._defined.inputs[name] for name in self.run.streams)
         self._live.start({stream.info.name: self._feed(stream) for stream in used if stream.is_live})
         self._deliveries.start()

@@ -205,7 +205,7 @@ class Run:
         for intakes in self._intakes():
             self.step(intakes)
             if progress is not None:
-                progress(self._progress())
+                progress(self.progress())
 
     def step(self, intakes: Mapping[str, Intake]) -> None:
         """Run and commit one epoch.
@@ -361,7 +361,8 @@ class Run:
             streams={name: text for name, text in description.streams.items() if name in points},
         )
 
-    def _progress(self) -> Progress:
+    def progress(self) -> Progress:
+        """How far the run has come."""
         heartbeat = min((self._points[name].heartbeat for name in self._streams), default=INFINITY)
         plans = list(self._queries.live.values())
         domain = plans[0].domain if plans else TimeDomain.INTEGER

@@ -13,6 +13,7 @@ from headrace.errors import UserError
 from headrace.runtime.description import Description
 from headrace.runtime.epochs import Run
 from headrace.runtime.feeds import Feed
+from headrace.runtime.progress import Progress
 from headrace.runtime.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.trials import run_epoch, told
 
@@ -46,14 +47,21 @@ class LiveRun:
     Args:
         run: what commits the epochs; the thread is its only user while it runs.
         changed: notified after every commit and at the end.
+        progress: told after every epoch, or None.
 
     Attributes:
         error: what ended the run, or None.
         problems: streams that were given up, with the reason; the others go on.
     """
 
-    def __init__(self, run: Run, changed: threading.Condition) -> None:
+    def __init__(
+        self,
+        run: Run,
+        changed: threading.Condition,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
         self._run = run
+        self._progress = progress
         self._changed = changed
         self._feeds: Mapping[str, Feed] = {}
         self._changes: list[tuple[PlanChange, Future[int]]] = []
@@ -127,6 +135,8 @@ class LiveRun:
                     self._settle(failed)
                     self._retire_feeds()
                     self.wake()
+                    if self._progress is not None:
+                        self._progress(self._run.progress())
         except BaseException as error:  # whatever it is, whoever waits has to hear of it
             self.error = error
             self._settle(dict.fromkeys(self._feeds, error))

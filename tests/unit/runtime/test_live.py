@@ -69,6 +69,29 @@ def test_pushed_rows_are_answered_when_the_push_returns(db: hr.Database) -> None
     assert not db.running
 
 
+def test_progress_is_told_after_every_epoch(db: hr.Database) -> None:
+    told: list[hr.Progress] = []
+    db.start(told.append)
+    for ts in (1, 3, 20):
+        db.push("s", row(ts))
+    db.stop()
+    assert [(progress.epoch, progress.rows, progress.heartbeat) for progress in told] == [
+        (1, 1, -4),
+        (2, 2, -2),
+        (3, 3, 15),
+    ]
+
+
+def test_progress_that_fails_ends_the_run(db: hr.Database) -> None:
+    def refuse(progress: hr.Progress) -> None:
+        raise OSError("the terminal is gone")
+
+    db.start(refuse)
+    assert db.push("s", row(1)) is True, "what is committed is acknowledged"
+    with pytest.raises(OSError, match="the terminal is gone"):
+        db.stop()
+
+
 def test_a_repeat_by_sequence_is_taken_once(db: hr.Database) -> None:
     db.start()
     assert db.push("s", row(1), producer="me", sequence=1) is True

@@ -60,6 +60,8 @@ SELECT x.k, x.v FROM {x} WHERE x.v IN (SELECT v FROM {y} EXCEPT SELECT v FROM {z
 SELECT x.k, x.v FROM {x} WHERE x.v >= ALL (SELECT MAX(y.v) FROM {y} WHERE y.v < x.v GROUP BY y.k);
 SELECT x.k, x.v FROM {x} WHERE x.v = (SELECT MAX(y.v) FROM {y} WHERE y.k = x.k AND y.v <= x.v GROUP BY y.k);
 SELECT x.k, x.v FROM {x} WHERE EXISTS (SELECT y.k FROM {y} WHERE y.v > x.v GROUP BY y.k HAVING COUNT(*) > 1);
+SELECT x.k, x.v FROM {x} WHERE EXISTS (SELECT 1 FROM {y} WHERE y.k = x.k ORDER BY y.v LIMIT 1) OR x.v = 3;
+SELECT x.k, x.v FROM {x} WHERE NOT EXISTS (SELECT 1 FROM {y} WHERE y.v < x.v ORDER BY y.v LIMIT 2 OFFSET 1);
 SELECT x.k, x.v FROM {x} WHERE x.v IN (SELECT DISTINCT y.v + x.v FROM {y} WHERE y.k <= x.k);
 SELECT x.k, x.v FROM {x}
   WHERE x.v < (SELECT SUM(m.v) FROM (SELECT v FROM {y}) m JOIN {z} USING (v) WHERE z.k >= x.k)

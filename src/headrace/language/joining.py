@@ -19,7 +19,7 @@ from headrace.language.dialect import Nested
 from headrace.language.nesting import Nest, Nesting, keep
 from headrace.language.scalars import Context, bind_scalar, located
 from headrace.language.scope import Scope, ScopeTable
-from headrace.language.subqueries import conjunct_nodes
+from headrace.language.subqueries import parts_asking
 from headrace.language.syntax import JoinedTable, Name, Scalar
 from headrace.schema import BOOLEAN, unique_names
 
@@ -121,7 +121,7 @@ def _joined_on(
     condition: Scalar, kind: JoinKind, left: Bound, right: Bound, pairs: Bound, nest: Nest
 ) -> Bound:
     """The join on a condition; what asks subqueries filters the pairs that match in the rest of it."""
-    nodes = [condition] if condition.find(Nested) is None else conjunct_nodes(condition)
+    nodes = parts_asking(condition)
     plain, asking = ([node for node in nodes if bool(node.find(Nested)) is asks] for asks in (False, True))
     parts = _conditions(plain, Context(pairs.scope, "ON"))
     equalities, rest = split_equalities(parts, len(left.plan.schema))

@@ -21,7 +21,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import make_case, resolve
 from headrace.expressions.tree import Call, Column, Expression, Literal, columns_of, transform_columns
 from headrace.language.scope import OUTER, Scope
-from headrace.language.syntax import Query
+from headrace.language.syntax import Query, TopQuery
 from headrace.schema import BIGINT, BOOLEAN, unique_names
 
 INNER: Final = 1 << 21
@@ -90,7 +90,9 @@ class Nesting:
         self.parts: list[Part] = []
 
     def exists(self, query: Query) -> Expression:
-        """The place that says whether a subquery has a row."""
+        """The place that says whether a subquery has a row, which a LIMIT does not change."""
+        while isinstance(query, TopQuery) and query.limit != 0 and query.offset == 0:
+            query = query.query
         inner = self._bind(query)
         return self._place(Matching(inner.plan, _seen(inner.conditions), None), "matches", BOOLEAN)
 

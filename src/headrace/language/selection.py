@@ -44,7 +44,7 @@ from headrace.language.nesting import (
 from headrace.language.over import OverCalls
 from headrace.language.scalars import Context, bind_scalar, located
 from headrace.language.scope import Scope
-from headrace.language.subqueries import conjunct_nodes
+from headrace.language.subqueries import parts_asking
 from headrace.language.syntax import Scalar, ScalarItem, SelectQuery
 from headrace.language.unnesting import equal_to_ties, without_values
 from headrace.schema import BOOLEAN, unique_names
@@ -218,7 +218,7 @@ def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
     aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
     listed = frozenset(alias.text.lower() for alias in aliases if alias is not None)
     context = Context(scope, "WHERE", listed=listed)
-    nodes = conjunct_nodes(where)
+    nodes = parts_asking(where)
     bound = {id(node): bind_scalar(node, context) for node in nodes if not node.find(Nested)}
     plain = [part for whole in bound.values() for part in conjuncts(whole) if part.type == BOOLEAN]
     equals = equal_to_ties(plain, ties)

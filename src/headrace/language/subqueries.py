@@ -35,12 +35,16 @@ def holds_query(node: Scalar) -> bool:
     return quantified or isinstance(node, Nested | exp.Exists)
 
 
-def conjunct_nodes(node: Scalar) -> list[Scalar]:
-    """The parts of a condition that AND connects, left to right."""
+def parts_asking(condition: Scalar) -> list[Scalar]:
+    """The parts of a condition that AND connects, left to right; the whole one if it asks no query."""
+    return [condition] if condition.find(Nested) is None else _conjuncts(condition)
+
+
+def _conjuncts(node: Scalar) -> list[Scalar]:
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.And):
-        return [*conjunct_nodes(node.this), *conjunct_nodes(node.expression)]
+        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
     return [node]
 
 

@@ -277,6 +277,11 @@ def test_join_using_shows_its_columns_once():
     assert join.equalities == tuple((column(TICK, place), column(TICK, place)) for place in (0, 1))
 
 
+def test_a_limit_changes_nothing_about_whether_there_is_a_row():
+    query = "SELECT * FROM tick a WHERE EXISTS (SELECT 1 FROM tick b WHERE a.id = b.price ORDER BY at{})"
+    assert plan_of(query.format(" LIMIT 1")) == plan_of(query.format("")) != plan_of(query.format(" LIMIT 0"))
+
+
 def test_columns_that_using_has_merged_come_first():
     for kind in ("", "LEFT", "RIGHT", "FULL"):
         plan = plan_of(

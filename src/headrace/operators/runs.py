@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, integers
+from headrace.kernels.grouping import dense_codes
+from headrace.operators.keys import order_by_hash
 from headrace.time import BEGINNING, INFINITY
 
 HASH = "__hash"
@@ -129,7 +131,8 @@ def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> Run:
     `indexed` adds the endpoint index, for areas that are read by expiry.
     """
     hashes, times = integers(columns[HASH]), integers(columns[TIME])
-    order = np.lexsort((times, hashes))
+    codes, first = dense_codes(hashes)
+    order = order_by_hash(codes, np.argsort(times, kind="stable"), hashes[first])
     rows = pa.RecordBatch.from_pydict(columns)
     if len(order) and not (order == np.arange(len(order))).all():
         rows = rows.take(pa.array(order))

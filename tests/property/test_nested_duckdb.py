@@ -165,8 +165,8 @@ class Making:
         return f"(SELECT {value} {rows}{having})"
 
     def query(self) -> Query:
-        """A query with two levels of others in it, mostly."""
-        below = self.chance.choice((1, 1, 2, 2, 2))
+        """A query with two levels of others in it, mostly, at most with three."""
+        below = self.chance.choice((1, 1, 1, 2, 2, 2, 2, 3))
         if self.chance.random() < 0.2:
             value = self.value(0, below)
             text = f"SELECT x.k, {value} AS v FROM {self.table().replace('{name}', 'x')}"

@@ -11,6 +11,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
 from headrace.language.limits import LIMITS, parse_limits
 from headrace.language.named_windows import parse_named_windows
+from headrace.language.quotients import OPERATORS, parse_quotient
 from headrace.language.select_list import STREAM_OPERATORS, at_stream_operator, parse_alias, parse_list
 from headrace.language.spans import parse_span
 from headrace.language.syntax import (
@@ -141,6 +142,8 @@ _QUERY: Final = "a query is SELECT ... FROM ..., or ISTREAM(SELECT ...) and its 
 
 def _term(cursor: Cursor) -> Query:
     if cursor.at("("):
+        if cursor.word(_behind(cursor, 0)) in OPERATORS:
+            return parse_quotient(cursor)
         return _in_parentheses(cursor, "before a query")
     if at_stream_operator(cursor):
         return _stream(cursor)

@@ -174,6 +174,14 @@ def test_a_span_is_one_window_for_all_streams():
     assert [node.size.length for node in walk(timed) if isinstance(node, TimeWindow)] == [2_000_001]
 
 
+def test_arithmetic_of_queries_reads_the_first_and_asks_the_others():
+    first, other = "SELECT MAX(id) {} FROM tick [RANGE 3]", "(SELECT COUNT(*) FROM tick [RANGE 5])"
+    computed = plan_of(f"(({first.format('')}) - 1) / {other} + {other}")
+    written = f"SELECT (f.value - 1) / {other} + {other} FROM ({first.format('AS value')}) f"
+    assert computed == plan_of(written)
+    assert plan_of(f"SELECT expression FROM ISTREAM({other} × 2) t").schema.names == ("expression",)
+
+
 def test_row_windows():
     assert plan_of("SELECT * FROM tick [ROWS 10]") == RowWindow(TICK, 10)
     assert plan_of("SELECT * FROM tick t WINDOW(ROWS 10 SLIDE 5)") == RowWindow(TICK, 10, 5)

@@ -106,11 +106,12 @@ Where T.client_id Between 1 And 1000""",
     "cql_the_stream_itself": "Select * From S",
     "cql_istream_unbounded": "SELECT Istream(vehicleId) FROM PosSpeedStr [Range Unbounded] WHERE speed > 65",
     "cql_rstream_now": "SELECT Rstream(vehicleId) FROM PosSpeedStr [Now] WHERE speed > 65",
-    "packets_on_both_links": """
-Select  count (*)
-From     PTc  As C,  PTb  As B
-Where   C.saddr = B.saddr and C.daddr = B.daddr
-        and C.id = B.id""",
+    "packets_fraction": """
+(Select  count (*)
+      From     PTc  As C,  PTb  As B
+      Where   C.saddr = B.saddr and C.daddr = B.daddr
+              and C.id = B.id) /
+      (Select count (*) From  PTb)""",
     "top_pairs": """
 With Load As
       (Select  saddr, daddr, sum(length) as traffic

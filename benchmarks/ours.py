@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -156,6 +159,34 @@ def small_epochs(spark: SparkSession, epochs: int, *, durable: bool, query: str 
         db.run(note)
     steps = [later - earlier for earlier, later in itertools.pairwise(ends)]
     return statistics.median(steps[len(steps) // 4 :])
+
+
+def startup(runs: int) -> dict[str, float]:
+    """The median seconds that commands take from their start to their end, over a file of 1,000 events.
+
+    Each has been run before, so that kernels are compiled; but for the last one, which finds none compiled.
+    """
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "small.sql")
+        file.write_text(
+            f"CREATE STREAM bid FROM nexmark OPTIONS (events=1000, seed=1) TIMESTAMP BY ts;\n{SLIDING};\n"
+        )
+        none = os.environ | {"NUMBA_CACHE_DIR": str(Path(folder, "none"))}
+        return {
+            "headrace explain": _command(runs, "explain", file),
+            "headrace run": _command(runs, "run", file),
+            "headrace run, nothing compiled": _command(1, "run", file, none),
+        }
+
+
+def _command(runs: int, name: str, file: Path, environment: Mapping[str, str] | None = None) -> float:
+    seconds = []
+    for _ in range(runs + (environment is None)):
+        started = time.perf_counter()
+        command = [str(Path(sys.executable).with_name("headrace")), name, str(file)]
+        subprocess.run(command, check=True, capture_output=True, env=environment)
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[-runs:])
 
 
 def recovery(spark: SparkSession, live_rows: int) -> tuple[float, float, int]:

@@ -150,6 +150,7 @@ def _further(spark: SparkSession, bids: Path, runs: int) -> Section:
         "distinct bidders, tumbling": ours.BIDDERS,
         "highest ten, sliding": ours.HIGHEST,
         "highest three of every auction, tumbling": ours.HIGHEST_OF_EACH,
+        "bids on what is asked for, a join": ours.ASKED_FOR,
     }
     rows = ((name, *_figures(ours.measure(spark, bids, (query,), runs))) for name, query in queries.items())
     return Section("Other windows and aggregates", ("query", *_FIGURES), tuple(rows))

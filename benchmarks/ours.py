@@ -52,6 +52,10 @@ HIGHEST_OF_EACH = (
     "ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS place "
     "FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)) WHERE place <= 3"
 )
+ASKED_FOR = (
+    "SELECT b.auction, b.price FROM bid WINDOW(RANGE 1 SECOND) b JOIN (SELECT auction "
+    "FROM bid WINDOW(RANGE 10 SECONDS) GROUP BY auction HAVING COUNT(*) > 3) a ON b.auction = a.auction"
+)
 BIDDERS = "SELECT COUNT(DISTINCT bidder) AS bidders FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS)"
 
 FIVE: Mapping[str, tuple[str, ...]] = {

@@ -284,12 +284,15 @@ def _at_fractions(
     by_key: Int64Array,
 ) -> list[pa.Array]:
     """The values of the numbers that the sweep has found."""
-    lower, upper, share = found
+    lower, upper, share = (np.reshape(part, (-1, len(calls))) for part in found)
     result = []
     for place, call in enumerate(calls):
-        low, high, part = (_restored(found[place :: len(calls)], by_key) for found in (lower, upper, share))
-        below, above = (_take(changes.columns[-1], _rows_of(first, number)) for number in (low, high))
-        result.append(below if call.function in EXTREMES else _between(below, above, part, low == high))
+        low = _restored(lower[:, place], by_key)
+        below = _take(changes.columns[-1], _rows_of(first, low))
+        if call.function not in EXTREMES:
+            high, part = _restored(upper[:, place], by_key), _restored(share[:, place], by_key)
+            below = _between(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
+        result.append(below)
     return result
 
 

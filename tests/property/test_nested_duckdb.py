@@ -62,6 +62,8 @@ SELECT x.k, x.v FROM {x} WHERE x.v = (SELECT MAX(y.v) FROM {y} WHERE y.k = x.k A
 SELECT x.k, x.v FROM {x} WHERE EXISTS (SELECT y.k FROM {y} WHERE y.v > x.v GROUP BY y.k HAVING COUNT(*) > 1);
 SELECT x.k, x.v FROM {x} WHERE EXISTS (SELECT 1 FROM {y} WHERE y.k = x.k ORDER BY y.v LIMIT 1) OR x.v = 3;
 SELECT x.k, x.v FROM {x} WHERE NOT EXISTS (SELECT 1 FROM {y} WHERE y.v < x.v ORDER BY y.v LIMIT 2 OFFSET 1);
+SELECT x.k, x.n FROM (SELECT k, NULL AS n FROM {x}) x
+ WHERE (SELECT COUNT(*) FROM {y} WHERE x.n IS NULL AND y.k > x.k) > 1;
 SELECT x.k, x.v FROM {x} WHERE x.v IN (SELECT DISTINCT y.v + x.v FROM {y} WHERE y.k <= x.k);
 SELECT x.k, x.v FROM {x}
   WHERE x.v < (SELECT SUM(m.v) FROM (SELECT v FROM {y}) m JOIN {z} USING (v) WHERE z.k >= x.k)

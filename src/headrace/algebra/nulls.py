@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import pyarrow as pa
+
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -20,9 +22,10 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.predicates import Equality, conjuncts
+from headrace.errors import PlanError
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
 
 _NULL_OF_NULL: Final = frozenset(
     ["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "DIV", "NEGATE", "||", "LIKE", "NOT"]
@@ -99,7 +102,12 @@ def null_safe_key(key: Expression) -> tuple[Expression, Expression]:
     """A key as two that are never NULL, and equal for equal keys only: a value, and whether it is NULL.
 
     A join takes NULL as equal to nothing; grouping takes it as equal to NULL.
+
+    Raises:
+        PlanError: the key is an ARRAY.
     """
+    if pa.types.is_list(key.type):
+        raise PlanError("ARRAYs are not compared", hint="compare the values they are made of")
     return _filled(key), functions.resolve("IS NULL", (key,))
 
 
@@ -108,6 +116,9 @@ def null_safe_equalities(others: Iterable[Expression], plan: Plan) -> Iterator[E
     filled = never_null(plan)
     for place, other in enumerate(others):
         one = column(plan, place)
+        if one.type == UNKNOWN:
+            # It is NULL in every row.
+            continue
         if place in filled:
             yield other, one
         else:

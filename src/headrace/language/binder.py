@@ -102,7 +102,7 @@ def _query(query: Query, catalog: Catalog, around: Around | None = None) -> Plan
     """The plan of a query; within a subquery the ties stand before its own columns."""
     match query:
         case SelectQuery():
-            bound = _tables(query, catalog)
+            bound = _tables(query, catalog, around)
             nest, ties = partial(_nested, catalog=catalog), 0
             if around is not None:
                 bound, ties = around.before(bound, query.position), around.ties
@@ -117,7 +117,7 @@ def _query(query: Query, catalog: Catalog, around: Around | None = None) -> Plan
             return SetOperation(left, right, kind)
         case StreamQuery(operator=operator, query=inner, position=position):
             with located(position):
-                within = None if around is None else Around(Outer(around.outer.scope, _refuse_stream))
+                within = _refusing(around, _IN_STREAM)
                 return _beside(_STREAMS[operator](_query(inner, catalog, within)), around, catalog, position)
         case TableQuery(table=table):
             return _beside(_table(table, catalog).plan, around, catalog, table.name.position)
@@ -136,11 +136,19 @@ def _beside(plan: Plan, around: Around | None, catalog: Catalog, position: Posit
     )
 
 
-def _refuse_stream(outer: Column) -> Column:
-    raise LanguageError(
-        f"{outer.name} is a column of the outer query",
-        hint="a stream inside a subquery depends on what came before; compare its rows in a WHERE around it",
-    )
+_IN_STREAM: Final = (
+    "a stream inside a subquery depends on what came before; compare its rows in a WHERE around it"
+)
+_IN_FROM: Final = "FROM cannot read the rows around the subquery; put the condition into its WHERE"
+
+
+def _refusing(around: Around | None, hint: str) -> Around | None:
+    """What is around a part of a subquery that cannot read it."""
+
+    def refuse(outer: Column) -> Column:
+        raise LanguageError(f"{outer.name} is a column of the outer query", hint=hint)
+
+    return None if around is None else Around(Outer(around.outer.scope, refuse))
 
 
 def _nested(query: Query, rows: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
@@ -158,7 +166,8 @@ def _untied(query: Query, scope: Scope, read: set[int], catalog: Catalog) -> Inn
     """A subquery whose conditions on the rows around it, if any, are moved out of it."""
     match query:
         case SelectQuery():
-            bound = Around(moved_out(scope, read)).before(_tables(query, catalog), query.position)
+            around = Around(moved_out(scope, read))
+            bound = around.before(_tables(query, catalog, around), query.position)
             return inner_of(bind_block(query, bound.plan, bound.scope, partial(_nested, catalog=catalog)))
         case WithQuery(definitions=definitions, query=defined):
             return _untied(defined, scope, read, _with(definitions, catalog))
@@ -186,7 +195,7 @@ def _answered(query: Query, around: Around, columns: tuple[int, ...], rows: Plan
         single = isinstance(query, TopQuery) and query.limit is not None and query.limit <= 1
         block = _listed(_query(query, catalog, around), around.ties)
         return inner_of(replace(block, single=single), ties)
-    bound = around.before(_tables(query, catalog), query.position)
+    bound = around.before(_tables(query, catalog, around), query.position)
     nest = partial(_nested, catalog=catalog)
     return inner_of(bind_block(query, bound.plan, bound.scope, nest, around.ties), ties)
 
@@ -247,31 +256,35 @@ def _cast_to(plan: Plan, types: list[pa.DataType]) -> Plan:
     return project(plan, tuple(items))
 
 
-def _tables(query: SelectQuery, catalog: Catalog) -> Bound:
+def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Bound:
+    within = _refusing(around, _IN_FROM)
     # OVER frames the rows of a stream by itself.
     nodes = (item.expression for item in query.items if isinstance(item, ScalarItem))
     bare = any(node.find(exp.Window) for node in nodes)
-    bounds = [(_from_item(table, catalog, bare), _start(table)) for table in query.tables]
+    bounds = [(_from_item(table, catalog, within, bare), _start(table)) for table in query.tables]
     (first, _), *rest = bounds
     return reduce(lambda left, right: product(left, *right), rest, first)
 
 
-def _from_item(item: FromItem, catalog: Catalog, bare: bool = False) -> Bound:
+def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bool = False) -> Bound:
     """A part of FROM; `bare` if it gets no default window."""
     match item:
         case NamedTable():
             return _table(item, catalog, bare)
         case DerivedTable(query=query, alias=alias, window=window):
-            plan = _query(query, catalog)
+            with located(item.position):
+                plan = _query(query, catalog, around)
             plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
             first = None if alias else _first_table(query)
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             return Bound(windowed(plan, window, scope), scope)
         case JoinedTable():
-            sides = _from_item(item.left, catalog, bare), _from_item(item.right, catalog, bare)
-            return join(item, *sides, partial(_nested, catalog=catalog))
+            left, right = (_from_item(side, catalog, around, bare) for side in (item.left, item.right))
+            outer = None if around is None else around.outer
+            with located(item.position):
+                return join(item, left, right, partial(_nested, catalog=catalog), outer)
         case WindowedTable(function=function, alias=alias, window=window):
-            data = _from_item(function.data, catalog, bare=True)
+            data = _from_item(function.data, catalog, around, bare=True)
             plan = window_function(function, data.plan, data.scope)
             stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
             scope = _scope(plan, alias.text if alias else None, stream, catalog)

@@ -18,7 +18,7 @@ from headrace.language.cursor import position_of
 from headrace.language.dialect import Nested
 from headrace.language.nesting import Nest, Nesting, keep
 from headrace.language.scalars import Context, bind_scalar, located
-from headrace.language.scope import Scope, ScopeTable
+from headrace.language.scope import Outer, Scope, ScopeTable
 from headrace.language.subqueries import parts_asking
 from headrace.language.syntax import JoinedTable, Name, Scalar
 from headrace.schema import BOOLEAN, unique_names
@@ -65,19 +65,21 @@ def check_domains(left: Plan, right: Plan, position: Position) -> None:
         )
 
 
-def join(item: JoinedTable, left: Bound, right: Bound, nest: Nest) -> Bound:
+def join(item: JoinedTable, left: Bound, right: Bound, nest: Nest, outer: Outer | None = None) -> Bound:
     """The join that a JOIN with ON or USING asks for; without either it is CROSS JOIN.
 
     Args:
         item: the join.
         left, right: what it joins.
         nest: binds the subqueries in its condition.
+        outer: what is around a subquery in whose FROM the join stands.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a table that is in FROM twice.
     """
     pairs = product(left, right, item.position)
     if item.condition is not None:
+        pairs = replace(pairs, scope=replace(pairs.scope, outer=outer))
         return _joined_on(item.condition, item.kind, left, right, pairs, nest)
     using = _common(item, left.scope, right.scope) if item.natural else item.using
     columns = [(left.scope.column(None, name), right.scope.column(None, name), name) for name in using]

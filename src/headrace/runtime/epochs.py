@@ -26,7 +26,14 @@ from headrace.runtime.commits import (
 from headrace.runtime.description import Description, Differences
 from headrace.runtime.faults import reach
 from headrace.runtime.journal import Journal
-from headrace.runtime.outcomes import counted, failures, points_after, results_of, results_of_change
+from headrace.runtime.outcomes import (
+    counted,
+    described,
+    failures,
+    points_after,
+    results_of,
+    results_of_change,
+)
 from headrace.runtime.profile import Profile
 from headrace.runtime.progress import Progress, progress_of
 from headrace.runtime.query_set import QuerySet, Reason
@@ -179,7 +186,7 @@ class Run:
             results=results,
             failed=queries.failed,
             totals=totals,
-            plan=self._described(description, queries, points),
+            plan=described(description, self._buckets, queries, points),
         )
         reach("change.begun")
         if self._journal is not None:
@@ -326,7 +333,7 @@ class Run:
             results=results,
             failed=queries.failed,
             totals=counted(self.totals, work, reports, state, time.perf_counter() - started),
-            plan=self._described(self._description, queries, points) if checkpoint else None,
+            plan=described(self._description, self._buckets, queries, points) if checkpoint else None,
         )
         if self._journal is not None:
             self._journal.append(commit)
@@ -349,17 +356,6 @@ class Run:
         self._queries = queries
         self.results.append(commit.results)
         self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
-
-    def _described(
-        self, description: Description, queries: QuerySet, points: Mapping[str, StreamPoint]
-    ) -> Description:
-        """What the store is for after a commit: its queries with their starts, and the streams it knows."""
-        return replace(
-            description,
-            buckets=self._buckets,
-            starts={name: queries.start_of(name) for name in queries.plans},
-            streams={name: text for name, text in description.streams.items() if name in points},
-        )
 
     def progress(self) -> Progress:
         """How far the run has come."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 
 from headrace.operators.graph import Graph
 from headrace.runtime.commits import EpochResults, StreamPoint, Totals
+from headrace.runtime.description import Description
 from headrace.runtime.query_set import QuerySet, Reason
 from headrace.runtime.retention import since_of
 from headrace.runtime.streams import BoundedStream, Intake, LiveStream
@@ -103,6 +105,25 @@ def points_after(
         for name, take in intakes.items()
     }
     return {**points, **taken}
+
+
+def described(
+    description: Description, buckets: int, queries: QuerySet, points: Container[str]
+) -> Description:
+    """What a store is for after a commit.
+
+    Args:
+        description: what the run is.
+        buckets: how many buckets its state is spread over.
+        queries: those that are answered, with their starts.
+        points: the streams of which the store knows how far they have been read.
+    """
+    return replace(
+        description,
+        buckets=buckets,
+        starts={name: queries.start_of(name) for name in queries.plans},
+        streams={name: text for name, text in description.streams.items() if name in points},
+    )
 
 
 def counted(

@@ -107,7 +107,8 @@ def _over_rows(plan: OverRows) -> str:
     calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
     by = ", ".join(_text(key, schema) for key in plan.keys)
     first = "UNBOUNDED" if plan.first is None else plan.first
-    return f"OverRows {first} TO {plan.last} PRECEDING" + (f" BY {by}" if by else "") + f": {calls}"
+    frame = f"{first} TO CURRENT INSTANT" if plan.peers else f"{first} TO {plan.last} PRECEDING"
+    return f"OverRows {frame}" + (f" BY {by}" if by else "") + f": {calls}"
 
 
 def _window(plan: TimeWindow | HopWindow | RowWindow | SessionWindow | Sample | Granularity) -> str:

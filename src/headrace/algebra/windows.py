@@ -151,15 +151,19 @@ class OverRows(Unary):
 
     Rows of a partition stand in the order of instant and payload, as in a row window. Over no rows a count
     is 0, an ARRAY empty and any other aggregate NULL. With `first` None the frame starts with the first
-    row that ever was in the partition.
+    row that ever was in the partition; with `peers` it then ends with the last row of the row's instant
+    (SQL's RANGE UNBOUNDED PRECEDING).
     """
 
     keys: tuple[Column, ...]
     first: int | None
     last: int
     aggregates: tuple[tuple[str, AggregateCall], ...]
+    peers: bool = False
 
     def __post_init__(self) -> None:
+        if self.peers and (self.first, self.last) != (None, 0):
+            raise PlanError("a frame that ends with an instant starts with the first row")
         if not 0 <= self.last <= (MAX_ROWS if self.first is None else self.first) <= MAX_ROWS:
             raise PlanError("a frame of rows starts no later than it ends, and not behind the current row")
         for key in self.keys:

@@ -13,7 +13,7 @@ from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.tree import Expression, SortKey
 from headrace.language.catalog import check_duration
 from headrace.language.cursor import position_of
-from headrace.time import INFINITY, Duration, make_duration, parse_duration
+from headrace.time import Duration, make_duration, parse_duration
 
 WRITTEN: Final = (
     "write OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
@@ -29,7 +29,8 @@ class Frame:
         keys: the partition's keys.
         size: of a RANGE frame, the length of the window; None for the whole partition, or for ROWS.
         first, last: of a ROWS frame, how many rows before the current one it starts and ends; `rows` tells
-            whether it is one. `first` is None for all rows so far.
+            whether it is one. `first` is None for all rows so far; `peers` tells whether those of the row's
+            instant are all among them.
         order: of places by another order than time, what a snapshot's rows are sorted by.
         ranking: of these, how places are counted.
     """
@@ -39,6 +40,7 @@ class Frame:
     rows: bool = False
     first: int | None = None
     last: int = 0
+    peers: bool = False
     order: tuple[SortKey, ...] = ()
     ranking: Ranking = Ranking.ROW_NUMBER
 
@@ -57,7 +59,7 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
     """
     spec = node.args.get("spec")
     if spec is None:
-        return Frame(keys, Duration(INFINITY) if ordered else None)
+        return so_far(keys) if ordered else Frame(keys)
     start, side, end = spec.args.get("start"), spec.args.get("start_side"), spec.args.get("end")
     end_side = spec.args.get("end_side")
     position = position_of(node)
@@ -68,13 +70,16 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
         return _rows_frame(keys, start, end, position)
     if end not in (None, "CURRENT ROW") or start is None:
         raise LanguageError("a RANGE frame ends with CURRENT ROW", position=position, hint=WRITTEN)
-    return Frame(keys, _range(start, plan))
+    return so_far(keys) if start == "UNBOUNDED" else Frame(keys, _range(start, plan))
+
+
+def so_far(keys: tuple[Expression, ...]) -> Frame:
+    """All rows of a partition up to the row's instant."""
+    return Frame(keys, rows=True, peers=True)
 
 
 def _range(start: Any, plan: Plan) -> Duration:
     """The length of the window of a RANGE frame, which holds both of its ends."""
-    if start == "UNBOUNDED":
-        return Duration(INFINITY)
     if start == "CURRENT ROW":
         return Duration(1)
     position = position_of(start)

@@ -15,11 +15,11 @@ from headrace.expressions import functions
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.language.cursor import position_of
-from headrace.language.frames import Frame, bind_frame, whole_number
+from headrace.language.frames import Frame, bind_frame, so_far, whole_number
 from headrace.language.framing import chronons
 from headrace.language.over_plans import with_frame
 from headrace.language.scalars import Context, bind_scalar, bind_sort_key, located
-from headrace.time import INFINITY, Duration
+from headrace.time import Duration
 
 _FUNCTIONS: Final = (
     "the functions with OVER are the aggregates, ROW_NUMBER, RANK, DENSE_RANK, LAG, FIRST_VALUE, LAST_VALUE"
@@ -113,13 +113,15 @@ class OverCalls:
             case Ranking.ROW_NUMBER:
                 return self._column(Frame(keys, rows=True), count)
             case Ranking.RANK:
-                so_far, now = (self._column(Frame(keys, Duration(size)), count) for size in (INFINITY, 1))
-                before = functions.resolve("-", (so_far, now))
+                all_rows, now = (
+                    self._column(frame, count) for frame in (so_far(keys), Frame(keys, Duration(1)))
+                )
+                before = functions.resolve("-", (all_rows, now))
                 return functions.resolve("+", (before, functions.literal(1)))
             case Ranking.DENSE_RANK:
                 (key,) = self._order(node)
                 instants = resolve_aggregate("COUNT", key.expression, modifiers=Modifiers(distinct=True))
-                return self._column(Frame(keys, Duration(INFINITY)), instants)
+                return self._column(so_far(keys), instants)
             case _:
                 assert_never(ranking)
 

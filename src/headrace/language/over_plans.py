@@ -34,7 +34,7 @@ def with_frame(plan: Plan, frame: Frame, calls: list[AggregateCall]) -> Plan:
         result: Plan = TopK(wide, columns, order, number=names[-1], ranking=frame.ranking)
     elif frame.rows:
         columns = tuple(key for key in keys if isinstance(key, Column))
-        result = OverRows(wide, columns, frame.first, frame.last, named)
+        result = OverRows(wide, columns, frame.first, frame.last, named, frame.peers)
     else:
         wide, result = _joined(wide, frame, keys, named)
     kept = [*range(width), *range(len(result.schema) - len(calls), len(result.schema))]

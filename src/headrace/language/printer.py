@@ -170,7 +170,8 @@ def _over_rows(plan: OverRows, columns: Names) -> list[tuple[str, str]]:
     keys = ", ".join(columns[key.index] for key in plan.keys)
     by = f"PARTITION BY {keys} " if keys else ""
     first = "UNBOUNDED" if plan.first is None else plan.first
-    frame = f"{by}ROWS BETWEEN {first} PRECEDING AND {plan.last} PRECEDING"
+    rows = f"ROWS BETWEEN {first} PRECEDING AND {plan.last} PRECEDING"
+    frame = by + ("RANGE UNBOUNDED PRECEDING" if plan.peers else rows)
     return [(name, f"{_call(call, columns)} OVER ({frame})") for name, call in plan.aggregates]
 
 

@@ -72,6 +72,8 @@ class OverRowsOperator(RowWindowOperator):
         places = np.arange(len(new.rows)) - np.repeat(new.starts[:-1], np.diff(new.starts))
         partitions = np.repeat(np.arange(len(old.counts)), np.diff(new.starts))
         columns = self._aggregates(batch, new, old, (partitions, places))
+        if self._over.peers:
+            columns = [values.take(pa.array(_last_peers(new))) for values in columns]
         numbers = old.counts[partitions] + places + 1
         stay = np.flatnonzero(new.starts[1:][partitions] - np.arange(len(places)) <= self._node.rows)
         self._keep(batch.take(new.rows[stay]), numbers[stay])
@@ -149,3 +151,13 @@ class OverRowsOperator(RowWindowOperator):
 def _counts(node: OverRows) -> bool:
     """Whether the rows' numbers tell all that is asked for."""
     return all(call.function == "COUNT" and not expressions_of(call) for _, call in node.aggregates)
+
+
+def _last_peers(new: NumberedRows) -> Int64Array:
+    """For each row the last one of its partition and instant; int64[n]."""
+    partitions = np.repeat(np.arange(len(new.starts) - 1), np.diff(new.starts))
+    fresh = np.ones(len(new.times), dtype=np.bool_)
+    fresh[1:] = (np.diff(partitions) != 0) | (np.diff(new.times) != 0)
+    peers = np.cumsum(fresh)
+    last: Int64Array = np.searchsorted(peers, peers, side="right") - 1
+    return last

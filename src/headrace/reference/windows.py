@@ -42,12 +42,16 @@ def _hop_content(plan: HopWindow, instant: int, past: Past) -> Content:
 
 
 def frames(plan: OverRows, instant: int, past: Past) -> Iterator[tuple[Payload, list[Payload]]]:
-    """Every row of an instant, with the rows of its partition from `first` to `last` places before it."""
+    """Every row of an instant, with the rows of its partition from `first` to `last` places before it.
+
+    With `peers` these are all rows up to the instant.
+    """
     for rows in _partitions(plan, {then: past[then] for then in past if then <= instant}).values():
         before = sum(then < instant for then, _ in rows)
         for place in range(before, len(rows)):
             start = 0 if plan.first is None else max(place - plan.first, 0)
-            yield rows[place][1], [row for _, row in rows[start : max(place - plan.last + 1, 0)]]
+            end = len(rows) if plan.peers else max(place - plan.last + 1, 0)
+            yield rows[place][1], [row for _, row in rows[start:end]]
 
 
 def _partitions(plan: RowWindow | OverRows, past: Past) -> dict[Payload, list[tuple[int, Payload]]]:

@@ -45,6 +45,9 @@ SELECT x.k, y.v FROM {x} LEFT JOIN {y} ON x.k = y.k AND y.v IN (SELECT z.v FROM 
 SELECT x.k, y.v FROM {x} LEFT JOIN {y} ON x.v = y.v AND x.k NOT IN (SELECT z.k FROM {z});
 SELECT x.k, y.v FROM {x} RIGHT JOIN {y} ON x.k = y.k AND x.v > (SELECT MIN(z.v) FROM {z});
 SELECT x.k, y.v FROM {x} FULL JOIN {y} ON x.v = y.v AND x.k IN (SELECT z.k FROM {z});
+SELECT x.k, y.v FROM {x} RIGHT JOIN {y} ON x.k = y.k AND y.v IN (SELECT z.v FROM {z});
+SELECT x.k, y.v FROM {x} FULL JOIN {y} ON x.v = y.v AND y.k NOT IN (SELECT z.k FROM {z} WHERE z.v > y.v);
+SELECT x.k, y.v FROM {x} LEFT JOIN {y} ON x.v = y.v AND x.v + y.v > ALL (SELECT z.v FROM {z} WHERE z.k = x.k);
 SELECT k, v FROM {x} SEMI JOIN {y} ON x.k = y.k AND y.v <> ALL (SELECT z.v FROM {z});
 SELECT k, v FROM {x} ANTI JOIN {y} ON x.k = y.k AND y.v IN (SELECT z.v FROM {z});
 SELECT x.v IN (SELECT y.v FROM {y}) AS k, COUNT(*) AS v FROM {x} GROUP BY 1;

@@ -13,12 +13,12 @@ from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
-from headrace.expressions.tree import Call, Expression, Literal, shift_columns
+from headrace.expressions.tree import Call, Expression, Literal, columns_of, shift_columns
 from headrace.language.cursor import position_of
 from headrace.language.dialect import Nested
-from headrace.language.nesting import Nest, Nesting, keep
+from headrace.language.nesting import Nest, Nesting, columns_read, keep
 from headrace.language.scalars import Context, bind_scalar, located
-from headrace.language.scope import Outer, Scope, ScopeTable
+from headrace.language.scope import OUTER, Outer, Scope, ScopeTable
 from headrace.language.subqueries import parts_asking
 from headrace.language.syntax import JoinedTable, Name, Scalar
 from headrace.schema import BOOLEAN, unique_names
@@ -122,20 +122,47 @@ def _common(item: JoinedTable, left: Scope, right: Scope) -> tuple[Name, ...]:
 def _joined_on(
     condition: Scalar, kind: JoinKind, left: Bound, right: Bound, pairs: Bound, nest: Nest
 ) -> Bound:
-    """The join on a condition; what asks subqueries filters the pairs that match in the rest of it."""
+    """The join on a condition; what asks subqueries filters a side, or the pairs that match in the rest."""
     nodes = parts_asking(condition)
     plain, asking = ([node for node in nodes if bool(node.find(Nested)) is asks] for asks in (False, True))
     parts = _conditions(plain, Context(pairs.scope, "ON"))
     equalities, rest = split_equalities(parts, len(left.plan.schema))
+    rights, asking = _of_right_side(
+        asking, pairs, nest, range(len(left.plan.schema), len(pairs.plan.schema)), kind
+    )
     with located(position_of(condition)):
+        right = _filtered(rights, right, nest)
         if not asking:
             return _matched(kind, left, right, equalities, conjunction(rest), pairs)
         matched = _matched(JoinKind.INNER, left, right, equalities, conjunction(rest), pairs)
-    nesting = Nesting(lambda query: nest(query, matched.plan, pairs.scope))
-    asked = _conditions(asking, Context(pairs.scope, "ON", nesting=nesting))
-    with located(position_of(condition)):
-        kept = keep(matched.plan, asked, nesting.parts)
-        return _beside_pairs(kind, left, right, Bound(kept, pairs.scope))
+        kept = _filtered(asking, Bound(matched.plan, pairs.scope), nest)
+        return _beside_pairs(kind, left, right, kept)
+
+
+def _of_right_side(
+    nodes: list[Scalar], pairs: Bound, nest: Nest, places: range, kind: JoinKind
+) -> tuple[list[Scalar], list[Scalar]]:
+    """The conditions on the right side alone, which may leave out its rows before, and the others."""
+    if kind in (JoinKind.RIGHT, JoinKind.FULL):
+        return [], nodes
+    alone: list[Scalar] = []
+    others: list[Scalar] = []
+    for node in nodes:
+        nesting = Nesting(lambda query: nest(query, pairs.plan, pairs.scope))
+        read = columns_of(bind_scalar(node, Context(pairs.scope, "ON", nesting=nesting)))
+        read = read.union(*(columns_read(part) for part in nesting.parts))
+        own = {index for index in read if index < OUTER}
+        (alone if own and own <= set(places) else others).append(node)
+    return alone, others
+
+
+def _filtered(nodes: list[Scalar], rows: Bound, nest: Nest) -> Bound:
+    """The rows for which conditions with subqueries are true."""
+    if not nodes:
+        return rows
+    nesting = Nesting(lambda query: nest(query, rows.plan, rows.scope))
+    asked = _conditions(nodes, Context(rows.scope, "ON", nesting=nesting))
+    return Bound(keep(rows.plan, asked, nesting.parts), rows.scope)
 
 
 def _conditions(nodes: list[Scalar], context: Context) -> list[Expression]:

@@ -149,10 +149,15 @@ def places_in(expression: Expression) -> frozenset[int]:
     return frozenset(index - PLACE for index in columns_of(expression) if index >= PLACE)
 
 
+def columns_read(part: Part) -> frozenset[int]:
+    """The columns that what a subquery asks reads, its own and places among them."""
+    value = (part.value,) if isinstance(part, Single) else _test(part)
+    return frozenset[int]().union(*map(columns_of, (*part.conditions, *value)))
+
+
 def places_of(part: Part) -> frozenset[int]:
     """The places of subqueries that what a subquery asks reads."""
-    value = (part.value,) if isinstance(part, Single) else _test(part)
-    return frozenset[int]().union(*map(places_in, (*part.conditions, *value)))
+    return frozenset(index - PLACE for index in columns_read(part) if index >= PLACE)
 
 
 def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:

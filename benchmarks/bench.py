@@ -4,7 +4,7 @@
     python benchmarks/bench.py --write    # also writes them to benchmarks/RESULTS.md
 
 Both systems run on one local Spark session in one process, over Parquet files written alike; start-up and a
-warm-up run are not counted, and a rate is the median of the counted runs. Absolute figures depend on the
+warm-up runs are not counted, and a rate is the median of the counted runs. Absolute figures depend on the
 machine and on what else it does: compare the ratios.
 """
 
@@ -109,6 +109,9 @@ def _write(bids: Path, events: int, files: int) -> None:
         peer.write_bids(path, events, files=files, table=table)
 
 
+FILES_PER_BATCH = 5
+"""Of the 50 files, so that Structured Streaming has batches as large as our epochs."""
+
 _SLOW_THERE = ("sliding", "hundred")
 """For these Structured Streaming gets fewer events, in one batch; for others the same files as we do."""
 
@@ -117,7 +120,9 @@ def _beside_the_peer(spark: SparkSession, bids: Path, few: Path, runs: int) -> S
     rows = []
     for name, queries in ours.FIVE.items():
         mine = ours.measure(spark, bids, queries, runs)
-        theirs = peer.measure(spark, name, few if name in _SLOW_THERE else bids, runs=1)
+        theirs = peer.measure(
+            spark, name, few if name in _SLOW_THERE else bids, runs=1, files_per_batch=FILES_PER_BATCH
+        )
         rows.append((name, *_figures(mine), f"{theirs.rate:,.0f}", f"{mine.rate / theirs.rate:.1f}"))
     heads = ("query", *_FIGURES, "Structured Streaming rows/s", "ratio")
     return Section("Beside Structured Streaming", heads, tuple(rows))

@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from headrace import Database, Progress, Summary, connect
 from headrace.runtime.spark import session_settings as every_setting
 from processes import Usage, forget_peaks
-from structured_streaming import auctions_of
+from structured_streaming import WARM_UPS, auctions_of
 
 PROJECT = "SELECT auction, price * 0.908 AS euro, bidder FROM bid WHERE price > 100"
 JOIN = "SELECT auction, price, seller FROM bid, auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id"
@@ -112,13 +112,14 @@ def measure(
     durable: bool = False,
     streamed: bool = False,
 ) -> Measured:
-    """Run queries over a folder of Parquet bids, once to warm up and then `runs` times.
+    """Run queries over a folder of Parquet bids, `WARM_UPS` times to warm up and then `runs` times.
 
     Results are computed and counted and written nowhere, as with `--format null`. `streamed` lets the bids
     come through a streaming data frame of Spark's, `FILES_PER_BATCH` at a time.
     """
     execute = _run_streamed if streamed else _run
-    execute(spark, bids, queries, epoch_rows, durable)
+    for _ in range(WARM_UPS):
+        execute(spark, bids, queries, epoch_rows, durable)
     forget_peaks()
     before = Usage.now()
     summaries = [execute(spark, bids, queries, epoch_rows, durable) for _ in range(runs)]

@@ -106,13 +106,17 @@ def start_spark(master: str, others: Mapping[str, str] | None = None) -> SparkSe
     return session
 
 
+WARM_UPS = 3
+"""So many runs of a query are not counted; the JVM goes on compiling for longer than one."""
+
+
 def measure(
     spark: SparkSession, query: str, folder: Path, *, runs: int = 3, files_per_batch: int = 1
 ) -> Measured:
-    """Run a query over the bids of a folder, once to warm up and then `runs` times."""
+    """Run a query over the bids of a folder, `WARM_UPS` times to warm up and then `runs` times."""
     expected = sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
     progress: list[list[dict[str, object]]] = []
-    for _ in range(runs + 1):
+    for _ in range(WARM_UPS + runs):
         with tempfile.TemporaryDirectory() as checkpoint:
             running = start(spark, query, folder, "noop", checkpoint, files_per_batch)
             progress.append(_batches(running))
@@ -123,7 +127,7 @@ def measure(
         query=query,
         rows=expected,
         batches=len(progress[-1]),
-        seconds=tuple(sum(map(_seconds, batches)) for batches in progress[1:]),
+        seconds=tuple(sum(map(_seconds, batches)) for batches in progress[WARM_UPS:]),
         state_rows=max(map(_state_rows, progress[-1])),
     )
 

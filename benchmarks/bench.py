@@ -3,7 +3,7 @@
     python benchmarks/bench.py            # prints the figures
     python benchmarks/bench.py --write    # also writes them to benchmarks/RESULTS.md
 
-Both systems run on one local Spark session in one process, over Parquet files written alike; start-up and a
+Both systems run on one local Spark session in one process, over Parquet files written alike; start-up and
 warm-up runs are not counted, and a rate is the median of the counted runs. Absolute figures depend on the
 machine and on what else it does: compare the ratios.
 """

@@ -14,6 +14,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import Expression, SortKey
 from headrace.language.cursor import Cursor, position_of
+from headrace.language.named_windows import fill_in_windows
 from headrace.language.scalars import located
 from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery, SortItem, TopQuery
 from headrace.schema import UNKNOWN, unique_names
@@ -34,6 +35,9 @@ def parse_limits(cursor: Cursor, query: Query) -> Query:
         keys.append(_sort_item(cursor))
         while cursor.accept(","):
             keys.append(_sort_item(cursor))
+    windows = dict(query.windows) if isinstance(query, SelectQuery) else {}
+    for key in keys:
+        fill_in_windows(key.expression, windows)
     limited = cursor.accept("LIMIT")
     limit = None if not limited or cursor.accept("ALL") else _rows(cursor, "LIMIT")
     moved = cursor.accept("OFFSET")

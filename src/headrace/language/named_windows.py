@@ -1,4 +1,4 @@
-"""`WINDOW w AS (PARTITION BY ... ORDER BY ...), ...` behind HAVING, and `OVER w` in the SELECT list.
+"""`WINDOW w AS (PARTITION BY ... ORDER BY ...), ...` behind HAVING, and `OVER w` in SELECT and ORDER BY.
 
 A window has a name in the text only: what it stands for is written in its place before anything is bound.
 """
@@ -22,8 +22,11 @@ def at_named_windows(cursor: Cursor) -> bool:
     return cursor.at("WINDOW") and cursor.word(2) == "AS"
 
 
-def parse_named_windows(cursor: Cursor, items: Iterable[SelectItem]) -> None:
+def parse_named_windows(cursor: Cursor, items: Iterable[SelectItem]) -> tuple[tuple[str, Scalar], ...]:
     """Read the WINDOW clause, if it comes next, and give the calls in a SELECT list the windows they name.
+
+    Returns:
+        The windows, by name in lower case.
 
     Raises:
         LanguageError: the clause is malformed, a name is given twice, or there is no window of a name.
@@ -36,8 +39,18 @@ def parse_named_windows(cursor: Cursor, items: Iterable[SelectItem]) -> None:
             _definition(cursor, windows)
     for item in items:
         if isinstance(item, ScalarItem):
-            for call in list(item.expression.find_all(exp.Window)):
-                _fill_in(call, windows)
+            fill_in_windows(item.expression, windows)
+    return tuple(windows.items())
+
+
+def fill_in_windows(expression: Scalar, windows: Mapping[str, Scalar]) -> None:
+    """Give the calls in an expression the windows that they name.
+
+    Raises:
+        LanguageError: there is no window of a name.
+    """
+    for call in list(expression.find_all(exp.Window)):
+        _fill_in(call, windows)
 
 
 def _definition(cursor: Cursor, windows: dict[str, Scalar]) -> None:

@@ -191,25 +191,20 @@ class OverCalls:
         if order is None:
             return True
         first, *others = order.expressions
-        known = {self._plan.schema[place].name.lower() for place in timestamp_columns(self._plan)}
-        named = isinstance(first.this, exp.Column) and str(first.this.name).lower() in known
-        return named and not others and not first.args.get("desc")
+        key = bind_scalar(first.this, self._inner("ORDER BY"))
+        timed = isinstance(key, Column) and key.index in timestamp_columns(self._plan)
+        return timed and not others and not first.args.get("desc")
 
     def _ordered(self, node: Any) -> bool:
         """Whether the rows are put in order; the only order is that of time."""
         order = node.args.get("order")
         if order is None:
             return False
-        keys = order.expressions
-        key = bind_scalar(keys[0].this, self._inner("ORDER BY"))
-        known = timestamp_columns(self._plan)
-        timed = (
-            len(keys) == 1 and isinstance(key, Column) and key.index in known and not keys[0].args.get("desc")
-        )
-        if not timed:
-            names = [self._plan.schema[place].name for place in sorted(known)]
+        if not self._by_time(node):
+            names = [self._plan.schema[place].name for place in sorted(timestamp_columns(self._plan))]
             hint = f"write ORDER BY {names[0]}" if names else "OVER stands on a stream: leave out its window"
-            raise LanguageError("OVER orders rows by their time", position=position_of(keys[0]), hint=hint)
+            place = position_of(order.expressions[0])
+            raise LanguageError("OVER orders rows by their time", position=place, hint=hint)
         return True
 
 

@@ -185,10 +185,10 @@ def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
     tables = parse_span(cursor, tables)
     group_by = _group_by(cursor)
     having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
-    parse_named_windows(cursor, items)
+    windows = parse_named_windows(cursor, items)
     end = cursor.position
     emit = end if cursor.accept("EMIT", "EMPTY") else None
-    query = SelectQuery(items, distinct, tables, where, group_by, having, emit, position)
+    query = SelectQuery(items, distinct, tables, where, group_by, having, emit, position, windows)
     return query if operator is None else StreamQuery(operator, query, position)
 
 

@@ -176,7 +176,13 @@ FromItem = NamedTable | DerivedTable | JoinedTable | WindowedTable
 
 @dataclass(frozen=True)
 class SelectQuery:
-    """One SELECT; the items of FROM that commas separate are `tables`, `emit` is where EMIT EMPTY stands."""
+    """One SELECT.
+
+    Attributes:
+        tables: the items of FROM that commas separate.
+        emit: where EMIT EMPTY stands.
+        windows: those of the WINDOW clause, by name in lower case.
+    """
 
     items: tuple[SelectItem, ...]
     distinct: bool
@@ -186,6 +192,7 @@ class SelectQuery:
     having: Scalar | None
     emit: Position | None
     position: Position
+    windows: tuple[tuple[str, Scalar], ...] = ()
 
 
 @dataclass(frozen=True)

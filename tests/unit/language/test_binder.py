@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     column,
 )
@@ -180,6 +181,25 @@ def test_arithmetic_of_queries_reads_the_first_and_asks_the_others():
     written = f"SELECT (f.value - 1) / {other} + {other} FROM ({first.format('AS value')}) f"
     assert computed == plan_of(written)
     assert plan_of(f"SELECT expression FROM ISTREAM({other} × 2) t").schema.names == ("expression",)
+
+
+def test_the_column_that_over_orders_by_is_told_by_its_table():
+    others = "FROM tick [RANGE 5] a, tick b"
+    by_time = plan_of(f"SELECT b.id, ROW_NUMBER() OVER (ORDER BY b.at) AS n {others}")
+    assert by_time == plan_of(
+        f"SELECT b.id, COUNT(*) OVER (ORDER BY b.at ROWS UNBOUNDED PRECEDING) AS n {others}"
+    )
+    assert any(
+        isinstance(node, TopK) for node in walk(plan_of(f"SELECT RANK() OVER (ORDER BY a.at) {others}"))
+    )
+
+
+def test_order_by_knows_the_windows_of_its_query():
+    named_window = (
+        "SELECT id FROM tick WINDOW w AS (PARTITION BY kind ORDER BY at) ORDER BY COUNT(*) OVER w LIMIT 2"
+    )
+    written_out = "SELECT id FROM tick ORDER BY COUNT(*) OVER (PARTITION BY kind ORDER BY at) LIMIT 2"
+    assert plan_of(named_window) == plan_of(written_out)
 
 
 def test_row_windows():

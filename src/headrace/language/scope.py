@@ -64,7 +64,7 @@ class Scope:
         Raises:
             LanguageError: there is none, or there are several.
         """
-        if self.outer is not None and not self._knows(table, name) and self._known_around(table, name):
+        if self.outer is not None and self._means_around(table, name):
             return self.outer.seen(self.outer.scope.column(table, name))
         tables = self.tables if table is None else (self.table(table),)
         found = [column for entry in tables for column in _columns(entry, name.text)]
@@ -83,6 +83,20 @@ class Scope:
                 else "give the tables aliases",
             )
         return found[0]
+
+    def _means_around(self, table: Name | None, name: Name) -> bool:
+        """Whether it is of a query around, where a table so called hides a stream that has an alias here."""
+        if table is not None and not self._has_alias(table) and self._aliased_around(table):
+            return True
+        return not self._knows(table, name) and self._known_around(table, name)
+
+    def _has_alias(self, table: Name) -> bool:
+        return any(entry.alias and entry.alias.lower() == table.text.lower() for entry in self.tables)
+
+    def _aliased_around(self, table: Name) -> bool:
+        """Whether a table of that alias is in a query around this one, however far out."""
+        scope = None if self.outer is None else self.outer.scope
+        return scope is not None and (scope._has_alias(table) or scope._aliased_around(table))
 
     def _knows(self, table: Name | None, name: Name) -> bool:
         """Whether there is such a table or, without one, such a column."""

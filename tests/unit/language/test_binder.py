@@ -202,6 +202,19 @@ def test_order_by_knows_the_windows_of_its_query():
     assert plan_of(named_window) == plan_of(written_out)
 
 
+def test_a_table_around_a_subquery_hides_the_stream_that_has_an_alias_in_it():
+    subquery = "(SELECT AVG(b.price) FROM tick [RANGE 5] b WHERE b.kind = {}.kind)"
+    around = plan_of(f"SELECT * FROM tick a WHERE a.price > {subquery.format('a')}")
+    assert plan_of(f"SELECT * FROM tick WHERE tick.price > {subquery.format('tick')}") == around
+    own = plan_of(f"SELECT * FROM tick a WHERE a.price > {subquery.format('b')}")
+    assert plan_of(f"SELECT * FROM tick a WHERE a.price > {subquery.format('tick')}") == own
+    two_out = (
+        "SELECT 1 FROM tick [RANGE 5] c WHERE EXISTS (SELECT 1 FROM tick [RANGE 5] b WHERE b.id = {}.id)"
+    )
+    far = plan_of(f"SELECT * FROM tick a WHERE EXISTS ({two_out.format('a')})")
+    assert plan_of(f"SELECT * FROM tick WHERE EXISTS ({two_out.format('tick')})") == far
+
+
 def test_row_windows():
     assert plan_of("SELECT * FROM tick [ROWS 10]") == RowWindow(TICK, 10)
     assert plan_of("SELECT * FROM tick t WINDOW(ROWS 10 SLIDE 5)") == RowWindow(TICK, 10, 5)

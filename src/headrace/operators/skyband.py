@@ -40,8 +40,7 @@ def reachable(plan: TopK, batch: Batch) -> Batch:
     What is not among the first of some elements is not among the first of more. Rows are compared by what
     they are sorted by first: that costs little, and leaves few but where many are equal in it.
     """
-    all_columns = (SortKey(column(plan.input, place)) for place in range(len(plan.input.schema)))
-    first = next(iter(sorted_by((*plan.order, *all_columns))), None)
+    first = _first_key(plan)
     if first is None:
         return batch
     keys = [normalise(batch.payload.column(key.index)) for key in plan.keys]
@@ -54,6 +53,14 @@ def reachable(plan: TopK, batch: Batch) -> Batch:
     return batch.filter(
         best_so_far(by_start, blocks, ranks, _rows(plan)) | best_so_far(by_end, blocks, ranks, _rows(plan))
     )
+
+
+def _first_key(plan: TopK) -> tuple[int, SortKey] | None:
+    """What rows are compared by first, with its column; None where nothing tells places apart."""
+    keys = list(plan.order)
+    if plan.ranking is Ranking.ROW_NUMBER:
+        keys += (SortKey(column(plan.input, place)) for place in range(len(plan.input.schema)))
+    return next(iter(sorted_by(keys)), None)
 
 
 class Skyband:

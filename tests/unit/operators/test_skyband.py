@@ -15,7 +15,7 @@ from headrace.operators.skyband import has_skyband, reachable
 from headrace.operators.top_k import TopKOperator
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.schema import BIGINT, Field, Schema
+from headrace.schema import BIGINT, UNKNOWN, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 SCHEMA = Schema((Field("k", BIGINT), Field("v", BIGINT)))
@@ -56,6 +56,15 @@ def test_no_row_is_left_out_that_is_ever_shown(
     assert evaluate(plan, {"rows": Stream(SCHEMA.names, left)}) == evaluate(
         plan, {"rows": Stream(SCHEMA.names, rows)}
     )
+
+
+def test_rows_that_nothing_tells_apart_share_the_first_rank() -> None:
+    """As with ORDER BY NULL: no row is behind another one, whatever else is in it."""
+    schema = Schema((Field("v", BIGINT), Field("n", UNKNOWN)))
+    source = Source("rows", schema, "t", TimeDomain.INTEGER)
+    plan = TopK(source, (), (SortKey(Column(1, "n", UNKNOWN)),), 1, ranking=Ranking.RANK)
+    rows = [((value, None), 0, 9, 1) for value in (1, 3, 2)]
+    assert sorted(to_rows(reachable(plan, from_rows(schema, rows)))) == sorted(rows)
 
 
 def test_few_rows_of_a_long_window_are_left() -> None:

@@ -102,14 +102,14 @@ class SparkFeed:
         """
         self._committed = point.position
         self._columns = tuple(columns)
-        if self._ahead:
-            _rewind(self._checkpoint, self._committed)
         if self._committed and not _logged(self._checkpoint, self._committed):
             raise StoreError(
                 f"{self._committed} batches of {self._name} are committed, and Spark's log of them is not in "
                 f"{self._checkpoint}",
                 hint="restore the store from a copy",
             )
+        if self._ahead:
+            _rewind(self._checkpoint, self._committed)
         self._handed, self._taken, self._failed = None, None, None
         wanted = self._frame.select(*(f"`{name.replace('`', '``')}`" for name in self._columns))
         writer = wanted.writeStream.foreachBatch(self._hand_over)
@@ -194,7 +194,7 @@ class SparkFeed:
             ExecutionError: Spark has gone further than what is committed or in an epoch.
         """
         expected = self._committed if self._taken is None else self._taken + 1
-        if 0 < expected < number:
+        if expected < number:
             self._lost = (
                 f"Spark goes on with batch {number} of {self._name}, and {expected} are committed: "
                 "the store has lost its last commits"

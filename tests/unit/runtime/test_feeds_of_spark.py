@@ -235,6 +235,27 @@ def test_a_stream_without_its_log_is_refused(frame: Frame, tmp_path: Path) -> No
     assert frame.starts == 1
 
 
+def test_a_log_that_is_refused_is_left_as_it_is(frame: Frame, tmp_path: Path) -> None:
+    """As when an old copy of the records stands beside a log of which Spark has removed the beginning."""
+    checkpoint = tmp_path / "checkpoint"
+    log(checkpoint, offsets=9, commits=8)
+    for number in range(6):
+        (checkpoint / "offsets" / str(number)).unlink()
+    before = logged(checkpoint)
+    feed = SparkFeed("s", frame, checkpoint, lambda: None, ahead=True)
+    with pytest.raises(StoreError, match="3 batches of s are committed, and Spark's log of them"):
+        feed.start(point(3), ("ts",))
+    assert logged(checkpoint) == before
+
+
+def test_the_first_batch_is_not_left_out_either(frame: Frame, tmp_path: Path) -> None:
+    """As when Spark was ahead before the first commit, and may not read ahead any more."""
+    feed = SparkFeed("s", frame, tmp_path / "checkpoint", lambda: None, ahead=False)
+    feed.start(point(0), ("ts",))
+    assert "goes on with batch 1 of s, and 0 are committed" in str(Batch(frame, 1).ended())
+    assert not feed.ready()
+
+
 def test_a_batch_that_is_committed_makes_up_for_failures(
     feed: SparkFeed, frame: Frame, came: threading.Semaphore, tmp_path: Path
 ) -> None:

@@ -44,8 +44,8 @@ class TopKOperator:
 
     State:
         Per group all its rows at the heartbeat, since any of them may move up; where nothing is ever
-        retracted and `limit` is given, only those that can still be shown, the skyband. Per element, or
-        instant, what leaves at its end.
+        retracted and `limit` is given, only those that could still be shown when they came, the skyband. Per
+        element, or instant, what leaves at its end.
 
     A row that stays among the first is not emitted again when others come and go.
 

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace.errors import UserError
 from headrace.operators.graph import Graph
 from headrace.runtime.inline import reports_of
+from headrace.runtime.spark_feed import quoted
 from headrace.runtime.spark_stages import (
     CHUNK_ROW,
     LevelStage,
@@ -111,7 +112,9 @@ class SparkRunner:
         job = self._session.range(0, len(splits), 1, tasks).mapInArrow(SourceStage(packed).rows, CHUNK_ROW)
         for name, rows in frames.items():
             assert isinstance(rows, DataFrame)
-            wanted = rows.select(*work.streams[name].schema.names)
+            # Spark's mapInArrow cannot look up a column with a dot in its name.
+            names = work.streams[name].schema.names
+            wanted = rows.select(*map(quoted, names)).toDF(*(f"c{place}" for place in range(len(names))))
             job = job.union(wanted.mapInArrow(RowStage(packed, name).rows, CHUNK_ROW))
         for level in range(1, work.graph.levels + 1):
             sent = job.repartitionById(work.tasks, job.task)

@@ -43,6 +43,11 @@ def may_read_ahead(frame: Any) -> bool:
     return all(_repeatable(node) for node in _nodes(frame._jdf.queryExecution().analyzed()))
 
 
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it, whatever is in it: a dot would tell of a part of a column."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def _nodes(plan: Any) -> Iterator[Any]:
     yield plan
     children = plan.children()
@@ -111,7 +116,7 @@ class SparkFeed:
         if self._ahead:
             _rewind(self._checkpoint, self._committed)
         self._handed, self._taken, self._failed = None, None, None
-        wanted = self._frame.select(*(f"`{name.replace('`', '``')}`" for name in self._columns))
+        wanted = self._frame.select(*map(quoted, self._columns))
         writer = wanted.writeStream.foreachBatch(self._hand_over)
         self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
 

@@ -98,7 +98,7 @@ class SourceStage:
 
 @dataclass(frozen=True)
 class RowStage:
-    """Level 0 over the rows of a frame.
+    """Level 0 over the rows of a frame, whose columns come in the order of the stream's, with other names.
 
     Attributes:
         work: the epoch.
@@ -114,7 +114,10 @@ class RowStage:
         assert context is not None
         # In the union our own tasks come first, so that the partition is a number no other task has.
         task = context.partitionId()
-        yield from _encoded(run_rows(self.work.unpacked(), self.stream, task, _attempt(), batches))
+        work = self.work.unpacked()
+        names = list(work.streams[self.stream].schema.names)
+        named = (batch.rename_columns(names) for batch in batches)
+        yield from _encoded(run_rows(work, self.stream, task, _attempt(), named))
 
 
 @dataclass(frozen=True)

@@ -241,7 +241,7 @@ def _preamble(options: argparse.Namespace) -> str:
             "# Benchmark results",
             "",
             f"`python benchmarks/bench.py --events {options.events} --peer-events {options.peer_events} "
-            f"--runs {options.runs} --write`, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores "
+            f"--runs {options.runs} --live {' '.join(map(str, options.live))} --write`, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores "
             f"({platform.machine()}), Python {platform.python_version()}, Spark {version('pyspark')}, "
             f"`{options.master}`.",
             "",
@@ -254,6 +254,10 @@ def _preamble(options: argparse.Namespace) -> str:
             f"- tumbling: `{ours.TUMBLING}`",
             f"- hundred: `{ours.ONE_OF.format(100, 'i')}` for i from 0 to 99;",
             "  Structured Streaming runs ten of them.",
+            "",
+            "Medians of the counted runs after three that warm up. For sliding and hundred Structured Streaming",
+            f"gets {options.peer_events:,} events in one batch, for the others the same files as we do, five at",
+            "a time, which are the 500,000 rows of our epochs.",
             "",
             "CPU seconds are those of all processes; the memory is the most that one Python worker had,",
             "JVM and driver left out; what moved are the bytes sent between tasks. Streamed input is timed",

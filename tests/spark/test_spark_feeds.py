@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from headrace.runtime.spark_feed import may_read_ahead
 pytestmark = pytest.mark.spark
 
 ROWS = 8
+PATIENCE = 180
 
 
 def numbers_source() -> type:
@@ -90,16 +92,18 @@ def test_spark_reads_ahead_only_where_batches_come_again(spark: Any, numbers: No
     assert not may_read_ahead(python), "its commit may be anything"
 
 
-def wait(query: hr.Query, done: Callable[[], bool]) -> None:
-    """Follow a query, epoch by epoch, until a condition holds."""
-    for _ in query.subscribe():
-        if done():
-            return
-    raise AssertionError("the run ended early")
+def wait(db: hr.Database, done: Callable[[], bool]) -> None:
+    """Let a run go on until a condition holds."""
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert db.running
+        assert not db.problems
+        assert time.monotonic() < deadline, "it took too long"
+        time.sleep(0.05)
 
 
-def wait_for_rows(query: hr.Query, count: int) -> None:
-    wait(query, lambda: query.changes().num_rows >= count)
+def wait_for_rows(db: hr.Database, query: hr.Query, count: int) -> None:
+    wait(db, lambda: query.changes().num_rows >= count)
 
 
 def test_a_python_data_source_by_name_and_as_a_frame(spark: Any, numbers: None, tmp_path: Path) -> None:
@@ -122,8 +126,8 @@ def test_a_python_data_source_by_name_and_as_a_frame(spark: Any, numbers: None, 
             db.start()
             db.push("pushed", {"ts": 1000 + turn, "name": "pushed"}, "me", turn)
             if turn == 0:
-                wait_for_rows(union, ROWS - 1)
-                wait_for_rows(framed, ROWS - 1)
+                wait_for_rows(db, union, ROWS - 1)
+                wait_for_rows(db, framed, ROWS - 1)
             summary = db.stop()
             assert not db.problems
             seen = [part.rows for part in sorted(summary.streams, key=lambda part: part.name)]
@@ -160,7 +164,7 @@ def test_a_stream_and_its_query_come_and_go_during_a_run(spark: Any, numbers: No
                 f"CREATE STREAM extra FROM numbers OPTIONS (first = {first}, count = {ROWS}) TIMESTAMP BY ts"
             )
             added = db.query("SELECT ts, name FROM extra", name="added")
-            wait_for_rows(added, ROWS - 1)
+            wait_for_rows(db, added, ROWS - 1)
             with pytest.raises(UserError, match="it is used by the query added"):
                 db.drop("extra")
             assert log.is_dir()
@@ -194,12 +198,12 @@ def test_a_query_that_reads_other_columns_of_a_frame_comes_during_a_run(spark: A
         db.stream("s", reader.parquet(str(tmp_path)), timestamp="ts")
         first = db.query("SELECT ts, `a.b` AS v FROM s", name="first")
         db.start()
-        wait_for_rows(first, 3)
+        wait_for_rows(db, first, 3)
         second = db.query("SELECT ts, w FROM s", name="second")
         write(1)
-        wait_for_rows(first, 7)
+        wait_for_rows(db, first, 7)
         write(2)
-        wait_for_rows(first, 11)
+        wait_for_rows(db, first, 11)
         assert db.stop().rows == 12
         assert not db.problems
         assert first.changes()["v"].to_pylist() == [0] * 4 + [1] * 4 + [2] * 3
@@ -252,7 +256,7 @@ def test_rate_and_files_by_name_and_as_frames(spark: Any, tmp_path: Path) -> Non
         def read(name: str) -> int:
             return run.totals.arrivals[name].rows if name in run.totals.arrivals else 0
 
-        wait(ticks, lambda: read("filed") == read("kept") == 12 and ticks.changes().num_rows > 0)
+        wait(db, lambda: read("filed") == read("kept") == 12 and ticks.changes().num_rows > 0)
         assert not db.problems
         summary = db.stop()
         values = ticks.changes()["value"].to_pylist()

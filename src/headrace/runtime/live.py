@@ -179,9 +179,9 @@ class LiveRun:
                 feed.stop()
             raise
         self._retire_feeds()
-        for name, feed in self._feeds.items():
+        known, self._feeds = self._feeds, {**self._feeds, **started}
+        for name, feed in known.items():
             feed.read(columns[name])
-        self._feeds = {**self._feeds, **started}
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

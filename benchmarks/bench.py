@@ -236,14 +236,15 @@ def _recovery(spark: SparkSession, live: list[int]) -> Section:
 
 
 def _preamble(options: argparse.Namespace) -> str:
+    live = " ".join(map(str, options.live))
     return "\n".join(
         [
             "# Benchmark results",
             "",
             f"`python benchmarks/bench.py --events {options.events} --peer-events {options.peer_events} "
-            f"--runs {options.runs} --live {' '.join(map(str, options.live))} --write`, {datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} cores "
-            f"({platform.machine()}), Python {platform.python_version()}, Spark {version('pyspark')}, "
-            f"`{options.master}`.",
+            f"--runs {options.runs} --live {live} --write`, {datetime.now(UTC):%Y-%m-%d}, "
+            f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, "
+            f"Spark {version('pyspark')}, `{options.master}`.",
             "",
             "NEXMark bids, half of them on hot auctions, event time 10,000 events/s, in 50 Parquet files.",
             "",
@@ -255,9 +256,9 @@ def _preamble(options: argparse.Namespace) -> str:
             f"- hundred: `{ours.ONE_OF.format(100, 'i')}` for i from 0 to 99;",
             "  Structured Streaming runs ten of them.",
             "",
-            "Medians of the counted runs after three that warm up. For sliding and hundred Structured Streaming",
-            f"gets {options.peer_events:,} events in one batch, for the others the same files as we do, five at",
-            "a time, which are the 500,000 rows of our epochs.",
+            "Medians of the counted runs after three that warm up. For sliding and hundred Structured",
+            f"Streaming gets {options.peer_events:,} events in one batch, for the others the same files as",
+            "we do, five at a time, which are the 500,000 rows of our epochs.",
             "",
             "CPU seconds are those of all processes; the memory is the most that one Python worker had,",
             "JVM and driver left out; what moved are the bytes sent between tasks. Streamed input is timed",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import operator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 from headrace.engine.database import Database
 from headrace.engine.execution import Settings
@@ -46,8 +47,8 @@ def connect(
     """
     numbers = {"buckets": buckets, "epoch_rows": epoch_rows, "retain_epochs": retain_epochs}
     for name, value in numbers.items():
-        if value is not None and value < 1:
-            raise UserError(f"{name} must be at least 1, not {value}")
+        if value is not None and (not isinstance(value, SupportsIndex) or operator.index(value) < 1):
+            raise UserError(f"{name} must be at least 1, not {value!r}", hint="give a whole number")
     if runner not in ("spark", "inline"):
         raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)

@@ -80,7 +80,13 @@ class Query:
         return self._reader().snapshot(_instant(at, self.domain))
 
     def explain(self, stage: str = "optimized") -> str:
-        """The plan as text: `logical`, `optimized` or `physical`."""
+        """The plan as text: `logical`, `optimized` or `physical`.
+
+        Raises:
+            UserError: there is no such stage.
+        """
+        if stage.upper() not in Stage.__members__:
+            raise UserError(f"there is no stage {stage}", hint="ask for logical, optimized or physical")
         return explain_plan(self.plan, Stage[stage.upper()])
 
     def subscribe(self, from_epoch: int = 1) -> Iterator[Change]:
@@ -103,7 +109,15 @@ class Query:
         Args:
             view: `history` gives each row of the history once, when its end has passed, and at the end those
                 that are still open, up to the heartbeat; `changes` gives the elements as they are released.
+
+        Raises:
+            UserError: there is no such view, or what ended the run.
         """
+        if view not in ("history", "changes"):
+            raise UserError(f"there is no view {view} to follow", hint="follow history or changes")
+        return self._follow(view)
+
+    def _follow(self, view: str) -> Iterator[pa.Table]:
         reader = self._reader()
         finals = Finals(reader)
         for change in self.subscribe():

@@ -36,6 +36,23 @@ def test_an_unknown_runner_is_refused() -> None:
         hr.connect(runner=runner)
 
 
+def test_a_number_that_is_none_is_refused() -> None:
+    with pytest.raises(UserError, match="epoch_rows must be at least 1, not '3'"):
+        hr.connect(runner="inline", epoch_rows="3")  # type: ignore[arg-type]
+
+
+def test_a_stage_and_a_view_that_there_are_not_are_refused() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (ts BIGINT) FROM push TIMESTAMP BY ts")
+        query = db.query("SELECT ts FROM s")
+        with pytest.raises(UserError, match="there is no stage final"):
+            query.explain("final")
+        db.start()
+        with pytest.raises(UserError, match="there is no view stream to follow"):
+            query.follow("stream")
+        db.stop()
+
+
 def test_queries_get_names_and_keep_their_order(db: hr.Database) -> None:
     db.query("SELECT k FROM s", name="Query_1")
     db.query("SELECT k FROM s")

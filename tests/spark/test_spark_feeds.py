@@ -214,11 +214,11 @@ def test_a_query_that_reads_other_columns_of_a_frame_comes_during_a_run(spark: A
 def test_a_bounded_frame_is_the_same_however_it_is_spread(spark: Any, tmp_path: Path) -> None:
     """Rows of one instant have an order, too, or a run that goes on would take some of them twice."""
     frame = spark.createDataFrame(
-        [(number // 5, f"n{number}") for number in range(40)], "ts BIGINT, k STRING"
+        [(number // 5, f"n{number}") for number in range(40)], "`a.ts` BIGINT, k STRING"
     )
     for spread in (frame.repartition(3), frame.repartition(2, "k")):
         with hr.connect(runner="inline", storage=tmp_path / "store") as db:
-            db.stream("s", spread, timestamp="ts")
+            db.stream("s", spread, timestamp="a.ts")
             query = db.query("SELECT k FROM s")
             db.run()
             assert query.history().num_rows == 40

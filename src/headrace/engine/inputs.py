@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+import pyarrow as pa
 
 from headrace.errors import LanguageError, UserError
 from headrace.language.catalog import StreamInfo, check_duration, describe_stream
@@ -141,14 +143,24 @@ def in_memory(
         return Input(info, live, data, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
         schema = _schema_of(data)
-        timestamp = _info(name, schema, timestamp).timestamp
-        # By all columns, since a run that goes on has to meet the rows in the order it has met them before.
-        data = data.orderBy(timestamp, *(column for column in schema.names if column != timestamp))
+        data = _in_order(data, schema.names, _info(name, schema, timestamp).timestamp)
     path = folders.new() / "rows.arrow"
     write_arrow(to_arrow_table(data), path)
     source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
     info = _info(name, source.schema, timestamp)
     return Input(info, BoundedStream(source, info.timestamp, _disorder(disorder, info.domain)))
+
+
+def _in_order(frame: Any, names: Sequence[str], timestamp: str) -> pa.Table:
+    """The rows of a bounded Spark frame by time, then by all columns that a stream can have.
+
+    A run that goes on has to meet the rows in the order in which it has met them before.
+    """
+    columns = frame.columns
+    # By number, since Spark hands over no table with a dot in a name.
+    numbered = frame.toDF(*(f"c{place}" for place in range(len(columns))))
+    places = sorted(map(columns.index, names), key=lambda place: columns[place] != timestamp)
+    return to_arrow_table(numbered.orderBy(*(f"c{place}" for place in places))).rename_columns(columns)
 
 
 def _pushed(

@@ -121,10 +121,10 @@ class SparkFeed:
         self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
 
     def read(self, columns: Sequence[str]) -> None:
-        """Stop the query if it does not hand over all these columns; `check` starts it again with them."""
+        """Refuse batches that lack some of these columns; `check` then starts the query again."""
         if not set(columns) <= set(self._columns):
             self._columns, self._restarts = tuple(columns), 0
-            self._end("other columns are read")
+            self._let_go("other columns are read")
 
     def ready(self) -> bool:
         """Whether a batch waits."""
@@ -166,15 +166,15 @@ class SparkFeed:
     def stop(self) -> None:
         """Stop the streaming query; a batch that was not committed comes again."""
         self._stopped = True
-        self._end("stopped")
+        self._let_go("stopped")
+        if self._query is not None:
+            self._query.stop()
 
-    def _end(self, reason: str) -> None:
-        """Stop the query, and let go whoever waits in it."""
+    def _let_go(self, reason: str) -> None:
+        """Let the batch that waits fail, and any that comes before the query is started again."""
         with self._changed:
             self._failed, self._handed = self._failed or ExecutionError(reason), None
             self._changed.notify_all()
-        if self._query is not None:
-            self._query.stop()
 
     def _hand_over(self, rows: Any, number: int) -> None:
         with self._changed:

@@ -36,7 +36,7 @@ from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 _TYPES: Final = (BIGINT, STRING, DATE, TIMESTAMP)
 """Types for whose values `=` is grouping's equality."""
 
-_LIMIT_FREE: Final = ("COUNT", "MIN", "MAX", "FIRST", "LAST", "BOOL_AND", "BOOL_OR", "COUNT_IF")
+_LIMIT_FREE: Final = ("COUNT", "MIN", "MAX", "FIRST", "LAST", "BOOL_AND", "BOOL_OR")
 """Aggregates that never fail: one that fails would end all queries that share it."""
 
 

@@ -6,8 +6,7 @@ every epoch the operator is made anew from its stored runs, as on another worker
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from driving import Arriving, drive, standing_for
 from headrace.algebra.kinds import Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -40,13 +40,8 @@ from headrace.expressions.functions import literal
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
-from headrace.operators import accumulation, skyband, standings, top_k
-from headrace.operators import graph as graphs
+from headrace.operators import standings, top_k
 from headrace.operators.contract import Progress
-from headrace.operators.graph import Node, create_operator
-from headrace.operators.lowering import lower
-from headrace.operators.reduction import reduce
-from headrace.operators.runs import Part, Run, RunRef, stored_run
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
@@ -125,51 +120,47 @@ def heartbeats(arrivals: list[Arrival], epochs: int, slack: int) -> list[int]:
 
 
 def check(
-    plan: Plan, inputs: list[list[Arrival]], epochs: int, slack: int, insert_only: bool = False
+    plan: Plan,
+    inputs: list[list[Arrival]],
+    slack: int,
+    *,
+    chronons: bool = False,
+    insert_only: bool = False,
 ) -> None:
-    """Sources are insert-only, so that signed input needs operators that do not rely on it."""
-    with ExitStack() as patches:
-        for part in (graphs, accumulation, skyband):
-            patches.enter_context(patch.object(part, "is_insert_only", return_value=insert_only))
-        _check(plan, inputs, epochs, slack)
+    """The operator law for a plan over LEFT and RIGHT.
 
-
-def _check(plan: Plan, inputs: list[list[Arrival]], epochs: int, slack: int) -> None:
-    graph = lower({"q": plan})
-    node = graph.nodes[graph.outputs[0][1]]
-    hearts = [heartbeats(arrivals, epochs, slack) for arrivals in inputs]
-    names = [source.name for source in (LEFT, RIGHT)]
+    Args:
+        plan: an operator over sources.
+        inputs: what arrives, by port.
+        slack: how far the heartbeats stay behind what they could be.
+        chronons: whether the operator knows that its input holds for one instant.
+        insert_only: whether it knows that its input is never retracted.
+    """
+    arriving = dict(zip((LEFT, RIGHT), inputs, strict=False))
     streams = {
-        name: Stream(SCHEMA.names, [arrival.element for arrival in arrivals])
-        for name, arrivals in zip(names, inputs, strict=False)
+        source.name: Stream(SCHEMA.names, [arrival.element for arrival in arrivals])
+        for source, arrivals in arriving.items()
+    }
+    hearts = {source.name: heartbeats(arrivals, EPOCHS, slack) for source, arrivals in arriving.items()}
+    epochs = [
+        Arriving(
+            {source.name: _of_epoch(arrivals, epoch) for source, arrivals in arriving.items()},
+            {name: heart[epoch] for name, heart in hearts.items()},
+        )
+        for epoch in range(EPOCHS)
+    ]
+    known = {
+        source.name: standing_for(source, chronons=chronons, insert_only=insert_only) for source in arriving
     }
     expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
-    state: dict[str, list[Run]] = {}
-    before = tuple(BEGINNING for _ in inputs)
     found: list[Batch] = []
-    for epoch in range(epochs):
-        operator = create_operator(node, _no_failure)
-        for name, area in operator.areas.items():
-            area.runs = [_reloaded(run) for run in state.get(name, [])]
-        for port, arrivals in enumerate(inputs):
-            rows = [arrival.element for arrival in arrivals if arrival.epoch == epoch]
-            # Two batches, so that what is added up before an exchange is added up again behind it.
-            for part in (rows[::2], rows[1::2]):
-                operator.process(port, _sent(node, port, from_rows(SCHEMA, part)))
-        after = tuple(heart[epoch] for heart in hearts)
-        found.append(operator.advance(Progress(before, after)))
-        state, before = {name: area.runs for name, area in operator.areas.items()}, after
-        heartbeat = min(after)
-        so_far = concat(plan.schema, found)
-        assert_equal(so_far, expected, heartbeat, f"after epoch {epoch}")
+    for emitted, heartbeat in drive(plan, known, epochs):
+        found.append(emitted)
+        assert_equal(concat(plan.schema, found), expected, heartbeat, f"after {len(found)} epochs")
 
 
-def _sent(node: Node, port: int, batch: Batch) -> Batch:
-    """What the exchange before a node makes of a batch."""
-    reduction = node.inputs[port].exchange
-    if reduction is None or reduction.reduce is None:
-        return batch
-    return reduce(reduction.reduce, batch, _no_failure)
+def _of_epoch(arrivals: list[Arrival], epoch: int) -> list[Element]:
+    return [arrival.element for arrival in arrivals if arrival.epoch == epoch]
 
 
 def assert_equal(found: Batch, expected: Batch, heartbeat: int, when: str) -> None:
@@ -179,19 +170,6 @@ def assert_equal(found: Batch, expected: Batch, heartbeat: int, when: str) -> No
     ours, theirs = (to_rows(canonical(clip(batch, heartbeat))) for batch in (found, expected))
     assert ours == theirs, when
     raise AssertionError(f"{when}: different contents with equal texts")
-
-
-def _reloaded(run: Run) -> Run:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, run.batch.schema) as writer:
-        writer.write_batch(run.batch)
-    stored = sink.getvalue()
-    ref = RunRef(Part("s", 0, stored.size, 0), run.rows, run.first, run.last, run.reach)
-    return stored_run(ref, lambda _: pa.ipc.open_stream(stored).read_next_batch())
-
-
-def _no_failure(batch: Batch, failed: object, reason: str) -> None:
-    raise AssertionError(reason)
 
 
 def call(function: str, argument: Column | None, dtype: pa.DataType) -> tuple[str, AggregateCall]:
@@ -401,70 +379,68 @@ EPOCHS = 4
 @pytest.mark.parametrize("name", UNARY)
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
 def test_unary_operators(name: str, arrivals: list[Arrival], slack: int) -> None:
-    check(UNARY[name], [arrivals], EPOCHS, slack)
+    check(UNARY[name], [arrivals], slack)
 
 
 @pytest.mark.parametrize("kind", SetKind, ids=lambda kind: kind.value)
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
 def test_set_operations(kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int) -> None:
-    check(SetOperation(LEFT, RIGHT, kind), [left, right], EPOCHS, slack)
+    check(SetOperation(LEFT, RIGHT, kind), [left, right], slack)
+
+
+FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and plan.limit is not None]
+OVER_CHRONONS = [
+    *(name for name, plan in UNARY.items() if isinstance(plan, TopK)),
+    "distinct",
+    "grouped sums",
+    "grouped extremes",
+    "grouped distinct values",
+    "scalar ends",
+    "scalar floats",
+]
+
+
+@pytest.mark.parametrize("name", OVER_CHRONONS)
+@given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
+def test_unary_operators_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(UNARY[name], [arrivals], slack, chronons=True)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_windows_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
-    check(WINDOWS[name], [arrivals], EPOCHS, slack)
+    check(WINDOWS[name], [arrivals], slack, chronons=True)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "grouped extremes",
-        "grouped ends",
-        "scalar ends",
-        "scalar places",
-    ],
-)
+@pytest.mark.parametrize("name", ["grouped extremes", "grouped ends", "scalar ends", "scalar places"])
 @given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_aggregates_of_what_is_never_retracted(name: str, arrivals: list[Arrival], slack: int) -> None:
-    check(UNARY[name], [arrivals], EPOCHS, slack, insert_only=True)
+    check(UNARY[name], [arrivals], slack, insert_only=True)
 
 
 @pytest.mark.parametrize("name", ["scalar ends of one order", "scalar extremes of one value"])
 @given(arrivals=chronon_histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_extremes_of_rows_that_share_an_instant(name: str, arrivals: list[Arrival], slack: int) -> None:
-    check(UNARY[name], [arrivals], EPOCHS, slack, insert_only=True)
-
-
-@pytest.mark.parametrize("name", [name for name, plan in UNARY.items() if isinstance(plan, TopK)])
-@given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
-def test_first_rows_that_stay_are_not_emitted_again(name: str, arrivals: list[Arrival], slack: int) -> None:
-    with patch.object(TopK, "is_chronon", new=False):
-        check(replace(UNARY[name]), [arrivals], EPOCHS, slack)
-
-
-FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and plan.limit is not None]
+    check(UNARY[name], [arrivals], slack, chronons=True, insert_only=True)
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)
 @given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_first_rows_of_what_is_never_retracted(name: str, arrivals: list[Arrival], slack: int) -> None:
-    with patch.object(TopK, "is_chronon", new=False):
-        check(replace(UNARY[name]), [arrivals], EPOCHS, slack, insert_only=True)
+    check(UNARY[name], [arrivals], slack, insert_only=True)
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)
 @given(arrivals=histories(EPOCHS, most=16), slack=st.integers(0, 3))
 def test_rows_behind_a_bound_are_not_shown(name: str, arrivals: list[Arrival], slack: int) -> None:
-    with patch.object(standings, "_MARGIN", 1), patch.object(TopK, "is_chronon", new=False):
-        check(replace(UNARY[name]), [arrivals], EPOCHS, slack)
+    with patch.object(standings, "_MARGIN", 1):
+        check(UNARY[name], [arrivals], slack)
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)
 @given(arrivals=window_histories(EPOCHS), slack=st.integers(0, 3))
 def test_first_rows_of_windows(name: str, arrivals: list[Arrival], slack: int) -> None:
-    with patch.object(TopK, "is_chronon", new=False):
-        check(replace(UNARY[name]), [arrivals], EPOCHS, slack, insert_only=True)
+    check(UNARY[name], [arrivals], slack, insert_only=True)
 
 
 @pytest.mark.parametrize("reduced", [False, True])
@@ -481,4 +457,4 @@ def test_first_rows_that_stay_are_one_element(reduced: bool) -> None:
 @pytest.mark.parametrize("name", JOINS)
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
 def test_joins(name: str, left: list[Arrival], right: list[Arrival], slack: int) -> None:
-    check(JOINS[name], [left, right], EPOCHS, slack)
+    check(JOINS[name], [left, right], slack)

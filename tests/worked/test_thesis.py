@@ -1,7 +1,10 @@
-"""The worked examples of the PIPES thesis, as the reference must answer them.
+"""The worked examples of the PIPES thesis, as the reference and the operators must answer them.
 
-Logical streams are written as the content per instant, physical ones as elements. Where the thesis prints
-something that its own equations contradict, the equation holds (see the comments).
+Where the thesis prints something that its own equations contradict, the equation holds (see the comments).
+
+Table 11.5 lists the predicates that make PIPES' sweep area into that of each operator. It is not applicable:
+here a sweep area has no predicates, since it is one structure of sorted runs with an index of their ends;
+`tests/unit/operators/test_sweep_area.py` tests it.
 """
 
 from __future__ import annotations
@@ -34,67 +37,15 @@ from headrace.algebra.nodes import (
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.expressions.functions import literal, make_case, resolve
 from headrace.expressions.tree import AggregateCall, Expression
-from headrace.reference.contents import Stream, content_at
+from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import STRING, Field, Schema
 from headrace.time import INFINITY, Duration, TimeDomain
+from worked.tables import LOGICAL, PHYSICAL, contents, logical, physical, same
 
 ONE = Source("S1", Schema((Field("e", STRING),)), "t", TimeDomain.INTEGER)
 TWO = Source("S2", Schema((Field("e", STRING),)), "t", TimeDomain.INTEGER)
 THREE = Source("S3", Schema((Field("e", STRING),)), "t", TimeDomain.INTEGER)
-
-
-def logical(**contents: str) -> Stream:
-    """A stream of chronons: `t3="aab"` is the content at instant 3."""
-    return Stream(
-        ("e",),
-        [((e,), int(at[1:]), int(at[1:]) + 1, 1) for at, content in contents.items() for e in content],
-    )
-
-
-def physical(text: str) -> Stream:
-    """A stream of elements, written as `a[5,11) b[12,oo)`."""
-    elements = []
-    for element in text.split():
-        e, interval = element.rstrip(")").split("[")
-        start, end = interval.split(",")
-        elements.append(((e,), int(start), INFINITY if end == "oo" else int(end), 1))
-    return Stream(("e",), elements)
-
-
-LOGICAL = {
-    "S1": logical(t1="c", t2="aaa", t3="aaab", t4="aaabc", t5="bb", t6="bb"),
-    "S2": logical(t2="bb", t3="bb", t4="abc", t5="aab", t6="acc"),
-}
-PHYSICAL = {
-    "S1": physical("c[1,8) a[5,11) d[6,14) a[9,10) b[12,17)"),
-    "S2": physical("b[1,7) d[3,9) a[4,5) b[7,15) e[10,18)"),
-    "S3": physical("b[1,2) a[3,4) c[4,5) a[7,8) b[10,11)"),
-}
-
-
-def contents(
-    plan: Plan, first: int = 1, last: int = 7, streams: dict[str, Stream] = LOGICAL
-) -> dict[int, str]:
-    """The content at each instant: the values of each payload joined, the payloads sorted."""
-    elements = [(payload, ts, te, 1) for payload, ts, te in evaluate(plan, streams)]
-    found = {at: content_at(elements, at) for at in range(first - 3, last + 3)}
-    return {
-        at: " ".join(sorted("".join(map(str, payload)) for payload in content.elements()))
-        for at, content in found.items()
-        if content
-    }
-
-
-def same(plan: Plan, elements: str, streams: dict[str, Stream] = PHYSICAL) -> None:
-    """The plan's stream has the content of the printed elements at every instant."""
-    want = physical(elements).elements
-    have = [(payload, ts, te, 1) for payload, ts, te in evaluate(plan, streams)]
-    ends = {end for _, ts, te, _ in (*want, *have) for end in (ts, te)}
-    for at in ends:
-        assert content_at([(("".join(map(str, p)),), *rest) for p, *rest in have], at) == content_at(
-            want, at
-        ), at
 
 
 def call(name: str, *arguments: Expression) -> Expression:

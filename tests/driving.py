@@ -1,0 +1,155 @@
+"""Drives the operators of a plan by hand, over elements of any kind; sources of the runtime give chronons.
+
+A source whose elements are retracted or hold for longer than an instant is replaced by a plan that is known
+to yield such elements, and that plan is given the source's elements instead of being run. So operators
+choose what they do by what the plan below them says, as they do elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from headrace.algebra.nodes import Coalesce, Plan, Source, Split, TimeWindow, inputs_of, with_inputs
+from headrace.elements import Batch, BoolArray, concat, from_rows
+from headrace.operators.contract import Operator, Progress
+from headrace.operators.graph import Edge, Graph, Node, create_operator, is_stateful
+from headrace.operators.lowering import lower
+from headrace.operators.reduction import reduce
+from headrace.operators.runs import Part, Run, RunRef, stored_run
+from headrace.operators.stateless import apply, is_stateless
+from headrace.reference.contents import Element
+from headrace.time import BEGINNING, INFINITY, Duration
+
+
+@dataclass(frozen=True)
+class Arriving:
+    """What an epoch brings.
+
+    Attributes:
+        elements: by source name, in order of arrival.
+        heartbeats: by source name, the instant before which nothing starts any more (instants).
+    """
+
+    elements: Mapping[str, Sequence[Element]]
+    heartbeats: Mapping[str, int]
+
+
+def standing_for(source: Source, *, chronons: bool, insert_only: bool) -> Plan:
+    """A plan with the source's schema of whose elements no more is known than that."""
+    match chronons, insert_only:
+        case True, True:
+            return source
+        case True, False:
+            return Split(Coalesce(source))
+        case False, True:
+            return TimeWindow(source, Duration(2))
+        case _:
+            return Coalesce(source)
+
+
+def over(plan: Plan, inputs: Mapping[str, Plan]) -> Plan:
+    """The plan with other plans in place of its sources."""
+    if isinstance(plan, Source):
+        return inputs.get(plan.name, plan)
+    return with_inputs(plan, tuple(over(below, inputs) for below in inputs_of(plan)))
+
+
+def drive(plan: Plan, inputs: Mapping[str, Plan], epochs: Iterable[Arriving]) -> Iterator[tuple[Batch, int]]:
+    """What a plan emits, epoch by epoch, each with the heartbeat behind it.
+
+    After every epoch the operators are made anew from their stored runs, as on another worker.
+
+    Args:
+        plan: any plan over sources.
+        inputs: by source name, what stands for the source.
+        epochs: what arrives.
+    """
+    graph = lower({"q": over(plan, inputs)})
+    given = {stand_in: name for name, stand_in in inputs.items()}
+    state: dict[int, dict[str, list[Run]]] = {}
+    before = (BEGINNING,) * len(graph.nodes)
+    for epoch in epochs:
+        after = graph.heartbeats(dict(epoch.heartbeats))
+        run = _Epoch(graph, given, epoch, before, after, state)
+        output = graph.outputs[0][1]
+        yield run.output(output), after[output]
+        before = after
+
+
+@dataclass
+class _Epoch:
+    graph: Graph
+    given: Mapping[Plan, str]
+    arriving: Arriving
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    state: dict[int, dict[str, list[Run]]]
+    _outputs: dict[int, Batch] = field(default_factory=dict)
+
+    def output(self, number: int) -> Batch:
+        """What a node emits."""
+        if number not in self._outputs:
+            self._outputs[number] = self._output(self.graph.nodes[number])
+        return self._outputs[number]
+
+    def _output(self, node: Node) -> Batch:
+        plan = node.plan
+        if plan in self.given:
+            return from_rows(plan.schema, self.arriving.elements[self.given[plan]])
+        if is_stateful(plan):
+            return self._advance(node, create_operator(node, no_failure))
+        assert is_stateless(plan), plan
+        inputs = [self.output(edge.producer) for edge in node.inputs]
+        return concat(plan.schema, [apply(plan, batch, no_failure) for batch in inputs])
+
+    def _advance(self, node: Node, operator: Operator) -> Batch:
+        for name, runs in self.state.get(node.number, {}).items():
+            operator.areas[name].runs = [_reloaded(run) for run in runs]
+        for port, edge in enumerate(node.inputs):
+            whole = self.output(edge.producer)
+            # Two batches, so that what is added up before an exchange is added up again behind it.
+            for part in (range(0, len(whole), 2), range(1, len(whole), 2)):
+                operator.process(port, _sent(edge, whole.take(pa.array(part, pa.int64()).to_numpy())))
+        producers = [edge.producer for edge in node.inputs]
+        progress = Progress(
+            tuple(self.before[producer] for producer in producers),
+            tuple(self.after[producer] for producer in producers),
+        )
+        emitted = operator.advance(progress)
+        self.state[node.number] = {name: area.runs for name, area in operator.areas.items()}
+        return emitted
+
+
+def in_epochs(streams: Mapping[str, Sequence[Element]], count: int) -> list[Arriving]:
+    """Elements in the order of their starts, cut into so many epochs of about equal length."""
+    starts = sorted({ts for elements in streams.values() for _, ts, _, _ in elements})
+    bounds = [starts[place * len(starts) // count] for place in range(1, count)] if starts else []
+    epochs = []
+    for low, high in zip([BEGINNING, *bounds], [*bounds, INFINITY], strict=True):
+        part = {name: [row for row in rows if low <= row[1] < high] for name, rows in streams.items()}
+        epochs.append(Arriving(part, dict.fromkeys(streams, high)))
+    return epochs
+
+
+def no_failure(batch: Batch, failed: BoolArray, reason: str) -> None:
+    """A report of elements that fail, where none may."""
+    raise AssertionError(reason)
+
+
+def _sent(edge: Edge, batch: Batch) -> Batch:
+    """What the exchange of an edge makes of a batch."""
+    if edge.exchange is None or edge.exchange.reduce is None:
+        return batch
+    return reduce(edge.exchange.reduce, batch, no_failure)
+
+
+def _reloaded(run: Run) -> Run:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, run.batch.schema) as writer:
+        writer.write_batch(run.batch)
+    stored = sink.getvalue()
+    ref = RunRef(Part("s", 0, stored.size, 0), run.rows, run.first, run.last, run.reach)
+    return stored_run(ref, lambda _: pa.ipc.open_stream(stored).read_next_batch())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Project
 from headrace.elements import from_rows
-from headrace.expressions.evaluate import evaluate, predicate_mask
+from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
 from headrace.expressions.render import render
 from headrace.expressions.tree import Expression
 from headrace.language.binder import bind

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import headrace as hr
-from headrace.cli.faults import read_text, reported
+from headrace.cli.errors import read_text, reported
 from headrace.errors import LanguageError
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
-from headrace.cli.faults import reported
+from headrace.cli.errors import reported
 from headrace.cli.progress import count
 from headrace.errors import UserError
 from headrace.runtime.sinks import write_table

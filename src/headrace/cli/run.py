@@ -12,7 +12,7 @@ import typer
 
 import headrace as hr
 from headrace.cli.endless import run_endless
-from headrace.cli.faults import USER_ERROR, describe, read_text, reported
+from headrace.cli.errors import USER_ERROR, describe, read_text, reported
 from headrace.cli.output import (
     Format,
     check_file,

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from headrace.cli.faults import USER_ERROR, reported
+from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.progress import count, readable_bytes
 from headrace.runtime.commits import StreamPoint
 from headrace.runtime.inspect import Contents, KeptResults, contents, verify

@@ -15,11 +15,11 @@ import pyarrow as pa
 from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
-from headrace.engine.functions import UserCode
 from headrace.engine.inputs import TemporaryFolders, declared, in_memory
 from headrace.engine.query import Query, explain_plan
-from headrace.engine.showing import show
+from headrace.engine.show import show
 from headrace.engine.summary import Summary
+from headrace.engine.user_code import UserCode
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.binder import bind

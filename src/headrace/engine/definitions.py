@@ -15,11 +15,11 @@ from headrace.language.binder import derive
 from headrace.language.catalog import Catalog
 from headrace.language.defaults import Defaults
 from headrace.language.names import streams_named
-from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.optimizer import optimize
 from headrace.runtime.streams import BoundedStream, LiveStream
+from headrace.suggestions import did_you_mean
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headrace.elements import empty_columns
 from headrace.errors import LanguageError
-from headrace.expressions.evaluate import evaluate
+from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.tree import Cast, Expression, Literal
 from headrace.expressions.user import UserAggregate, UserFunction, signature
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import LanguageError
-from headrace.expressions import functions_rules as rules
+from headrace.expressions import typing_rules as rules
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast
-from headrace.expressions.functions_rules import Arguments, make_case
 from headrace.expressions.tree import Expression
+from headrace.expressions.typing_rules import Arguments, make_case
 
 __all__ = ["FUNCTIONS", "cast_arguments", "common_type", "literal", "make_case", "make_cast", "resolve"]
 

@@ -34,7 +34,6 @@ from headrace.language.nesting import EntangledError, Inner
 from headrace.language.scalars import located
 from headrace.language.scope import Outer, Scope, ScopeTable
 from headrace.language.selection import Block, bind_block, bind_selection, inner_of
-from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -55,6 +54,7 @@ from headrace.language.syntax import (
 )
 from headrace.language.unnesting import Around, around_values, moved_out, outer_column, unread
 from headrace.language.window_functions import window_function
+from headrace.suggestions import did_you_mean
 
 MAX_DEPTH: Final = 200
 """How many operators may stand one upon the other; plans are walked recursively."""

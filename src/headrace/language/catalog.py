@@ -16,8 +16,8 @@ from headrace.language.cursor import RESERVED
 from headrace.language.defaults import Defaults
 from headrace.language.scope import Functions
 from headrace.language.statements import CreateStream
-from headrace.language.suggestions import did_you_mean
 from headrace.schema import BIGINT, TIMESTAMP, Schema, sql_type
+from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, Duration, TimeDomain
 
 

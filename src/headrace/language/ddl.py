@@ -11,11 +11,11 @@ from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
 from headrace.language.cursor import Cursor
 from headrace.language.statements import FILE_FORMATS, FORMATS, CreateStream
-from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name
 from headrace.language.types import column_type
 from headrace.language.windows import parse_duration_at
 from headrace.schema import Field, Schema
+from headrace.suggestions import did_you_mean
 from headrace.time import Duration
 
 UNTYPED_FORMATS: Final = ("push",)

@@ -20,11 +20,11 @@ from headrace.language.cursor import position_of
 from headrace.language.nesting import Nesting
 from headrace.language.scope import Scope
 from headrace.language.subqueries import bind_subquery, holds_query
-from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name, Scalar
 from headrace.language.types import column_type
 from headrace.language.unsupported import CALLS, NODES
 from headrace.schema import DATE
+from headrace.suggestions import did_you_mean
 
 BINARY: Final[dict[type, str]] = {
     exp.Add: "+",

@@ -10,8 +10,8 @@ from typing import Final
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column
 from headrace.expressions.user import UserAggregate, UserFunction
-from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import Name
+from headrace.suggestions import did_you_mean
 
 OUTER: Final = 1 << 20
 """Inside a subquery, column j of the row around it is column `OUTER + j`."""

@@ -8,7 +8,7 @@ from headrace.errors import Position
 from headrace.language.cursor import Cursor
 from headrace.language.defaults import Defaults
 from headrace.language.statements import SetDialect, Show, Shown
-from headrace.language.suggestions import did_you_mean
+from headrace.suggestions import did_you_mean
 
 _OPTIONS: Final = ("dialect",)
 _RUN: Final = "options of a stream go into its OPTIONS (...), options of a run onto the command line"

@@ -10,9 +10,9 @@ from typing import Final
 
 from headrace.errors import LanguageError, Position
 from headrace.language.cursor import Cursor
-from headrace.language.suggestions import did_you_mean
 from headrace.language.syntax import FromItem, Name, WindowFunction
 from headrace.language.windows import parse_duration_at
+from headrace.suggestions import did_you_mean
 from headrace.time import Duration
 
 DURATIONS: Final[dict[str, tuple[str, ...]]] = {

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Batch, BoolArray
-from headrace.expressions.evaluate import Outcome, evaluate, predicate_mask
+from headrace.expressions.evaluation.evaluate import Outcome, evaluate, predicate_mask
 from headrace.expressions.tree import Expression
 from headrace.operators.runs import Area
 

@@ -8,7 +8,7 @@ from typing import assert_never
 from headrace.algebra.nodes import Aggregate, Filter, Join, OuterJoin, Plan, Project, SemiJoin
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.elements import empty_columns
-from headrace.expressions.evaluate import evaluate
+from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children, transform_call
 from headrace.schema import BOOLEAN
 

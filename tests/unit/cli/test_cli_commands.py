@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import headrace as hr
 from headrace.cli import app
-from headrace.cli.faults import describe, reported
+from headrace.cli.errors import describe, reported
 from headrace.cli.progress import count, describe_progress, readable_bytes
 from headrace.errors import LanguageError, Position, UserError
 from headrace.time import BEGINNING, INFINITY, TimeDomain

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.elements import from_rows
-from headrace.expressions.evaluate import evaluate
+from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.render import render
 from headrace.expressions.tree import Column, Expression

@@ -18,7 +18,7 @@ import pytest
 
 from headrace.algebra.nodes import Project
 from headrace.elements import empty_columns
-from headrace.expressions.evaluate import evaluate
+from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.tree import Expression
 from headrace.language.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo

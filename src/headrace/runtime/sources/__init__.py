@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.errors import SourceError
-from headrace.language.suggestions import did_you_mean
 from headrace.runtime.sources.arrow import open_arrow
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource
 from headrace.runtime.sources.csv import open_csv
@@ -15,6 +14,7 @@ from headrace.runtime.sources.nexmark import open_nexmark
 from headrace.runtime.sources.parquet import open_parquet
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.schema import BIGINT, TIMESTAMP, Schema
+from headrace.suggestions import did_you_mean
 
 __all__ = ["FORMATS", "Read", "Rejected", "SplitSource", "open_source", "to_arrow_table", "write_arrow"]
 

@@ -15,7 +15,6 @@ import pyarrow.json
 
 from headrace.elements import BoolArray, Int64Array
 from headrace.errors import PlanError, SourceError
-from headrace.language.suggestions import did_you_mean
 from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import list_files, mark_of, overlaps
@@ -26,6 +25,7 @@ from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.texts import infer_type
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
+from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
 _READ_AS_TEXT: Final = (DATE, TIMESTAMP)

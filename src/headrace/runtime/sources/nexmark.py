@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from headrace.errors import SourceError, UserError
-from headrace.language.suggestions import did_you_mean
 from headrace.runtime.sources.contract import BATCH_ROWS, Read
 from headrace.runtime.sources.options import check_known, whole
 from headrace.runtime.sources.widening import find_column
 from headrace.schema import Schema, sql_type
+from headrace.suggestions import did_you_mean
 from headrace.time import parse_duration
 from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
 

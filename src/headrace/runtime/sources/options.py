@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.errors import SourceError
-from headrace.language.suggestions import did_you_mean
+from headrace.suggestions import did_you_mean
 
 
 def check_known(form: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
 from headrace.errors import PlanError, SourceError
-from headrace.language.suggestions import did_you_mean
 from headrace.schema import BIGINT, DATE, TIMESTAMP, UNKNOWN, Field, Schema, sql_type, widen
+from headrace.suggestions import did_you_mean
 
 _BIGINT_DIGITS: Final = 19
 _MICROSECONDS: Final = {"day": 86_400_000_000, "s": 1_000_000, "ms": 1_000}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
-from headrace.expressions.evaluate_values import Datum, numbers, rows_of, spread, validity
+from headrace.expressions.evaluation.values import Datum, numbers, rows_of, spread, validity
 
 _AWAY: Final = "half_towards_infinity"
 _EXACT_INTEGER: Final = 2**53

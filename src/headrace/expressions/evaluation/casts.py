@@ -11,12 +11,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
-from headrace.expressions import evaluate_parsing as parsing
-from headrace.expressions.evaluate_decimals import fit, plain_text, to_double
-from headrace.expressions.evaluate_numbers import whole_numbers
-from headrace.expressions.evaluate_texts import map_distinct
-from headrace.expressions.evaluate_times import days, instants
-from headrace.expressions.evaluate_values import Computed, bad_cast, column, failing, numbers, validity, zero
+from headrace.expressions.evaluation import parsing
+from headrace.expressions.evaluation.decimals import fit, plain_text, to_double
+from headrace.expressions.evaluation.numbers import whole_numbers
+from headrace.expressions.evaluation.texts import map_distinct
+from headrace.expressions.evaluation.times import days, instants
+from headrace.expressions.evaluation.values import (
+    Computed,
+    bad_cast,
+    column,
+    failing,
+    numbers,
+    validity,
+    zero,
+)
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from headrace.time import MICROSECONDS
 

@@ -10,15 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.expressions.evaluate_values import (
-    Computed,
-    Datum,
-    Kernel,
-    fine,
-    is_constant,
-    rows_of,
-    spread,
-)
+from headrace.expressions.evaluation.values import Computed, Datum, Kernel, fine, is_constant, rows_of, spread
 from headrace.expressions.tree import Call, Literal
 from headrace.history import payload_codes
 from headrace.schema import BIGINT

@@ -16,14 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
-from headrace.expressions import (
-    evaluate_comparisons,
-    evaluate_numbers,
-    evaluate_texts,
-    evaluate_times,
-)
-from headrace.expressions.evaluate_casts import cast
-from headrace.expressions.evaluate_values import (
+from headrace.expressions.evaluation import comparisons as evaluate_comparisons
+from headrace.expressions.evaluation import numbers as evaluate_numbers
+from headrace.expressions.evaluation import texts as evaluate_texts
+from headrace.expressions.evaluation import times as evaluate_times
+from headrace.expressions.evaluation.casts import cast
+from headrace.expressions.evaluation.values import (
     Computed,
     Datum,
     Failures,

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.expressions.evaluate_values import Computed, Datum, Kernel, fine, is_constant
+from headrace.expressions.evaluation.values import Computed, Datum, Kernel, fine, is_constant
 from headrace.expressions.tree import Call
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 

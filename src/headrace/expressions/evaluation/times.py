@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.elements import Int64Array
-from headrace.expressions.evaluate_values import (
+from headrace.expressions.evaluation.values import (
     Computed,
     Datum,
     Kernel,

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array
-from headrace.expressions.evaluate_decimals import fit
-from headrace.expressions.evaluate_times import day_of
-from headrace.expressions.evaluate_values import column, numbers
+from headrace.expressions.evaluation.decimals import fit
+from headrace.expressions.evaluation.times import day_of
+from headrace.expressions.evaluation.values import column, numbers
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP
 from headrace.time import MICROSECONDS
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array
-from headrace.expressions.evaluate_decimals import divide, remainder, round_to
-from headrace.expressions.evaluate_values import (
+from headrace.expressions.evaluation.decimals import divide, remainder, round_to
+from headrace.expressions.evaluation.values import (
     BIGINT_OVERFLOW,
     DIVISION_BY_ZERO,
     Computed,

@@ -1,0 +1,1 @@
+"""How expressions are evaluated over Arrow columns: one module per family of functions."""

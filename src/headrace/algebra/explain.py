@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
-from headrace.algebra.joins import AnyJoin, pair_schema
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyJoin,
     Coalesce,
     Distinct,
     Dstream,
@@ -33,6 +33,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     inputs_of,
+    pair_schema,
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
 from headrace.expressions.render import quote, render, render_call, render_sort_key

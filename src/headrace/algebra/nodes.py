@@ -2,43 +2,616 @@
 
 A node denotes a stream, that is, a multiset of payloads at every instant (its content). The docstrings give
 each node's definition on contents: `M(t)` is the input's content at instant t.
+
+Every node has a `schema`, the columns of its payloads; a `domain`, what its instants count; and says by
+`is_chronon` whether all elements of its stream are valid for one instant (thesis, table 12.1).
+
+A recursive type is one definition, so all nodes are in this module, however long it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import assert_never
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Final, assert_never
 
-from headrace.algebra.arity import Unary
-from headrace.algebra.joins import AnyJoin as AnyJoin
-from headrace.algebra.joins import Join as Join
-from headrace.algebra.joins import OuterJoin as OuterJoin
-from headrace.algebra.joins import SemiJoin as SemiJoin
-from headrace.algebra.relational import Aggregate as Aggregate
-from headrace.algebra.relational import Distinct as Distinct
-from headrace.algebra.relational import Filter as Filter
-from headrace.algebra.relational import Project as Project
-from headrace.algebra.relational import Sample as Sample
-from headrace.algebra.relational import SetOperation as SetOperation
-from headrace.algebra.relational import Source as Source
-from headrace.algebra.relational import Union as Union
-from headrace.algebra.temporal import Coalesce as Coalesce
-from headrace.algebra.temporal import Dstream as Dstream
-from headrace.algebra.temporal import Granularity as Granularity
-from headrace.algebra.temporal import Istream as Istream
-from headrace.algebra.temporal import Rstream as Rstream
-from headrace.algebra.temporal import Split as Split
-from headrace.algebra.top_k import TopK as TopK
-from headrace.algebra.windows import EVERY_INSTANT as EVERY_INSTANT
-from headrace.algebra.windows import MAX_ROWS as MAX_ROWS
-from headrace.algebra.windows import NO_OFFSET as NO_OFFSET
-from headrace.algebra.windows import HopWindow as HopWindow
-from headrace.algebra.windows import OverRows as OverRows
-from headrace.algebra.windows import RowWindow as RowWindow
-from headrace.algebra.windows import SessionWindow as SessionWindow
-from headrace.algebra.windows import TimeWindow as TimeWindow
-from headrace.algebra.windows import instant_type as instant_type
-from headrace.expressions.tree import Column, Expression
+import pyarrow as pa
+
+from headrace.algebra.checks import require_boolean, require_columns, require_same_types
+from headrace.algebra.failure import can_fail
+from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.errors import PlanError
+from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, expressions_of
+from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
+from headrace.time import INFINITY, Duration, TimeDomain
+
+EVERY_INSTANT: Final = Duration(1)
+"""The slide of a window that moves at every instant."""
+
+NO_OFFSET: Final = Duration(0)
+"""The offset of windows that start at multiples of their slide."""
+
+MAX_ROWS: Final = 1_000_000_000
+"""The most rows a window may hold, or slide by."""
+
+
+# What nodes of one and of two inputs have in common.
+
+
+@dataclass(frozen=True)
+class Unary:
+    """A node with one input, like which it is where it does not say otherwise."""
+
+    input: Plan
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
+
+    @cached_property
+    def domain(self) -> TimeDomain:
+        """What the input's instants count."""
+        return self.input.domain
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: those of the input are."""
+        return self.input.is_chronon
+
+
+@dataclass(frozen=True)
+class Binary(ABC):
+    """A node with two inputs, whose instants count the same."""
+
+    left: Plan
+    right: Plan
+
+    @property
+    @abstractmethod
+    def kept(self) -> JoinKind | SetKind:
+        """Which rows of its inputs the node keeps."""
+
+    @cached_property
+    def domain(self) -> TimeDomain:
+        """What the inputs' instants count."""
+        return self.left.domain
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: by those that the node keeps."""
+        return self.kept.is_brief(self.left.is_chronon, self.right.is_chronon)
+
+
+# The source, and the operators of the relational algebra, applied at every instant.
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream that comes from outside; its elements are chronons `[t, t+1)`.
+
+    Attributes:
+        name: the stream's name in the catalog.
+        schema: the columns that are read (a part of the stream's columns, or all).
+        timestamp: the name of the column the stream is timed by; it need not be among those read.
+        domain: what the stream's instants count.
+    """
+
+    name: str
+    schema: Schema
+    timestamp: str
+    domain: TimeDomain
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: they are."""
+        return True
+
+
+@dataclass(frozen=True)
+class Filter(Unary):
+    """`M(t)` without the payloads for which the predicate is not true."""
+
+    predicate: Expression
+
+    def __post_init__(self) -> None:
+        require_boolean(self.predicate, "a filter's predicate")
+        require_columns(self.predicate, len(self.input.schema))
+
+
+@dataclass(frozen=True)
+class Project(Unary):
+    """`M(t)` with every payload mapped; multiplicities of equal results add up (PIPES' map)."""
+
+    items: tuple[tuple[str, Expression], ...]
+
+    def __post_init__(self) -> None:
+        for _, expression in self.items:
+            require_columns(expression, len(self.input.schema))
+        _ = self.schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """One column per item."""
+        return Schema(tuple(Field(name, expression.type) for name, expression in self.items))
+
+
+@dataclass(frozen=True)
+class Sample(Unary):
+    """The payloads of `M(t)` whose hash is among the first `percent` of a hundred (CQL's SAMPLE).
+
+    The hash is that of `headrace.operators.sample`: of all columns, and the same for ever. So equal payloads
+    are in the sample together or not at all, and so is what retracts them.
+    """
+
+    percent: Decimal
+
+    def __post_init__(self) -> None:
+        if not 0 < self.percent <= 100:
+            raise PlanError("SAMPLE takes a percentage above 0 and up to 100")
+
+
+@dataclass(frozen=True)
+class Union:
+    """The sum of the inputs' contents (UNION ALL)."""
+
+    inputs: tuple[Plan, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) < 2:
+            raise PlanError("a union needs two inputs")
+        require_same_types("a union", [below.schema for below in self.inputs])
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The first input's schema."""
+        return self.inputs[0].schema
+
+    @cached_property
+    def domain(self) -> TimeDomain:
+        """What the inputs' instants count."""
+        return self.inputs[0].domain
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: those of all inputs are."""
+        return all(below.is_chronon for below in self.inputs)
+
+
+@dataclass(frozen=True)
+class SetOperation(Binary):
+    """Every payload of `L(t)` or `R(t)` as often as the kind makes of its multiplicities in both.
+
+    Payloads are compared by grouping equality: NULL equals NULL. UNION ALL is `Union`.
+    """
+
+    kind: SetKind
+
+    def __post_init__(self) -> None:
+        require_same_types(self.kind.value, (self.left.schema, self.right.schema))
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The left input's schema."""
+        return self.left.schema
+
+    @property
+    def kept(self) -> SetKind:
+        """Which rows of its inputs the node keeps: its kind."""
+        return self.kind
+
+
+@dataclass(frozen=True)
+class Aggregate(Unary):
+    """One row per group of `M(t)`: the keys, then the aggregates. No rows, no group, and so no result.
+
+    Grouping takes NULL as equal to NULL, NaN to NaN and -0 to 0. Without keys this is PIPES' scalar
+    aggregation: an empty content has no result row; with `emit_empty` it has SQL's row, counts of 0 and
+    NULLs, from the first instant on at which there was something to aggregate.
+    """
+
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+    emit_empty: bool = False
+
+    def __post_init__(self) -> None:
+        if self.emit_empty and self.keys:
+            raise PlanError("an empty content has no groups to emit")
+        width = len(self.input.schema)
+        for _, key in self.keys:
+            require_columns(key, width)
+        for _, call in self.aggregates:
+            for part in expressions_of(call):
+                require_columns(part, width)
+            if call.condition is not None:
+                require_boolean(call.condition, "the condition of FILTER")
+        _ = self.schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys, then the aggregates."""
+        keys = [Field(name, key.type) for name, key in self.keys]
+        return Schema((*keys, *(Field(name, call.type) for name, call in self.aggregates)))
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: an empty content's row lasts."""
+        return not self.emit_empty and self.input.is_chronon
+
+
+@dataclass(frozen=True)
+class Distinct(Unary):
+    """Every payload of `M(t)` once."""
+
+
+# Joins.
+
+
+@dataclass(frozen=True)
+class _Matching(Binary):
+    """Two inputs and which of their rows match.
+
+    Attributes:
+        equalities: pairs of an expression over the left and one of the same type over the right input; as
+            in SQL, NULL equals nothing.
+        residual: a predicate over the left columns, then the right ones, or None. Rows for which it or a key
+            fails do not match.
+    """
+
+    equalities: tuple[tuple[Expression, Expression], ...]
+    residual: Expression | None
+
+    def __post_init__(self) -> None:
+        for left, right in self.equalities:
+            require_columns(left, len(self.left.schema))
+            require_columns(right, len(self.right.schema))
+            if left.type != right.type:
+                raise PlanError(f"a join of {sql_type(left.type)} with {sql_type(right.type)}")
+        if self.residual is not None:
+            require_boolean(self.residual, "a join's predicate")
+            require_columns(self.residual, len(self.left.schema) + len(self.right.schema))
+
+
+@dataclass(frozen=True)
+class _Pairing(_Matching):
+    """A join whose result has the left columns, then the right ones, under the given names."""
+
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if len(self.names) != len(self.left.schema) + len(self.right.schema):
+            raise PlanError("a join names every column of both inputs")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The left columns, then the right ones, under the join's names."""
+        fields = (*self.left.schema, *self.right.schema)
+        named = zip(self.names, fields, strict=True)
+        return Schema(tuple(Field(name, field.type) for name, field in named))
+
+
+@dataclass(frozen=True)
+class Join(_Pairing):
+    """All pairs of `L(t)` and `R(t)` that satisfy the equalities and the residual predicate."""
+
+    @property
+    def kept(self) -> JoinKind:
+        """Which rows of its inputs the node keeps: pairs."""
+        return JoinKind.INNER
+
+
+@dataclass(frozen=True)
+class OuterJoin(_Pairing):
+    """The pairs of `Join`, and each row without a match beside NULLs.
+
+    Attributes:
+        kind: whose rows are kept without a match: LEFT, RIGHT or FULL (both).
+    """
+
+    kind: JoinKind
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kind not in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL):
+            raise PlanError(f"an outer join cannot be {self.kind.value}")
+
+    @property
+    def kept(self) -> JoinKind:
+        """Which rows of its inputs the node keeps: by its kind."""
+        return self.kind
+
+
+@dataclass(frozen=True)
+class SemiJoin(_Matching):
+    """`L(t)` without the payloads that match nothing in `R(t)`; or, if `anti`, without those that do.
+
+    A payload is kept with its multiplicity, however many it matches. (The thesis' equation 8.11 multiplies by
+    the number of different matches; its anti-join, 8.16, is the same as this one.)
+    """
+
+    anti: bool = False
+
+    @property
+    def kept(self) -> JoinKind:
+        """Which rows of its inputs the node keeps: left ones."""
+        return JoinKind.ANTI if self.anti else JoinKind.SEMI
+
+    @property
+    def schema(self) -> Schema:
+        """The left input's schema."""
+        return self.left.schema
+
+
+AnyJoin = Join | OuterJoin | SemiJoin
+
+
+# The first rows of each snapshot.
+
+
+@dataclass(frozen=True)
+class TopK(Unary):
+    """The rows of `M(t)` that have some places in their group: from `offset + 1` to `offset + limit`.
+
+    At every instant the rows of a group stand in the order of the sort keys, and those equal in them column
+    by column, NULL first and NaN last. By ROW_NUMBER a row of multiplicity n has n places; by RANK and
+    DENSE_RANK rows that are equal in the sort keys share one, so that there may be more than `limit` rows.
+    Groups are those of `Aggregate`; without keys there is one.
+
+    Attributes:
+        keys: the columns that make the groups.
+        order: columns to sort by, the most significant first.
+        limit: how many places of a group are left, or None for all.
+        offset: how many places come before them.
+        number: the name of a column more, with each row's place, from 1; or None.
+        ranking: how places are counted.
+    """
+
+    keys: tuple[Column, ...]
+    order: tuple[SortKey, ...]
+    limit: int | None = None
+    offset: int = 0
+    number: str | None = None
+    ranking: Ranking = Ranking.ROW_NUMBER
+
+    def __post_init__(self) -> None:
+        if self.offset < 0 or (self.limit is not None and self.limit < 0):
+            raise PlanError("LIMIT and OFFSET are not below 0")
+        if self.ranking is not Ranking.ROW_NUMBER and not self.order:
+            raise PlanError(f"{self.ranking.value} needs something to sort by")
+        for key in (*self.keys, *(key.expression for key in self.order)):
+            if not isinstance(key, Column):
+                raise PlanError("rows are put in order by columns")
+            require_columns(key, len(self.input.schema))
+        _ = self.schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the place, if it is asked for."""
+        added = () if self.number is None else (Field(self.number, BIGINT),)
+        return Schema((*self.input.schema, *added))
+
+
+# Windows, over streams of chronons: elements that are valid for one instant each.
+
+
+@dataclass(frozen=True)
+class TimeWindow(Unary):
+    """At t, the sum of `M(u)` for the `size` instants u up to t; with a slide, up to the last slide.
+
+    With slide a > 1 the content at t is that of the instants `[k*a - size, k*a - 1]` for
+    `k = floor((t + 1) / a)` (thesis, equation 17.1). Size INFINITY is the unbounded window.
+    """
+
+    size: Duration
+    slide: Duration = EVERY_INSTANT
+
+    def __post_init__(self) -> None:
+        if self.size.length < 1 or self.slide.length < 1:
+            raise PlanError("a window's RANGE and SLIDE must be at least 1", hint="write NOW for one instant")
+        if self.slide.length == INFINITY:
+            raise PlanError("a window cannot slide by UNBOUNDED")
+        _require_chronon(self.input, "a time window")
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: in a now-window."""
+        return self.size.length == 1 and self.slide.length == 1
+
+
+@dataclass(frozen=True)
+class HopWindow(Unary):
+    """Every row once per window it falls into, with the window's start and end as two columns more.
+
+    The windows are the intervals `[s, s + size)` for all s that are the offset plus a multiple of the slide;
+    with `size = slide` they tumble. At t the content is that of the latest window whose last instant is not
+    after t: a row is valid from its window's last instant on for one slide.
+    """
+
+    size: Duration
+    slide: Duration
+    offset: Duration = NO_OFFSET
+
+    def __post_init__(self) -> None:
+        if self.size.length < 1 or self.slide.length < 1:
+            raise PlanError("a window's size and slide must be at least 1", hint="write longer ones")
+        if INFINITY in (self.size.length, self.slide.length, self.offset.length):
+            raise PlanError("a window with a start and an end cannot be UNBOUNDED")
+        _require_chronon(self.input, "a time window")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then `window_start` and `window_end`, of the timestamp's type."""
+        return _with_bounds(self.input)
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: where a window ends at every instant."""
+        return self.slide.length == 1
+
+
+@dataclass(frozen=True)
+class RowWindow(Unary):
+    """At t, the last `rows` rows up to t of each partition; with a slide, up to its last full one.
+
+    The rows of a partition are numbered from 1 in the order of their instants; rows of one instant are
+    ordered column by column, NULL first and NaN last, and a row of multiplicity n has n numbers. With N rows
+    up to t and slide m the content is that of the numbers `[k*m - rows + 1, k*m]` for `k = floor(N / m)`
+    (thesis, equation 8.18 and section 17.1.2, which leave ties out). Partitions are the groups that the keys
+    make, as in `Aggregate`; without keys there is one.
+    """
+
+    rows: int
+    slide: int = 1
+    keys: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.rows <= MAX_ROWS and 1 <= self.slide <= MAX_ROWS):
+            raise PlanError(f"a window's ROWS and SLIDE must lie between 1 and {MAX_ROWS}")
+        for key in self.keys:
+            require_columns(key, len(self.input.schema))
+        _require_chronon(self.input, "a row window")
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: a row stays until others come."""
+        return False
+
+
+@dataclass(frozen=True)
+class SessionWindow(Unary):
+    """Every row with the start and the end of its session as two columns more.
+
+    The rows of a key are cut into sessions where `gap` or more lies between one and the next; a session is
+    the interval `[start, end)` from its first row's instant to `gap` after its last row's. A row is valid
+    from its session's last instant on for `gap`, that is, for as long as no two sessions of a key can meet.
+    """
+
+    gap: Duration
+    keys: tuple[Column, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.gap.length < INFINITY:
+            raise PlanError("a session's gap must be at least 1, and not UNBOUNDED")
+        for key in self.keys:
+            require_columns(key, len(self.input.schema))
+        _require_chronon(self.input, "a session window")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then `window_start` and `window_end`, of the timestamp's type."""
+        return _with_bounds(self.input)
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: with the shortest gap."""
+        return self.gap.length == 1
+
+
+@dataclass(frozen=True)
+class OverRows(Unary):
+    """Every row with aggregates over the rows of its partition that stand `first` to `last` places before it.
+
+    Rows of a partition stand in the order of instant and payload, as in a row window. Over no rows a count
+    is 0, an ARRAY empty and any other aggregate NULL. With `first` None the frame starts with the first
+    row that ever was in the partition; with `peers` it then ends with the last row of the row's instant
+    (SQL's RANGE UNBOUNDED PRECEDING).
+    """
+
+    keys: tuple[Column, ...]
+    first: int | None
+    last: int
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+    peers: bool = False
+
+    def __post_init__(self) -> None:
+        if self.peers and (self.first, self.last) != (None, 0):
+            raise PlanError("a frame that ends with an instant starts with the first row")
+        if not 0 <= self.last <= (MAX_ROWS if self.first is None else self.first) <= MAX_ROWS:
+            raise PlanError("a frame of rows starts no later than it ends, and not behind the current row")
+        for key in self.keys:
+            require_columns(key, len(self.input.schema))
+        for _, call in self.aggregates:
+            for part in expressions_of(call):
+                require_columns(part, len(self.input.schema))
+                if can_fail(part):
+                    raise PlanError("an aggregate over rows reads what may fail")
+        _require_chronon(self.input, "a row window")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the aggregates."""
+        added = (Field(name, call.type) for name, call in self.aggregates)
+        return Schema((*self.input.schema, *added))
+
+
+# What changes when rows are valid, other than windows.
+
+
+@dataclass(frozen=True)
+class Granularity(Unary):
+    """At t, `M(k*g)` for the granule g and the largest such instant up to t (thesis, chapter 20)."""
+
+    granule: Duration
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.granule.length < INFINITY:
+            raise PlanError("GRANULARITY takes a length of at least 1")
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: granules of one change nothing."""
+        return self.granule.length == 1 and self.input.is_chronon
+
+
+@dataclass(frozen=True)
+class Split(Unary):
+    """`M(t)` itself, in elements of one instant each, so that a window can stand over it (thesis, 11.7.1)."""
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: they are."""
+        return True
+
+
+@dataclass(frozen=True)
+class Coalesce(Unary):
+    """`M(t)` itself, in fewer elements: none ends where its row goes on (thesis, 11.7.2, for all lengths)."""
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: a row that goes on is one element."""
+        return False
+
+
+@dataclass(frozen=True)
+class Istream(Unary):
+    """At t, what `M(t)` has more than `M(t-1)`: the insertions, as chronons (CQL)."""
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: they are."""
+        return True
+
+
+@dataclass(frozen=True)
+class Dstream(Unary):
+    """At t, what `M(t-1)` has more than `M(t)`: the deletions, as chronons (CQL)."""
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: they are."""
+        return True
+
+
+@dataclass(frozen=True)
+class Rstream(Unary):
+    """`M(t)` itself: only the `stream` view of a result tells it from its input."""
+
+
+# The union of all nodes.
 
 Plan = (
     Source
@@ -108,3 +681,31 @@ def project(plan: Plan, items: tuple[tuple[str, Expression], ...]) -> Plan:
     if all(same) and tuple(name for name, _ in items) == plan.schema.names:
         return plan
     return Project(plan, items)
+
+
+def pair_schema(join: AnyJoin) -> Schema:
+    """The columns of a pair, which the residual predicate reads: the left ones, then the right ones."""
+    if not isinstance(join, SemiJoin):
+        return join.schema
+    names = unique_names([*join.left.schema.names, *join.right.schema.names])
+    types = (field.type for field in (*join.left.schema, *join.right.schema))
+    return Schema(tuple(map(Field, names, types)))
+
+
+def instant_type(plan: Plan) -> pa.DataType:
+    """The type of a column that holds instants of the plan: TIMESTAMP, or BIGINT for integer timestamps."""
+    return TIMESTAMP if plan.domain is TimeDomain.TIMESTAMP else BIGINT
+
+
+def _with_bounds(plan: Plan) -> Schema:
+    names = unique_names([*plan.schema.names, "window_start", "window_end"])
+    types = [*(field.type for field in plan.schema), *[instant_type(plan)] * 2]
+    return Schema(tuple(map(Field, names, types)))
+
+
+def _require_chronon(plan: Plan, what: str) -> None:
+    if not plan.is_chronon:
+        raise PlanError(
+            f"{what} stands over elements that are valid for longer than one instant",
+            hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
+        )

@@ -12,9 +12,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.algebra.joins import OuterJoin, SemiJoin
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Distinct, Filter, Plan, Project, Union, column, project
+from headrace.algebra.nodes import (
+    Distinct,
+    Filter,
+    OuterJoin,
+    Plan,
+    Project,
+    SemiJoin,
+    Union,
+    column,
+    project,
+)
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position

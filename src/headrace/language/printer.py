@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.algebra.joins import AnyJoin
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyJoin,
     Coalesce,
     Distinct,
     Dstream,

@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from headrace.algebra.joins import OuterJoin, SemiJoin, pair_schema
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Distinct,
     Filter,
     Join,
+    OuterJoin,
     Plan,
     Project,
+    SemiJoin,
     SetOperation,
     Union,
     column,
     inputs_of,
+    pair_schema,
     with_inputs,
 )
 from headrace.algebra.predicates import conjunction, conjuncts

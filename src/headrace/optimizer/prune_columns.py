@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import assert_never
 
 from headrace.algebra.failure import aggregate_can_fail, can_fail
-from headrace.algebra.joins import AnyJoin
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyJoin,
     Coalesce,
     Distinct,
     Dstream,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.algebra.joins import OuterJoin, SemiJoin
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Filter, Plan
+from headrace.algebra.nodes import Filter, OuterJoin, Plan, SemiJoin
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.expressions.tree import Expression, columns_of, shift_columns
 

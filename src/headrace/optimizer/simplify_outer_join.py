@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.algebra.joins import OuterJoin
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Filter, Join, Plan
+from headrace.algebra.nodes import Filter, Join, OuterJoin, Plan
 from headrace.algebra.nulls import null_rejected
 from headrace.algebra.predicates import conjuncts
 

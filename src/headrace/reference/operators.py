@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from headrace.algebra.joins import AnyJoin
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyJoin,
     Coalesce,
     Distinct,
     Dstream,

@@ -8,9 +8,9 @@ import pytest
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError
-from headrace.language.binder import bind, derive
+from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import Catalog, describe_stream
-from headrace.language.parser import parse
+from headrace.language.parsing.parser import parse
 from headrace.language.statements import (
     CreateQuery,
     CreateStream,

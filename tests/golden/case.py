@@ -30,9 +30,9 @@ import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
-from headrace.language.binder import bind, derive
+from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import Catalog, describe_stream
-from headrace.language.parser import parse
+from headrace.language.parsing.parser import parse
 from headrace.language.statements import CreateStream, CreateStreamAs, Select, SetDialect
 from headrace.optimizer import optimize
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema

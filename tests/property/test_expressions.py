@@ -15,9 +15,9 @@ from headrace.elements import from_rows
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
 from headrace.expressions.render import render
 from headrace.expressions.tree import Expression
-from headrace.language.binder import bind
+from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
-from headrace.language.parser import parse_one
+from headrace.language.parsing.parser import parse_one
 from headrace.language.statements import Select
 from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.language.binder import bind
+from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
-from headrace.language.parser import parse_one
+from headrace.language.parsing.parser import parse_one
 from headrace.language.statements import Select
 from headrace.optimizer import optimize
 from headrace.runtime.streams import BoundedStream

@@ -22,9 +22,9 @@ from headrace.engine.summary import Summary
 from headrace.engine.user_code import UserCode
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
-from headrace.language.binder import bind
+from headrace.language.binding.binder import bind
 from headrace.language.catalog import DerivedStream, StreamInfo
-from headrace.language.parser import parse
+from headrace.language.parsing.parser import parse
 from headrace.language.statements import (
     CreateQuery,
     CreateStream,

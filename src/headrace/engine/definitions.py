@@ -11,10 +11,10 @@ from headrace.algebra.nodes import Plan
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
 from headrace.errors import LanguageError, Position
-from headrace.language.binder import derive
+from headrace.language.binding.binder import derive
 from headrace.language.catalog import Catalog
 from headrace.language.defaults import Defaults
-from headrace.language.names import streams_named
+from headrace.language.references import streams_named
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.optimizer import optimize

@@ -12,13 +12,15 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.aggregates import is_aggregate
 from headrace.expressions.user import UserAggregate, UserFunction
-from headrace.language.cursor import RESERVED
 from headrace.language.defaults import Defaults
-from headrace.language.scope import Functions
+from headrace.language.dialect import RESERVED
 from headrace.language.statements import CreateStream
 from headrace.schema import BIGINT, TIMESTAMP, Schema, sql_type
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, Duration, TimeDomain
+
+Functions = Mapping[str, UserFunction | UserAggregate]
+"""Users' functions and aggregates, by lower-case name."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from sqlglot.errors import ParseError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokens import Token, TokenType
 
+from headrace.errors import Position
 from headrace.language.text import SourceText
 from headrace.language.unsupported import refuse_after_call, refuse_values
 
@@ -41,6 +42,15 @@ _PRINTED: Final = {
     "×": TokenType.STAR,
 }
 """Operators as the literature prints them, beside their spelling in SQL."""
+
+_WORDS = """
+    ALL AND AS BETWEEN BY CASE CREATE CROSS DISTINCT ELSE END EXCEPT FROM FULL GROUP HAVING IN INNER INTERSECT
+    IS JOIN LEFT LIKE LIMIT MINUS NATURAL NOT NULL ON OR ORDER RIGHT SELECT THEN UNION USING WHEN WHERE WINDOW
+    WITH
+"""
+
+RESERVED: Final = frozenset(_WORDS.split())
+"""Words that are names only in backticks."""
 
 _SUFFIXES: Final = {"L": "BIGINT", "D": "DOUBLE", "BD": "DECIMAL"}
 _ENDS_PARTITION: Final = (TokenType.R_PAREN, TokenType.ORDER_BY)
@@ -212,3 +222,9 @@ class Headrace(Spark):  # type: ignore[misc]
 
         def _parse_bracket(self, this: exp.Expression | None = None) -> exp.Expression | None:
             return this
+
+
+def position_of(node: exp.Expression) -> Position:
+    """Where a scalar expression starts."""
+    places: list[Position] = [part.meta["position"] for part in node.walk()]
+    return min(places)

@@ -44,8 +44,7 @@ from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import timestamp_columns
 from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Call, Expression, SortKey, shift_columns
-from headrace.language.cursor import RESERVED
-from headrace.language.dialect import Headrace
+from headrace.language.dialect import RESERVED, Headrace
 from headrace.schema import BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
 

@@ -20,9 +20,9 @@ from headrace.algebra.nodes import Project
 from headrace.elements import empty_columns
 from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.tree import Expression
-from headrace.language.binder import bind
+from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
-from headrace.language.parser import parse_one
+from headrace.language.parsing.parser import parse_one
 from headrace.language.statements import Select
 from headrace.reference.scalars import RowError, value
 from headrace.schema import BIGINT, Field, Schema

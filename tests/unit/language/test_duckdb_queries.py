@@ -15,9 +15,9 @@ import pytest
 
 from headrace.elements import to_rows
 from headrace.history import canonical
-from headrace.language.binder import bind
+from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
-from headrace.language.parser import parse
+from headrace.language.parsing.parser import parse
 from headrace.language.statements import Select
 from headrace.optimizer import optimize
 from headrace.reference.contents import Content, Stream, content_at

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import LanguageError, Position
-from headrace.language.parser import parse, parse_one
+from headrace.language.parsing.parser import parse, parse_one
 from headrace.language.statements import CreateQuery, CreateStream, CreateStreamAs, Explain, Select, Stage
 from headrace.language.syntax import (
     DerivedTable,

@@ -1,0 +1,1 @@
+"""Syntax trees to plans: names are looked up, types are found, and clauses become nodes."""

@@ -1,0 +1,66 @@
+"""The syntax of aggregates: arguments, DISTINCT, ORDER BY, WITHIN GROUP and FILTER."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from headrace.expressions.aggregates import is_aggregate
+from headrace.expressions.user import UserAggregate
+from headrace.language.catalog import Functions
+from headrace.language.syntax import Scalar
+
+
+@dataclass(frozen=True)
+class AggregateParts:
+    """An aggregate as it is written.
+
+    Attributes:
+        name: in upper case.
+        arguments: those in parentheses; none for `*`.
+        star: whether `*` stands there.
+        distinct: whether DISTINCT stands before them.
+        order: the keys of ORDER BY in the parentheses.
+        within: the key of WITHIN GROUP (ORDER BY key), or None.
+        condition: that of FILTER (WHERE condition), or None.
+    """
+
+    name: str
+    arguments: tuple[Scalar, ...]
+    star: bool
+    distinct: bool
+    order: tuple[Any, ...]
+    within: Any | None
+    condition: Scalar | None
+
+
+def aggregate_parts(node: Any, users: Functions) -> AggregateParts | None:
+    """The parts of a call with its FILTER and WITHIN GROUP, or None if it is no aggregate we can read."""
+    condition, within = None, None
+    if isinstance(node, exp.Filter):
+        node, condition = node.this, node.expression
+    if isinstance(node, exp.WithinGroup):
+        order = node.expression
+        if not isinstance(order, exp.Order) or len(order.expressions) != 1:
+            return None
+        node, (within,) = node.this, order.expressions
+    if not isinstance(node, exp.Anonymous):
+        return None
+    name = str(node.name)
+    if not is_aggregate(name.upper()) and not isinstance(users.get(name.lower()), UserAggregate):
+        return None
+    arguments, order = list(node.expressions), ()
+    if arguments and isinstance(arguments[-1], exp.Order):
+        order = tuple(arguments[-1].expressions)
+        arguments[-1] = arguments[-1].this
+    distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
+    if distinct:
+        arguments = list(arguments[0].expressions)
+    star = len(arguments) == 1 and isinstance(arguments[0], exp.Star)
+    if star:
+        arguments = []
+    if None in (*arguments, *(key.this for key in order)):
+        return None
+    return AggregateParts(str(node.name).upper(), tuple(arguments), star, distinct, order, within, condition)

@@ -1,0 +1,361 @@
+"""Queries to plans: names are looked up, types are found, and FROM becomes joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial, reduce
+from types import MappingProxyType
+from typing import Final, assert_never
+
+import pyarrow as pa
+from sqlglot import exp
+
+from headrace.algebra.nodes import (
+    Dstream,
+    Istream,
+    Plan,
+    Rstream,
+    SetOperation,
+    Source,
+    Union,
+    column,
+    project,
+)
+from headrace.algebra.properties import is_deeper
+from headrace.errors import LanguageError, Position
+from headrace.expressions import functions
+from headrace.expressions.tree import Column
+from headrace.language.binding.joins import join, product
+from headrace.language.binding.limits import bind_limits
+from headrace.language.binding.scalars import located
+from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
+from headrace.language.binding.selection import Block, bind_block, bind_selection, inner_of
+from headrace.language.binding.subqueries.questions import EntangledError, Inner
+from headrace.language.binding.subqueries.ties import Around, around_values, moved_out, outer_column, unread
+from headrace.language.binding.table_functions import window_function
+from headrace.language.binding.windows import windowed
+from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
+from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window
+from headrace.language.syntax import (
+    DerivedTable,
+    FromItem,
+    JoinedTable,
+    Name,
+    NamedTable,
+    Query,
+    ScalarItem,
+    SelectQuery,
+    SetQuery,
+    StreamQuery,
+    TableQuery,
+    TopQuery,
+    UnionQuery,
+    WindowClause,
+    WindowedTable,
+    WithQuery,
+)
+from headrace.suggestions import did_you_mean
+
+MAX_DEPTH: Final = 200
+"""How many operators may stand one upon the other; plans are walked recursively."""
+
+
+def bind(query: Query, catalog: Catalog) -> Plan:
+    """The plan that a query means; conditions stay where they were written.
+
+    Args:
+        query: a parsed query.
+        catalog: the streams it may use.
+
+    Raises:
+        LanguageError: an unknown name, a wrong type, or a window that cannot stand where it does.
+    """
+    try:
+        plan = as_answer(_query(query, catalog), catalog.defaults)
+    except RecursionError:
+        raise LanguageError(
+            "the query is nested too deeply",
+            position=_start(query),
+            hint="define the inner queries with CREATE STREAM name AS SELECT ...",
+        ) from None
+    if is_deeper(plan, MAX_DEPTH):
+        raise LanguageError(
+            f"the plan of the query is more than {MAX_DEPTH} operators deep",
+            position=_start(query),
+            hint="join fewer tables, or put fewer derived streams one upon the other",
+        )
+    return plan
+
+
+def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
+    """The stream that a query defines.
+
+    Raises:
+        LanguageError: the query is wrong.
+    """
+    plan = bind(query, catalog)
+    streams = plan.is_chronon if catalog.defaults is Defaults.PIPES else is_stream(plan)
+    return DerivedStream(name, plan, streams)
+
+
+def _query(query: Query, catalog: Catalog, around: Around | None = None) -> Plan:
+    """The plan of a query; within a subquery the ties stand before its own columns."""
+    match query:
+        case SelectQuery():
+            bound = _tables(query, catalog, around)
+            nest, ties = partial(_nested, catalog=catalog), 0
+            if around is not None:
+                bound, ties = around.before(bound, query.position), around.ties
+            return bind_selection(query, bound.plan, bound.scope, nest, ties)
+        case TopQuery():
+            ties = 0 if around is None else around.ties
+            return bind_limits(query, partial(_query, catalog=catalog, around=around), ties)
+        case UnionQuery():
+            return Union(_matched("UNION ALL", query.queries, catalog, around))
+        case SetQuery(kind=kind):
+            left, right = _matched(kind.value, (query.left, query.right), catalog, around)
+            return SetOperation(left, right, kind)
+        case StreamQuery(operator=operator, query=inner, position=position):
+            with located(position):
+                within = _refusing(around, _IN_STREAM)
+                return _beside(_STREAMS[operator](_query(inner, catalog, within)), around, catalog, position)
+        case TableQuery(table=table):
+            return _beside(_table(table, catalog).plan, around, catalog, table.name.position)
+        case WithQuery(definitions=definitions, query=inner):
+            return _query(inner, _with(definitions, catalog), around)
+        case _:
+            assert_never(query)
+
+
+def _beside(plan: Plan, around: Around | None, catalog: Catalog, position: Position) -> Plan:
+    """A query that reads nothing of the rows around it, for each of the ties."""
+    return (
+        plan
+        if around is None
+        else around.before(Bound(plan, _scope(plan, None, None, catalog)), position).plan
+    )
+
+
+_IN_STREAM: Final = (
+    "a stream inside a subquery depends on what came before; compare its rows in a WHERE around it"
+)
+_IN_FROM: Final = "FROM cannot read the rows around the subquery; put the condition into its WHERE"
+
+
+def _refusing(around: Around | None, hint: str) -> Around | None:
+    """What is around a part of a subquery that cannot read it."""
+
+    def refuse(outer: Column) -> Column:
+        raise LanguageError(f"{outer.name} is a column of the outer query", hint=hint)
+
+    return None if around is None else Around(Outer(around.outer.scope, refuse))
+
+
+def _nested(query: Query, rows: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
+    """A subquery over the rows around it."""
+    read: set[int] = set()
+    try:
+        inner = _untied(query, scope, read, catalog)
+    except EntangledError:
+        inner = _tied(query, rows, scope, read, catalog)
+    check_domains(rows, inner.plan, _start(query))
+    return inner
+
+
+def _untied(query: Query, scope: Scope, read: set[int], catalog: Catalog) -> Inner:
+    """A subquery whose conditions on the rows around it, if any, are moved out of it."""
+    match query:
+        case SelectQuery():
+            around = Around(moved_out(scope, read))
+            bound = around.before(_tables(query, catalog, around), query.position)
+            return inner_of(bind_block(query, bound.plan, bound.scope, partial(_nested, catalog=catalog)))
+        case WithQuery(definitions=definitions, query=defined):
+            return _untied(defined, scope, read, _with(definitions, catalog))
+        case _:
+            return inner_of(_listed(_query(query, catalog, Around(unread(scope, read)))))
+
+
+def _tied(query: Query, rows: Plan, scope: Scope, read: set[int], catalog: Catalog) -> Inner:
+    """A subquery that is answered for each value of the columns that it reads of the rows around it."""
+    while True:
+        columns = tuple(sorted(read))
+        try:
+            return _answered(query, around_values(scope, rows, columns, read), columns, rows, catalog)
+        except EntangledError:
+            # Once more if it reads a column that was not known yet; else a query around it is to be tied.
+            if len(read) == len(columns):
+                raise
+
+
+def _answered(query: Query, around: Around, columns: tuple[int, ...], rows: Plan, catalog: Catalog) -> Inner:
+    if isinstance(query, WithQuery):
+        return _answered(query.query, around, columns, rows, _with(query.definitions, catalog))
+    ties = [outer_column(column(rows, index)) for index in columns]
+    if not isinstance(query, SelectQuery):
+        single = isinstance(query, TopQuery) and query.limit is not None and query.limit <= 1
+        block = _listed(_query(query, catalog, around), around.ties)
+        return inner_of(replace(block, single=single), ties)
+    bound = around.before(_tables(query, catalog, around), query.position)
+    nest = partial(_nested, catalog=catalog)
+    return inner_of(bind_block(query, bound.plan, bound.scope, nest, around.ties), ties)
+
+
+def _listed(plan: Plan, ties: int = 0) -> Block:
+    """A bound query whose columns behind the ties are the SELECT list."""
+    places = range(ties, len(plan.schema))
+    return Block(plan, tuple((plan.schema.names[place], column(plan, place)) for place in places))
+
+
+_STREAMS: Final[dict[str, type[Istream | Dstream | Rstream]]] = {
+    "ISTREAM": Istream,
+    "DSTREAM": Dstream,
+    "RSTREAM": Rstream,
+}
+
+
+def _with(definitions: tuple[tuple[Name, Query], ...], catalog: Catalog) -> Catalog:
+    """The catalog in which the names of WITH hide streams of the same name."""
+    defined: set[str] = set()
+    for name, query in definitions:
+        if name.text.lower() in defined:
+            raise LanguageError(f"WITH defines {name.text} twice", position=name.position)
+        defined.add(name.text.lower())
+        plan = _query(query, catalog)
+        entry = DerivedStream(name.text, plan, is_stream(plan))
+        catalog = replace(catalog, entries=MappingProxyType({**catalog.entries, name.text.lower(): entry}))
+    return catalog
+
+
+def _matched(
+    what: str, queries: tuple[Query, ...], catalog: Catalog, around: Around | None
+) -> tuple[Plan, ...]:
+    """The inputs of a set operation, whose columns meet in their common types."""
+    plans = [_query(part, catalog, around) for part in queries]
+    first, ties = plans[0], 0 if around is None else around.ties
+    for part, plan in zip(queries, plans, strict=True):
+        if len(plan.schema) != len(first.schema):
+            raise LanguageError(
+                f"{what} of {len(first.schema) - ties} and {len(plan.schema) - ties} columns",
+                position=_start(part),
+                hint="list the same number of columns in every SELECT",
+            )
+        check_domains(first, plan, _start(part))
+    types = [field.type for field in first.schema]
+    for part, plan in zip(queries, plans, strict=True):
+        with located(_start(part)):
+            pairs = zip(types, plan.schema, strict=True)
+            types = [functions.common_type(dtype, field.type) for dtype, field in pairs]
+    return tuple(_cast_to(plan, types) for plan in plans)
+
+
+def _cast_to(plan: Plan, types: list[pa.DataType]) -> Plan:
+    items = [
+        (field.name, functions.make_cast(column(plan, index), dtype))
+        for index, (field, dtype) in enumerate(zip(plan.schema, types, strict=True))
+    ]
+    return project(plan, tuple(items))
+
+
+def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Bound:
+    within = _refusing(around, _IN_FROM)
+    # OVER frames the rows of a stream by itself.
+    nodes = (item.expression for item in query.items if isinstance(item, ScalarItem))
+    bare = any(node.find(exp.Window) for node in nodes)
+    bounds = [(_from_item(table, catalog, within, bare), _start(table)) for table in query.tables]
+    (first, _), *rest = bounds
+    return reduce(lambda left, right: product(left, *right), rest, first)
+
+
+def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bool = False) -> Bound:
+    """A part of FROM; `bare` if it gets no default window."""
+    match item:
+        case NamedTable():
+            return _table(item, catalog, bare)
+        case DerivedTable(query=query, alias=alias, window=window):
+            with located(item.position):
+                plan = _query(query, catalog, around)
+            plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
+            first = None if alias else _first_table(query)
+            scope = _scope(plan, alias.text if alias else None, first, catalog)
+            return Bound(windowed(plan, window, scope), scope)
+        case JoinedTable():
+            left, right = (_from_item(side, catalog, around, bare) for side in (item.left, item.right))
+            outer = None if around is None else around.outer
+            with located(item.position):
+                return join(item, left, right, partial(_nested, catalog=catalog), outer)
+        case WindowedTable(function=function, alias=alias, window=window):
+            data = _from_item(function.data, catalog, around, bare=True)
+            plan = window_function(function, data.plan, data.scope)
+            stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
+            scope = _scope(plan, alias.text if alias else None, stream, catalog)
+            return Bound(windowed(plan, window, scope), scope)
+        case _:
+            assert_never(item)
+
+
+def _default_window(
+    plan: Plan, window: WindowClause | None, defaults: Defaults, position: Position, bare: bool
+) -> tuple[Plan, WindowClause | None]:
+    """A derived table and its window with what CQL's defaults add: ISTREAM below a window, and a window."""
+    if defaults is Defaults.PIPES:
+        return plan, window
+    if window is not None or bare:
+        plan = as_answer(plan, defaults)
+    return plan, with_default_window(window, position) if is_stream(plan) and not bare else window
+
+
+def _first_table(query: Query) -> str | None:
+    """What the first table of a SELECT is called: the thesis uses that name around it, too."""
+    match query:
+        case SelectQuery(tables=(NamedTable(name=name, alias=alias), *_)):
+            return (alias or name).text
+        case _:
+            return None
+
+
+def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
+    name = table.name
+    entry = catalog.find(name.text)
+    match entry:
+        case StreamInfo():
+            plan: Plan = Source(entry.name, entry.schema, entry.timestamp, entry.domain)
+            streams = True
+        case DerivedStream():
+            plan, streams = entry.plan, entry.is_stream
+        case None:
+            listed = f"the streams are {', '.join(catalog.names)}" if catalog.names else None
+            hint = did_you_mean(name.text, catalog.names) or listed or "define it with CREATE STREAM first"
+            raise LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)
+        case _:
+            assert_never(entry)
+    scope = _scope(plan, table.alias.text if table.alias else name.text, name.text, catalog)
+    window = table.window
+    if not streams:
+        plan, window = _default_window(plan, window, catalog.defaults, name.position, bare)
+    elif catalog.defaults is Defaults.CQL and not bare:
+        window = with_default_window(window, name.position)
+    return Bound(windowed(plan, window, scope), scope)
+
+
+def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:
+    columns = tuple((field.name, column(plan, index)) for index, field in enumerate(plan.schema))
+    return Scope((ScopeTable(alias, stream, columns),), functions=catalog.functions)
+
+
+def _start(part: Query | FromItem) -> Position:
+    """Where a query or a table of FROM starts."""
+    match part:
+        case NamedTable(name=name):
+            return name.position
+        case JoinedTable(left=left):
+            return _start(left)
+        case WindowedTable(function=function):
+            return function.position
+        case TableQuery(table=table):
+            return table.name.position
+        case WithQuery(query=query) | TopQuery(query=query):
+            return _start(query)
+        case SelectQuery() | UnionQuery() | SetQuery() | StreamQuery() | DerivedTable():
+            return part.position
+        case _:
+            assert_never(part)

@@ -1,0 +1,203 @@
+"""GROUP BY: expressions over the rows of FROM become expressions over the rows of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.algebra.nodes import Aggregate, Plan
+from headrace.errors import LanguageError, Position
+from headrace.expressions.tree import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    children,
+    columns_of,
+    expressions_of,
+    transform_call,
+)
+from headrace.language.binding.scalars import default_name
+from headrace.language.binding.scope import OUTER
+from headrace.language.binding.select_list import Listed
+from headrace.language.binding.subqueries.answers import extend
+from headrace.language.binding.subqueries.questions import (
+    INNER,
+    EntangledError,
+    Part,
+    change_part,
+    places_in,
+    places_of,
+    reads_outer,
+)
+from headrace.language.syntax import Scalar
+from headrace.schema import Schema, unique_names
+
+
+def regroup(expression: Expression, keys: tuple[Expression, ...], width: int, grouped: Schema) -> Expression:
+    """The expression over the row of a group: its keys, then its aggregates.
+
+    Args:
+        expression: over the rows of FROM, with aggregate k as column `width + k`.
+        keys: what the query groups by, over the rows of FROM.
+        width: the number of columns of FROM.
+        grouped: the columns of a group's row.
+
+    Raises:
+        LanguageError: it reads a column that is neither grouped nor aggregated; without a position.
+    """
+
+    def over_group(part: Expression) -> Expression:
+        if part in keys:
+            return _column(keys.index(part))
+        match part:
+            case Column(index=index) if index >= OUTER:
+                # Of the row around the query, or of a subquery.
+                return part
+            case Column(index=index) if index >= width:
+                return _column(len(keys) + index - width)
+            case Column(name=name):
+                raise LanguageError(
+                    f"the column {name} is neither grouped nor aggregated",
+                    hint=f"add {name} to GROUP BY, or aggregate it, such as MAX({name})",
+                )
+            case Literal():
+                return part
+            case Call(arguments=arguments):
+                return replace(part, arguments=tuple(over_group(below) for below in arguments))
+            case Cast(argument=argument):
+                return replace(part, argument=over_group(argument))
+            case Case(branches=branches, otherwise=otherwise):
+                changed = tuple((over_group(condition), over_group(value)) for condition, value in branches)
+                return replace(part, branches=changed, otherwise=over_group(otherwise))
+            case _:
+                assert_never(part)
+
+    def _column(index: int) -> Column:
+        return Column(index, grouped[index].name, grouped[index].type)
+
+    return over_group(expression)
+
+
+def group(
+    plan: Plan, listed: Listed, names: list[str], keys: Mapping[Expression, Scalar | None]
+) -> Aggregate:
+    """The aggregation; a key or aggregate that stands in the SELECT list has its name from there."""
+    aggregates, width = listed.aggregates, len(plan.schema)
+    defaults = [key.name if isinstance(key, Column) else default_name(node) for key, node in keys.items()]
+    defaults += [call.function.lower() for call in aggregates]
+    places = [Column(width + index, call.function, call.type) for index, call in enumerate(aggregates)]
+    given: dict[int, str] = {}
+    for index, expression in enumerate((*keys, *places)):
+        found = (
+            name for item, name in zip(listed.items, names, strict=True) if item.expression == expression
+        )
+        name = next(found, None)
+        if name is not None:
+            given[index] = name
+    order = sorted(range(len(defaults)), key=lambda index: index not in given)
+    unique = unique_names([given.get(index, defaults[index]) for index in order])
+    chosen = [name for _, name in sorted(zip(order, unique, strict=True))]
+    read = [*keys, *(part for call in aggregates for part in expressions_of(call))]
+    plan, computed = extend(plan, read, listed.parts)
+    over = dict(zip(read, computed, strict=True))
+    calls = [transform_call(call, over.__getitem__) for call in aggregates]
+    key_items = tuple(zip(chosen[: len(keys)], computed[: len(keys)], strict=True))
+    return Aggregate(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))
+
+
+def regroup_parts(
+    parts: Sequence[Part], expressions: Iterable[Expression], over: Callable[[Expression], Expression]
+) -> list[Part]:
+    """What the subqueries ask that expressions over groups read; the others are asked before grouping.
+
+    Args:
+        parts: what they ask, by place, over the rows of FROM.
+        expressions: over the rows of groups.
+        over: makes an expression over rows one over groups.
+
+    Raises:
+        LanguageError: one reads a column that is neither grouped nor aggregated; without a position.
+    """
+    changed = list(parts)
+    done: set[int] = set()
+    ahead = frozenset[int]().union(*map(places_in, expressions))
+    while ahead:
+        for place in ahead:
+            changed[place] = change_part(parts[place], over)
+        done |= ahead
+        ahead = frozenset(below for place in ahead for below in places_of(changed[place])) - done
+    return changed
+
+
+def check_outer(listed: Listed, position: Position, ties: int) -> None:
+    """Refuse an aggregate of the row around the query alone; see whether groups can do without that row.
+
+    Raises:
+        LanguageError: there is such an aggregate.
+        EntangledError: a key or an aggregate reads the row around the query.
+    """
+    read = [[columns_of(part) for part in expressions_of(call)] for call in listed.aggregates]
+    for columns in (frozenset[int]().union(*parts) for parts in read):
+        outer = {index for index in columns if OUTER <= index < INNER}
+        if columns and all(index < ties or index in outer for index in columns):
+            hint = "aggregate columns of the subquery's own FROM"
+            message = "an aggregate reads columns of the outer query only"
+            raise LanguageError(message, position=position, hint=hint)
+        if outer:
+            raise EntangledError
+    if any(map(reads_outer, listed.keys)):
+        raise EntangledError
+
+
+def keyed(
+    conditions: tuple[Expression, ...], keys: Mapping[Expression, Scalar | None]
+) -> tuple[tuple[Expression, ...], Mapping[Expression, Scalar | None]]:
+    """The conditions on the row around the query over the groups, and the keys with what it is to equal.
+
+    Raises:
+        EntangledError: a condition is no equality.
+    """
+    extended = dict(keys)
+    changed = []
+    for condition in conditions:
+        inner = inner_side(condition)
+        extended.setdefault(inner, None)
+        name = inner.name if isinstance(inner, Column) else "key"
+        key = Column(list(extended).index(inner), name, inner.type)
+        sides = [key if side == inner else side for side in children(condition)]
+        changed.append(Call("=", tuple(sides), condition.type))
+    return tuple(changed), extended
+
+
+def inner_side(condition: Expression) -> Expression:
+    """What the row around a query is to be equal to.
+
+    Raises:
+        EntangledError: the condition is another one.
+    """
+    match condition:
+        case Call(function="=", arguments=(one, other)) if reads_outer(one) != reads_outer(other):
+            inner, outer = (other, one) if reads_outer(one) else (one, other)
+            if min(columns_of(outer)) >= OUTER:
+                return inner
+    raise EntangledError
+
+
+def emit_empty(plan: Aggregate, position: Position, ties: int) -> Aggregate:
+    """The aggregation with SQL's row where there is nothing to aggregate.
+
+    Raises:
+        LanguageError: there are keys, so that it is not known which rows there would be.
+    """
+    if ties:
+        hint = "leave it out; where there is nothing a count is 0 and other values are NULL"
+        what = "a subquery that reads the rows around it"
+        raise LanguageError(f"EMIT EMPTY cannot stand in {what}", position=position, hint=hint)
+    if plan.keys:
+        hint = "leave one of them out; a group without rows is not known to be there"
+        raise LanguageError("EMIT EMPTY cannot stand beside GROUP BY", position=position, hint=hint)
+    return replace(plan, emit_empty=True)

@@ -1,0 +1,1 @@
+"""OVER: its calls, their frames, and the plans that compute them."""

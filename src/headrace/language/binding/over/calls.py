@@ -1,0 +1,226 @@
+"""`OVER (...)`: aggregates over the rows before each row, and places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final, assert_never
+
+from sqlglot import exp
+
+from headrace.algebra.kinds import Ranking
+from headrace.algebra.nodes import Plan, Project, column
+from headrace.algebra.properties import timestamp_columns
+from headrace.errors import LanguageError, Position
+from headrace.expressions import functions
+from headrace.expressions.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
+from headrace.language.binding.over.frames import Frame, bind_frame, so_far, whole_number
+from headrace.language.binding.over.plans import with_frame
+from headrace.language.binding.scalars import Context, bind_scalar, bind_sort_key, located
+from headrace.language.binding.windows import chronons
+from headrace.language.dialect import position_of
+from headrace.time import Duration
+
+_FUNCTIONS: Final = (
+    "the functions with OVER are the aggregates, ROW_NUMBER, RANK, DENSE_RANK, LAG, FIRST_VALUE, LAST_VALUE"
+)
+_ENDS: Final = ("FIRST_VALUE", "LAST_VALUE")
+_NOT_BUILT: Final = {
+    "LEAD": "a row's answer cannot wait for later rows; ask the later row for the earlier one with LAG",
+    **dict.fromkeys(("NTILE", "PERCENT_RANK", "CUME_DIST", "NTH_VALUE"), _FUNCTIONS),
+}
+"""Window functions that are refused, with a hint."""
+
+
+class OverCalls:
+    """The window functions of one SELECT list.
+
+    Args:
+        plan: the rows that they stand over.
+        context: where they stand.
+    """
+
+    def __init__(self, plan: Plan, context: Context) -> None:
+        self._plan = plan
+        self._context = context
+        self.calls: list[tuple[Frame, AggregateCall]] = []
+
+    def bind(self, node: Any) -> Expression:
+        """The value of `function OVER (...)`: an expression over columns that `apply` adds behind the plan's.
+
+        Raises:
+            LanguageError: no such function, or a frame that cannot be.
+        """
+        position = position_of(node)
+        name = _name(node.this)
+        if name in _NOT_BUILT:
+            raise LanguageError(f"{name} is not supported", position=position, hint=_NOT_BUILT[name])
+        match name:
+            case "ROW_NUMBER" | "RANK" | "DENSE_RANK":
+                return self._place(node, Ranking(name))
+            case "LAG":
+                return self._lag(node)
+            case "FIRST_VALUE" | "LAST_VALUE":
+                return self._end(node, name)
+        found: list[AggregateCall] = []
+        bind_scalar(node.this, replace(self._context, width=0, aggregates=found, over=None, nesting=None))
+        if len(found) != 1:
+            raise LanguageError("OVER stands behind an aggregate", position=position, hint=_FUNCTIONS)
+        return self._column(self._frame(node), found[0])
+
+    def apply(self, position: Position) -> Plan:
+        """The plan with one column more per function; the position is for errors.
+
+        Raises:
+            LanguageError: a frame of rows stands over rows that are valid for too many instants.
+        """
+        plan, width = self._plan, len(self._plan.schema)
+        if any(frame.rows for frame, _ in self.calls):
+            plan = chronons(plan, position)
+        places: dict[int, int] = {}
+        for frame in dict.fromkeys(frame for frame, _ in self.calls):
+            numbers = [number for number, (other, _) in enumerate(self.calls) if other == frame]
+            for number in numbers:
+                places[number] = len(plan.schema) + numbers.index(number)
+            plan = with_frame(plan, frame, [self.calls[number][1] for number in numbers])
+        order = [*range(width), *(places[number] for number in range(len(self.calls)))]
+        if order == list(range(len(plan.schema))):
+            return plan
+        return Project(plan, tuple((plan.schema[place].name, column(plan, place)) for place in order))
+
+    def _column(self, frame: Frame, call: AggregateCall) -> Expression:
+        if (frame, call) not in self.calls:
+            self.calls.append((frame, call))
+        place = len(self._plan.schema) + self.calls.index((frame, call))
+        return Column(place, call.function.lower(), call.type)
+
+    def _frame(self, node: Any) -> Frame:
+        return bind_frame(node, self._plan, self._keys(node), self._ordered(node))
+
+    def _place(self, node: Any, ranking: Ranking) -> Expression:
+        """The place of a row: by time among the rows so far, by other orders among those of a snapshot."""
+        name, position = ranking.value, position_of(node)
+        if node.this.expressions:
+            raise LanguageError(f"{name} takes no argument", position=position)
+        _refuse_frame(node, name)
+        keys, count = self._keys(node), resolve_aggregate("COUNT", None)
+        if ranking is not Ranking.ROW_NUMBER:
+            _require_order(node, name)
+        if not self._by_time(node):
+            return self._column(Frame(keys, order=self._order(node), ranking=ranking), count)
+        self._ordered(node)
+        match ranking:
+            case Ranking.ROW_NUMBER:
+                return self._column(Frame(keys, rows=True), count)
+            case Ranking.RANK:
+                all_rows, now = (
+                    self._column(frame, count) for frame in (so_far(keys), Frame(keys, Duration(1)))
+                )
+                before = functions.resolve("-", (all_rows, now))
+                return functions.resolve("+", (before, functions.literal(1)))
+            case Ranking.DENSE_RANK:
+                (key,) = self._order(node)
+                instants = resolve_aggregate("COUNT", key.expression, modifiers=Modifiers(distinct=True))
+                return self._column(so_far(keys), instants)
+            case _:
+                assert_never(ranking)
+
+    def _end(self, node: Any, name: str) -> Expression:
+        """The value in the first or the last row of the frame, as FIRST or LAST in the order of rows."""
+        call, position = node.this, position_of(node)
+        filtered = isinstance(call, exp.Filter)
+        arguments = call.this.expressions if filtered else call.expressions
+        if len(arguments) != 1:
+            message = f"{name} takes 1 argument, not {len(arguments)}"
+            raise LanguageError(message, position=position, hint=f"write {name}(x) OVER (ORDER BY ts)")
+        _require_order(node, name)
+        by_time = self._by_time(node)
+        if not by_time and (name == "LAST_VALUE" or node.args.get("spec") is not None):
+            hint = "write FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY y DESC), without a frame"
+            raise LanguageError(f"{name} goes by time here", position=position, hint=hint)
+        frame = self._frame(node) if by_time else Frame(self._keys(node))
+        columns = (SortKey(column(self._plan, place)) for place in range(len(self._plan.schema)))
+        order: dict[Expression, SortKey] = {}
+        for key in (*self._order(node), *columns):
+            order.setdefault(key.expression, key)
+        inner = self._inner(f"{name}(...)")
+        condition = bind_scalar(call.expression, self._inner("FILTER")) if filtered else None
+        with located(position):
+            modifiers = Modifiers(order=tuple(order.values()), condition=condition)
+            value = bind_scalar(arguments[0], inner)
+            return self._column(
+                frame, resolve_aggregate(name.removesuffix("_VALUE"), value, modifiers=modifiers)
+            )
+
+    def _lag(self, node: Any) -> Expression:
+        """The value so many rows before, as the MAX over the one row that stands there."""
+        arguments, position = node.this.expressions, position_of(node)
+        _refuse_frame(node, "LAG")
+        self._ordered(node)
+        if not 1 <= len(arguments) <= 3:
+            hint = "write LAG(x), LAG(x, 2) or LAG(x, 2, default)"
+            raise LanguageError(
+                f"LAG takes 1 to 3 arguments, not {len(arguments)}", position=position, hint=hint
+            )
+        back = whole_number(arguments[1], "LAG") if len(arguments) > 1 else 1
+        frame = Frame(self._keys(node), rows=True, first=back, last=back)
+        inner = self._inner("LAG(...)")
+        with located(position):
+            value = self._column(frame, resolve_aggregate("MAX", bind_scalar(arguments[0], inner)))
+            if len(arguments) < 3:
+                return value
+            count = self._column(frame, resolve_aggregate("COUNT", None))
+            missing = functions.resolve("=", (count, functions.literal(0)))
+            return functions.make_case(((missing, bind_scalar(arguments[2], inner)),), value)
+
+    def _inner(self, clause: str) -> Context:
+        return replace(self._context, clause=clause, aggregates=None, over=None, nesting=None)
+
+    def _order(self, node: Any) -> tuple[SortKey, ...]:
+        context = self._inner("ORDER BY")
+        return tuple(bind_sort_key(key, context) for key in node.args["order"].expressions)
+
+    def _keys(self, node: Any) -> tuple[Expression, ...]:
+        context = self._inner("PARTITION BY")
+        parts = node.args.get("partition_by") or ()
+        return tuple(dict.fromkeys(bind_scalar(part, context) for part in parts))
+
+    def _by_time(self, node: Any) -> bool:
+        """Whether rows are put in order by their time, or not at all."""
+        order = node.args.get("order")
+        if order is None:
+            return True
+        first, *others = order.expressions
+        key = bind_scalar(first.this, self._inner("ORDER BY"))
+        timed = isinstance(key, Column) and key.index in timestamp_columns(self._plan)
+        return timed and not others and not first.args.get("desc")
+
+    def _ordered(self, node: Any) -> bool:
+        """Whether the rows are put in order; the only order is that of time."""
+        order = node.args.get("order")
+        if order is None:
+            return False
+        if not self._by_time(node):
+            names = [self._plan.schema[place].name for place in sorted(timestamp_columns(self._plan))]
+            hint = f"write ORDER BY {names[0]}" if names else "OVER stands on a stream: leave out its window"
+            place = position_of(order.expressions[0])
+            raise LanguageError("OVER orders rows by their time", position=place, hint=hint)
+        return True
+
+
+def _name(call: Any) -> str:
+    """The function's name; empty where it is none of a plain name. FILTER may stand behind FIRST_VALUE."""
+    if isinstance(call, exp.Filter) and _name(call.this) in _ENDS:
+        return _name(call.this)
+    return str(call.name).upper() if isinstance(call, exp.Anonymous) else ""
+
+
+def _refuse_frame(node: Any, name: str) -> None:
+    if node.args.get("spec") is not None:
+        raise LanguageError(f"{name} takes no frame", position=position_of(node), hint="leave it out")
+
+
+def _require_order(node: Any, name: str) -> None:
+    if node.args.get("order") is None:
+        hint = f"write {name}({'x' if name in _ENDS else ''}) OVER (PARTITION BY k ORDER BY y)"
+        raise LanguageError(f"{name} needs ORDER BY", position=position_of(node), hint=hint)

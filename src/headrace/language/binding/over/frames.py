@@ -1,0 +1,145 @@
+"""Frames: which rows of a partition `aggregate OVER (...)` reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlglot import exp
+
+from headrace.algebra.kinds import Ranking
+from headrace.algebra.nodes import Plan
+from headrace.errors import LanguageError, Position, UserError
+from headrace.expressions.tree import Expression, SortKey
+from headrace.language.catalog import check_duration
+from headrace.language.dialect import position_of
+from headrace.time import Duration, make_duration, parse_duration
+
+WRITTEN: Final = (
+    "write OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
+)
+_LATER: Final = "a row's answer depends on what came before it; frames end with CURRENT ROW or n PRECEDING"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Which rows of a partition an aggregate reads.
+
+    Attributes:
+        keys: the partition's keys.
+        size: of a RANGE frame, the length of the window; None for the whole partition, or for ROWS.
+        first, last: of a ROWS frame, how many rows before the current one it starts and ends; `rows` tells
+            whether it is one. `first` is None for all rows so far; `peers` tells whether those of the row's
+            instant are all among them.
+        order: of places by another order than time, what a snapshot's rows are sorted by.
+        ranking: of these, how places are counted.
+    """
+
+    keys: tuple[Expression, ...]
+    size: Duration | None = None
+    rows: bool = False
+    first: int | None = None
+    last: int = 0
+    peers: bool = False
+    order: tuple[SortKey, ...] = ()
+    ranking: Ranking = Ranking.ROW_NUMBER
+
+
+def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: bool) -> Frame:
+    """The frame of a call.
+
+    Args:
+        node: the call.
+        plan: the rows that it stands over.
+        keys: its partition.
+        ordered: whether rows are put in order, by their time.
+
+    Raises:
+        LanguageError: the frame is malformed, or reaches behind the row.
+    """
+    spec = node.args.get("spec")
+    if spec is None:
+        return so_far(keys) if ordered else Frame(keys)
+    start, side, end = spec.args.get("start"), spec.args.get("start_side"), spec.args.get("end")
+    end_side = spec.args.get("end_side")
+    position = position_of(node)
+    _refuse_half(spec, position)
+    if spec.args.get("exclude") or "FOLLOWING" in (side, end_side) or str(spec.args["kind"]) == "GROUPS":
+        raise LanguageError("this frame is not supported", position=position, hint=_LATER)
+    if str(spec.args["kind"]) == "ROWS":
+        return _rows_frame(keys, start, end, position)
+    if end not in (None, "CURRENT ROW") or start is None:
+        raise LanguageError("a RANGE frame ends with CURRENT ROW", position=position, hint=WRITTEN)
+    return so_far(keys) if start == "UNBOUNDED" else Frame(keys, _range(start, plan))
+
+
+def so_far(keys: tuple[Expression, ...]) -> Frame:
+    """All rows of a partition up to the row's instant."""
+    return Frame(keys, rows=True, peers=True)
+
+
+def _range(start: Any, plan: Plan) -> Duration:
+    """The length of the window of a RANGE frame, which holds both of its ends."""
+    if start == "CURRENT ROW":
+        return Duration(1)
+    position = position_of(start)
+    try:
+        duration = _duration(start)
+    except UserError as error:
+        raise LanguageError(error.message, position=position, hint=error.hint) from None
+    check_duration(duration, plan.domain, "INTERVAL", position)
+    return Duration(duration.length + 1, None if duration.unit is None else "MICROSECOND")
+
+
+def _refuse_half(spec: Any, position: Position) -> None:
+    """Refuse a frame without a start, or with lengths that are not said to be PRECEDING."""
+    for part in ("start", "end"):
+        bound, side = spec.args.get(part), spec.args.get(f"{part}_side")
+        if (bound is None and part == "start") or (bound not in (None, "CURRENT ROW") and side is None):
+            message = f"the frame's {part} is missing, or PRECEDING behind it"
+            raise LanguageError(message, position=position, hint=WRITTEN)
+
+
+def _rows_frame(keys: tuple[Expression, ...], start: Any, end: Any, position: Position) -> Frame:
+    if end == "UNBOUNDED":
+        raise LanguageError("the frame ends before it starts", position=position, hint=_LATER)
+    last = 0 if end in (None, "CURRENT ROW") else whole_number(end, "ROWS")
+    if start == "UNBOUNDED":
+        return Frame(keys, rows=True, first=None, last=last)
+    first = 0 if start == "CURRENT ROW" else whole_number(start, "ROWS")
+    if last > first:
+        hint = "write the larger number first: ROWS BETWEEN 5 PRECEDING AND 2 PRECEDING"
+        raise LanguageError("the frame ends before it starts", position=position, hint=hint)
+    return Frame(keys, rows=True, first=first, last=last)
+
+
+def _duration(node: Any) -> Duration:
+    match node:
+        case exp.Interval(this=exp.Literal() as number):
+            unit = node.args.get("unit")
+            text = str(number.this)
+            return parse_duration(text) if unit is None else make_duration(_digits(text), str(unit))
+        case exp.Literal() if not node.is_string:
+            return make_duration(_digits(str(node.this)), None)
+        case _:
+            raise UserError("a length of time is missing", hint=WRITTEN)
+
+
+def _digits(text: str) -> int:
+    if not text.strip().isdecimal() or len(text) > 19:
+        raise UserError(f"'{text}' is no length of time", hint=WRITTEN)
+    return int(text)
+
+
+def whole_number(node: Any, what: str) -> int:
+    """A number of rows.
+
+    Raises:
+        LanguageError: there is something else.
+    """
+    if isinstance(node, exp.Literal) and not node.is_string and str(node.this).isdecimal():
+        number = int(node.this)
+        if number <= 1_000_000:
+            return number
+    hint = "write a whole number of rows, at most a million"
+    raise LanguageError(f"{what} takes a number of rows", position=position_of(node), hint=hint)

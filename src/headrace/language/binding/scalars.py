@@ -1,0 +1,405 @@
+"""Scalar expressions: sqlglot's trees to typed expressions over the columns of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from sqlglot import exp
+
+from headrace.errors import LanguageError, PlanError, Position
+from headrace.expressions import aggregates, functions
+from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
+from headrace.expressions.user import UserAggregate
+from headrace.language.binding.aggregate_calls import aggregate_parts
+from headrace.language.binding.scope import Scope
+from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
+from headrace.language.binding.subqueries.questions import Nesting
+from headrace.language.dialect import position_of
+from headrace.language.syntax import Name, Scalar
+from headrace.language.types import column_type
+from headrace.language.unsupported import CALLS, NODES
+from headrace.schema import DATE
+from headrace.suggestions import did_you_mean
+
+BINARY: Final[dict[type, str]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.IntDiv: "DIV",
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.And: "AND",
+    exp.Or: "OR",
+    exp.DPipe: "||",
+}
+"""sqlglot's nodes of two operands, and the function that each is."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where an expression stands.
+
+    Attributes:
+        scope: what its names stand for.
+        clause: the clause it is in, for messages.
+        width: the number of columns of the row; the aggregates found are columns behind them.
+        aggregates: filled with the aggregates found; None where there may be none.
+        aliases: what the aliases of the SELECT list stand for, by lower-case name, where they can be used.
+        keys: what the query groups by; an alias hides a column of the same name that is not among them.
+        listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
+        nesting: collects the subqueries found; None where there may be none.
+        over: what `function OVER (...)` means here; None where it cannot stand.
+    """
+
+    scope: Scope
+    clause: str
+    width: int = 0
+    aggregates: list[AggregateCall] | None = None
+    aliases: Mapping[str, Expression] = field(default_factory=dict)
+    keys: tuple[Expression, ...] | None = None
+    listed: frozenset[str] = frozenset()
+    nesting: Nesting | None = None
+    over: Callable[[Any], Expression] | None = None
+
+
+@contextmanager
+def located(position: Position) -> Iterator[None]:
+    """Give the position to errors that know none, from the function table or from the algebra."""
+    try:
+        yield
+    except (LanguageError, PlanError) as error:
+        if isinstance(error, LanguageError) and error.position is not None:
+            raise
+        raise LanguageError(error.message, position=position, hint=error.hint) from None
+
+
+def bind_scalar(node: Scalar, context: Context) -> Expression:
+    """The typed expression that a syntax tree means.
+
+    Raises:
+        LanguageError: an unknown name, a wrong type, or what is not built yet.
+    """
+    if holds_query(node):
+        with located(position_of(node)):
+            return bind_subquery(
+                node, context.nesting, context.clause, lambda part: bind_scalar(part, context)
+            )
+    if operator := BINARY.get(type(node)):
+        _refuse_parts(node, "this", "expression", "typed", "safe")
+        operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context))
+        return _resolve(operator, operands, node)
+    binder = _BINDERS.get(type(node))
+    if binder is None:
+        raise _unsupported(node)
+    return binder(node, context)
+
+
+def default_name(node: Scalar) -> str:
+    """The name of a result column without an alias: the column's or the function's."""
+    match node:
+        case exp.Column():
+            return str(node.name)
+        case exp.Paren() | exp.Cast():
+            return default_name(node.this)
+        case exp.Anonymous():
+            return str(node.name).lower()
+        case exp.Filter() | exp.WithinGroup():
+            return default_name(node.this)
+        case exp.Case():
+            return "case"
+        case exp.Literal() | exp.Boolean() | exp.Null() | exp.Neg():
+            return "literal"
+        case _:
+            return "expression"
+
+
+def _column(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "table")
+    if not isinstance(node.this, exp.Identifier):
+        raise _unsupported(node)
+    name = Name(str(node.name), position_of(node.this))
+    if node.args.get("table") is not None:
+        return context.scope.column(Name(str(node.table), position_of(node.args["table"])), name)
+    alias = context.aliases.get(name.text.lower())
+    try:
+        column = context.scope.column(None, name)
+    except LanguageError as error:
+        if alias is not None:
+            return alias
+        hint = CALLS.get(name.text.upper(), error.hint)
+        if name.text.lower() in context.listed:
+            hint = (
+                f"{context.clause} comes before SELECT; repeat the expression, or filter a subquery in FROM"
+            )
+        raise LanguageError(error.message, position=error.position, hint=hint) from None
+    hidden = alias is not None and context.keys is not None and column not in context.keys
+    return alias if alias is not None and hidden else column
+
+
+def _literal(node: Any, _: Context) -> Expression:
+    _refuse_parts(node, "this", "is_string")
+    if node.is_string:
+        return functions.literal(str(node.this))
+    with located(position_of(node)):
+        return functions.literal(_number(str(node.this), node.meta.get("suffix", "")))
+
+
+def _number(text: str, suffix: str) -> int | float | Decimal:
+    """Spark's numbers: 10 and 10L are BIGINT, 1.5 and 1.5BD DECIMAL, 1E3 and 1.5D DOUBLE."""
+    try:
+        if suffix == "D" or ("E" in text.upper() and suffix != "BD"):
+            return float(text)
+        if suffix == "L" or (text.isdecimal() and suffix != "BD"):
+            return int(text)
+        return Decimal(text)
+    except (ValueError, InvalidOperation):
+        raise LanguageError(f"{text}{suffix} is no number") from None
+
+
+def _negation(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this")
+    operand = node.this
+    if isinstance(operand, exp.Literal) and not operand.is_string:
+        with located(position_of(node)):
+            # Not NEGATE, since the smallest BIGINT is the negation of no BIGINT.
+            return functions.literal(-_number(str(operand.this), operand.meta.get("suffix", "")))
+    return _resolve("NEGATE", (bind_scalar(operand, context),), node)
+
+
+def _constant(node: Any, _: Context) -> Expression:
+    return functions.literal(bool(node.this) if isinstance(node, exp.Boolean) else None)
+
+
+def _parenthesis(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this")
+    return bind_scalar(node.this, context)
+
+
+def _not(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this")
+    return _resolve("NOT", (bind_scalar(node.this, context),), node)
+
+
+def _is(node: Any, context: Context) -> Expression:
+    """IS [NOT] NULL, TRUE, FALSE."""
+    _refuse_parts(node, "this", "expression", "negate")
+    negated = bool(node.args.get("negate"))
+    operand = bind_scalar(node.this, context)
+    match node.expression:
+        case exp.Null():
+            return _resolve("IS NOT NULL" if negated else "IS NULL", (operand,), node)
+        case exp.Boolean() as truth:
+            test = _resolve("IS NOT DISTINCT FROM", (operand, functions.literal(bool(truth.this))), node)
+            return _resolve("NOT", (test,), node) if negated else test
+        case other:
+            raise LanguageError(
+                "IS takes NULL, TRUE or FALSE",
+                position=position_of(other),
+                hint="write = to compare, or IS NOT DISTINCT FROM where NULL shall equal NULL",
+            )
+
+
+def _is_distinct(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "expression")
+    operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context))
+    return _resolve("NOT", (_resolve("IS NOT DISTINCT FROM", operands, node),), node)
+
+
+def _in(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "expressions")
+    if not node.expressions:
+        raise LanguageError("IN needs a list", position=position_of(node), hint="write x IN (1, 2, 3)")
+    return _resolve("IN", tuple(bind_scalar(part, context) for part in (node.this, *node.expressions)), node)
+
+
+def _between(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "low", "high")
+    parts = (node.this, node.args["low"], node.args["high"])
+    return _resolve("BETWEEN", tuple(bind_scalar(part, context) for part in parts), node)
+
+
+def _like(node: Any, context: Context) -> Expression:
+    return _like_with(node, (), context)
+
+
+def _escape(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "expression")
+    if not isinstance(node.this, exp.Like):
+        raise _unsupported(node)
+    return _like_with(node.this, (bind_scalar(node.expression, context),), context)
+
+
+def _like_with(node: Any, escape: tuple[Expression, ...], context: Context) -> Expression:
+    _refuse_parts(node, "this", "expression", "negate")
+    operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context), *escape)
+    test = _resolve("LIKE", operands, node)
+    return _resolve("NOT", (test,), node) if node.args.get("negate") else test
+
+
+def _case(node: Any, context: Context) -> Expression:
+    """`CASE WHEN condition`, and `CASE value WHEN other`, which compares with each."""
+    _refuse_parts(node, "this", "ifs", "default")
+    if not node.args["ifs"]:
+        raise LanguageError(
+            "CASE needs a WHEN", position=position_of(node), hint="CASE WHEN a THEN b ELSE c END"
+        )
+    subject = node.args.get("this") and bind_scalar(node.this, context)
+    branches = []
+    for part in node.args["ifs"]:
+        _refuse_parts(part, "this", "true")
+        condition = bind_scalar(part.this, context)
+        if subject is not None:
+            condition = _resolve("=", (subject, condition), part)
+        branches.append((condition, bind_scalar(part.args["true"], context)))
+    default = node.args.get("default")
+    otherwise = None if default is None else bind_scalar(default, context)
+    with located(position_of(node)):
+        return functions.make_case(tuple(branches), otherwise)
+
+
+def _cast(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "to")
+    to = node.args["to"]
+    position = position_of(node)
+    sizes = [part.this for part in to.expressions if isinstance(part, exp.DataTypeParam)]
+    if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes) or to.args.get("nested"):
+        hint = "columns hold single values; docs/language.md lists the types"
+        raise LanguageError(f"there is no type {to.sql()}", position=position, hint=hint)
+    name = to.this.value if isinstance(to.this, exp.DType) else str(to.this)
+    dtype = column_type(str(name), tuple(int(part.this) for part in sizes), position)
+    if node.meta.get("literal"):
+        with located(position):
+            return functions.literal(_moment(str(node.this.this), is_date=dtype == DATE))
+    with located(position):
+        return functions.make_cast(bind_scalar(node.this, context), dtype)
+
+
+def _moment(text: str, *, is_date: bool) -> date | datetime:
+    """The value of `DATE '...'` and `TIMESTAMP '...'`; without an offset the time is UTC."""
+    try:
+        if is_date:
+            return date.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        shape = "2024-01-31" if is_date else "2024-01-31 12:00:00"
+        kind = "DATE" if is_date else "TIMESTAMP"
+        raise LanguageError(f"'{text}' is no {kind}", hint=f"write {kind} '{shape}'") from None
+
+
+def _call(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "expressions")
+    name = str(node.name)
+    user = context.scope.functions.get(name.lower())
+    if isinstance(user, UserAggregate) or aggregates.is_aggregate(name.upper()):
+        return _aggregate(node, context)
+    if user is not None:
+        parts = tuple(bind_scalar(part, context) for part in node.expressions)
+        with located(position_of(node)):
+            return Call(user.name, functions.cast_arguments(user, parts), user.returns, user)
+    if name.upper() not in functions.FUNCTIONS:
+        own = [known.name for known in context.scope.functions.values()]
+        known = (*functions.FUNCTIONS, *aggregates.AGGREGATES, *own)
+        hint = CALLS.get(name.upper()) or did_you_mean(name, known)
+        raise LanguageError(
+            f"there is no function {name}",
+            position=position_of(node),
+            hint=hint or "write the expression out; docs/language.md lists the functions",
+        )
+    return _resolve(name.upper(), tuple(bind_scalar(part, context) for part in node.expressions), node)
+
+
+def _aggregate(node: Any, context: Context) -> Expression:
+    """Note an aggregate, and stand a column of the grouped row in for it."""
+    parts = aggregate_parts(node, context.scope.functions)
+    if parts is None:
+        raise _unsupported(node)
+    name, position = parts.name, position_of(node)
+    user = context.scope.functions.get(name.lower())
+    first: tuple[None, ...] = (None,) if parts.star else ()
+    if context.aggregates is None:
+        hint = "use HAVING, or aggregate in a subquery in FROM"
+        raise LanguageError(f"{name} cannot stand in {context.clause}", position=position, hint=hint)
+    clause = f"{name}(...)"
+    inner = replace(context, clause=clause, aggregates=None, aliases={}, keys=None, over=None)
+    arguments = [bind_scalar(part, inner) for part in parts.arguments]
+    within = None if parts.within is None else bind_sort_key(parts.within, inner)
+    order = tuple(bind_sort_key(key, inner) for key in parts.order)
+    filtered = replace(inner, clause="FILTER")
+    condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
+    modifiers = aggregates.Modifiers(parts.distinct, order, within, condition)
+    with located(position):
+        if isinstance(user, UserAggregate):
+            call = aggregates.resolve_user_aggregate(user, (*first, *arguments), modifiers)
+        else:
+            call = aggregates.resolve_aggregate(name, *first, *arguments, modifiers=modifiers)
+    if call not in context.aggregates:
+        context.aggregates.append(call)
+    return Column(context.width + context.aggregates.index(call), name.lower(), call.type)
+
+
+def _over(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "partition_by", "order", "spec", "alias", "over")
+    if context.over is None:
+        hint = "OVER stands in the SELECT list; filter its result in a subquery in FROM"
+        message = f"OVER cannot stand in {context.clause}"
+        raise LanguageError(message, position=position_of(node), hint=hint)
+    return context.over(node)
+
+
+def bind_sort_key(key: Any, context: Context) -> SortKey:
+    """A part of ORDER BY; NULLs come first, or last with DESC, unless it says otherwise (Spark)."""
+    descending = bool(key.args.get("desc"))
+    return SortKey(bind_scalar(key.this, context), descending, bool(key.args.get("nulls_first")))
+
+
+def _resolve(name: str, arguments: tuple[Expression, ...], node: Any) -> Expression:
+    with located(position_of(node)):
+        return functions.resolve(name, arguments)
+
+
+def _refuse_parts(node: Any, *known: str) -> None:
+    """Refuse a node with parts that sqlglot has read and the binder would pass over."""
+    for part, value in node.args.items():
+        if part not in known and value not in (None, False, []):
+            raise _unsupported(node)
+
+
+def _unsupported(node: Any) -> LanguageError:
+    message, hint = NODES.get(type(node), ("this expression is not supported", None))
+    return LanguageError(message, position=position_of(node), hint=hint)
+
+
+_BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
+    exp.Column: _column,
+    exp.Literal: _literal,
+    exp.Neg: _negation,
+    exp.Boolean: _constant,
+    exp.Null: _constant,
+    exp.Paren: _parenthesis,
+    exp.Not: _not,
+    exp.Is: _is,
+    exp.NullSafeNEQ: _is_distinct,
+    exp.In: _in,
+    exp.Between: _between,
+    exp.Like: _like,
+    exp.Escape: _escape,
+    exp.Case: _case,
+    exp.Cast: _cast,
+    exp.Anonymous: _call,
+    exp.Filter: _aggregate,
+    exp.WithinGroup: _aggregate,
+    exp.Window: _over,
+}

@@ -1,0 +1,118 @@
+"""The SELECT list with GROUP BY and HAVING: what they mean over the rows of FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from headrace.algebra.nodes import Plan
+from headrace.errors import LanguageError, Position
+from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
+from headrace.language.binding.over.calls import OverCalls
+from headrace.language.binding.scalars import Context, bind_scalar, default_name
+from headrace.language.binding.scope import OUTER, Scope
+from headrace.language.binding.subqueries.questions import Nesting, Part
+from headrace.language.dialect import position_of
+from headrace.language.syntax import Scalar, ScalarItem, SelectQuery, StarItem
+from headrace.schema import unique_names
+
+
+@dataclass(frozen=True)
+class Item:
+    """A column of the SELECT list: `named` if the text gives its name, which then no other may take."""
+
+    name: str
+    named: bool
+    expression: Expression
+    position: Position
+    node: Scalar | None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The SELECT list, GROUP BY and HAVING over the rows of FROM, aggregates as columns behind them."""
+
+    items: list[Item]
+    keys: Mapping[Expression, Scalar]
+    having: Expression | None
+    aggregates: list[AggregateCall]
+    parts: list[Part]
+    windows: OverCalls
+
+
+def bind_list(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) -> Listed:
+    """What stands in a SELECT's list, GROUP BY and HAVING.
+
+    Args:
+        query: the SELECT.
+        plan: the rows of its FROM.
+        scope: what its names stand for.
+        nesting: collects the subqueries.
+
+    Raises:
+        LanguageError: an unknown name, a wrong type, or something that cannot stand there.
+    """
+    width = len(plan.schema)
+    aggregates: list[AggregateCall] = []
+    context = Context(scope, "SELECT", width, aggregates, nesting=nesting)
+    windows = OverCalls(plan, context)
+    items = _items(query, replace(context, over=windows.bind))
+    context = Context(scope, "GROUP BY", width, aliases=_aliases(items), nesting=nesting)
+    keys = {_key(node, items, context): node for node in query.group_by}
+    having = None
+    if query.having is not None:
+        context = Context(scope, "HAVING", width, aggregates, _aliases(items), tuple(keys), nesting=nesting)
+        having = bind_scalar(query.having, context)
+    return Listed(items, keys, having, aggregates, nesting.parts, windows)
+
+
+def _items(query: SelectQuery, context: Context) -> list[Item]:
+    items = []
+    for item in query.items:
+        match item:
+            case StarItem(table=None, position=position):
+                columns = context.scope.all_columns()
+                items += [Item(name, False, column, position, None) for name, column in columns]
+            case StarItem(table=table, position=position):
+                assert table is not None
+                columns = context.scope.table(table).columns
+                items += [Item(name, False, column, position, None) for name, column in columns]
+            case ScalarItem(expression=node, alias=alias, position=position):
+                bound = bind_scalar(node, context)
+                if alias is not None:
+                    name = alias.text
+                else:
+                    name = bound.name if isinstance(bound, Column) else default_name(node)
+                items.append(Item(name, alias is not None, bound, position, node))
+    return items
+
+
+def names_of(items: list[Item]) -> list[str]:
+    """Different names for all columns; those that the text gives are given out first."""
+    order = sorted(range(len(items)), key=lambda index: not items[index].named)
+    unique = unique_names([items[index].name for index in order])
+    by_place = dict(zip(order, unique, strict=True))
+    return [by_place[index] for index in range(len(items))]
+
+
+def _aliases(items: list[Item]) -> dict[str, Expression]:
+    return {item.name.lower(): item.expression for item in reversed(items) if item.named}
+
+
+def _key(node: Scalar, items: list[Item], context: Context) -> Expression:
+    """What one part of GROUP BY means: a column, an alias, an expression or a place in the SELECT list."""
+    position = position_of(node)
+    if isinstance(node, exp.Literal) and not node.is_string:
+        place = int(node.this) if str(node.this).isdecimal() else 0
+        if not 1 <= place <= len(items):
+            hint = f"write a place from 1 to {len(items)}, or a column"
+            raise LanguageError(f"there is no column {node.this} in SELECT", position=position, hint=hint)
+        key = items[place - 1].expression
+    else:
+        key = bind_scalar(node, context)
+    if any(context.width <= index < OUTER for index in columns_of(key)):
+        hint = "group by columns, and filter groups with HAVING"
+        raise LanguageError("GROUP BY cannot hold an aggregate", position=position, hint=hint)
+    return key

@@ -1,0 +1,197 @@
+"""Subqueries in expressions: what they ask of the rows around them, and the joins that answer it.
+
+While an expression is bound, a subquery in it is a place: a column numbered from `PLACE` on. Columns of the
+rows around a subquery are numbered from `OUTER` on inside it. Afterwards `keep` and `extend` turn the places
+into semi-joins, anti-joins and outer joins with the subquery's rows; what tied the subquery to the rows
+around it becomes their condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headrace.algebra.nodes import (
+    Plan,
+)
+from headrace.errors import LanguageError, Position
+from headrace.expressions.functions import resolve
+from headrace.expressions.tree import Column, Expression, Literal, columns_of, transform_columns
+from headrace.language.binding.scope import OUTER, Scope
+from headrace.language.syntax import Query, TopQuery
+from headrace.schema import BIGINT, BOOLEAN
+
+INNER: Final = 1 << 21
+"""In what a subquery asks, its own column i is column `INNER + i`."""
+PLACE: Final = 1 << 22
+"""What the k-th subquery of an expression answers is column `PLACE + k`."""
+
+
+class EntangledError(Exception):
+    """A subquery reads the rows around it where its conditions on them cannot be moved out of it."""
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A bound subquery.
+
+    Attributes:
+        plan: its rows, before the SELECT list.
+        conditions: conditions between them and the row around it, whose columns start at `OUTER`.
+        items: the SELECT list, over the same columns.
+        single: whether it has no more than one row for each row around it.
+        zeros: the columns that are 0, and not NULL, where it has none: counts.
+    """
+
+    plan: Plan
+    conditions: tuple[Expression, ...]
+    items: tuple[tuple[str, Expression], ...]
+    single: bool
+    zeros: frozenset[int] = frozenset()
+
+
+Nest = Callable[[Query, Plan, Scope], Inner]
+"""Binds a subquery over the rows around it."""
+
+
+@dataclass(frozen=True)
+class Matching:
+    """Whether some row satisfies the conditions and the test; NULL if for none it is more than unknown."""
+
+    plan: Plan
+    conditions: tuple[Expression, ...]
+    test: Expression | None
+
+
+@dataclass(frozen=True)
+class Single:
+    """A value of the only row that satisfies the conditions; its columns are NULL where there is none."""
+
+    plan: Plan
+    conditions: tuple[Expression, ...]
+    value: Expression
+
+
+Part = Matching | Single
+
+
+class Nesting:
+    """Collects the subqueries of a clause.
+
+    Attributes:
+        parts: what they ask, by place.
+    """
+
+    def __init__(self, bind: Callable[[Query], Inner]) -> None:
+        self._bind = bind
+        self.parts: list[Part] = []
+
+    def exists(self, query: Query) -> Expression:
+        """The place that says whether a subquery has a row, which a LIMIT does not change."""
+        while isinstance(query, TopQuery) and query.limit != 0 and query.offset == 0:
+            query = query.query
+        inner = self._bind(query)
+        return self._place(Matching(inner.plan, _seen(inner.conditions), None), "matches", BOOLEAN)
+
+    def some(
+        self, query: Query, width: int, test: Callable[[Sequence[Expression]], Expression], position: Position
+    ) -> Expression:
+        """The place that says whether a test holds for some row, by SQL's three values.
+
+        Args:
+            query: the subquery.
+            width: how many columns it must have.
+            test: the test of its columns.
+            position: where it stands, for errors.
+
+        Raises:
+            LanguageError: it has another number of columns.
+        """
+        inner = self._bind(query)
+        _require_width(inner, width, position)
+        tested = test(_seen(item for _, item in inner.items))
+        return self._place(Matching(inner.plan, _seen(inner.conditions), tested), "matches", BOOLEAN)
+
+    def value(self, query: Query, position: Position) -> Expression:
+        """The place of the value of a subquery of one column and at most one row.
+
+        Raises:
+            LanguageError: it has more columns, or may have more rows.
+        """
+        inner = self._bind(query)
+        _require_width(inner, 1, position)
+        if not inner.single:
+            raise LanguageError(
+                "the subquery may have more than one row",
+                position=position,
+                hint="aggregate in it, such as SELECT MAX(x) ..., or compare with = ANY (...)",
+            )
+        ((name, item),) = inner.items
+        (value,) = _seen([transform_columns(item, lambda part: _or_zero(part, inner.zeros))])
+        return self._place(Single(inner.plan, _seen(inner.conditions), value), name, value.type)
+
+    def _place(self, part: Part, name: str, dtype: object) -> Expression:
+        if part not in self.parts:
+            self.parts.append(part)
+        return Column(PLACE + self.parts.index(part), name, dtype)
+
+
+def reads_outer(expression: Expression) -> bool:
+    """Whether an expression reads the row around its subquery."""
+    return any(OUTER <= index < INNER for index in columns_of(expression))
+
+
+def places_in(expression: Expression) -> frozenset[int]:
+    """The places of subqueries that an expression reads."""
+    return frozenset(index - PLACE for index in columns_of(expression) if index >= PLACE)
+
+
+def columns_read(part: Part) -> frozenset[int]:
+    """The columns that what a subquery asks reads, its own and places among them."""
+    value = (part.value,) if isinstance(part, Single) else _test(part)
+    return frozenset[int]().union(*map(columns_of, (*part.conditions, *value)))
+
+
+def places_of(part: Part) -> frozenset[int]:
+    """The places of subqueries that what a subquery asks reads."""
+    return frozenset(index - PLACE for index in columns_read(part) if index >= PLACE)
+
+
+def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:
+    """What a subquery asks, with its expressions changed."""
+    conditions = tuple(map(change, part.conditions))
+    match part:
+        case Matching(test=test):
+            return Matching(part.plan, conditions, None if test is None else change(test))
+        case Single(value=value):
+            return Single(part.plan, conditions, change(value))
+
+
+def _test(part: Part) -> tuple[Expression, ...]:
+    return () if not isinstance(part, Matching) or part.test is None else (part.test,)
+
+
+def _seen(expressions: Iterable[Expression]) -> tuple[Expression, ...]:
+    """A subquery's expressions as the rows around it see them."""
+
+    def moved(part: Column) -> Column:
+        if part.index >= PLACE:
+            raise AssertionError("a subquery's own subqueries are joined before")
+        index = part.index - OUTER if part.index >= OUTER else part.index + INNER
+        return replace(part, index=index)
+
+    return tuple(transform_columns(expression, moved) for expression in expressions)
+
+
+def _or_zero(part: Column, zeros: frozenset[int]) -> Expression:
+    return resolve("COALESCE", (part, Literal(0, BIGINT))) if part.index in zeros else part
+
+
+def _require_width(inner: Inner, width: int, position: Position) -> None:
+    if len(inner.items) != width:
+        raise LanguageError(
+            f"the subquery has {len(inner.items)} column{'s' * (len(inner.items) > 1)}, not {width}",
+            position=position,
+            hint="list as many columns in its SELECT as it is compared with",
+        )

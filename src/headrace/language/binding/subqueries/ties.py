@@ -1,0 +1,152 @@
+"""Subqueries that read the rows around them anywhere, as queries over the values that they read.
+
+Such a subquery is answered once for each of the different values that it reads of the rows around it. They
+stand as columns, the *ties*, in front of every FROM in it; what it groups, sorts and limits, it does for each
+tie; and the rows around it are joined with its answer by the ties (Neumann and Kemper, "Unnesting Arbitrary
+Queries", BTW 2015, whose D are the values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.algebra.failure import can_fail
+from headrace.algebra.nodes import Distinct, Join, Plan, Project, column, project
+from headrace.errors import Position
+from headrace.expressions.functions import resolve
+from headrace.expressions.tree import Call, Column, Expression, columns_of, shift_columns
+from headrace.language.binding.scope import OUTER, Bound, Outer, Scope, check_domains
+from headrace.language.binding.subqueries.questions import EntangledError
+from headrace.schema import unique_names
+
+
+@dataclass(frozen=True)
+class Around:
+    """What a query is bound within.
+
+    Attributes:
+        outer: the tables around it.
+        values: the different values that it reads of their rows, which stand in front of every FROM in it.
+    """
+
+    outer: Outer
+    values: Plan | None = None
+
+    @property
+    def ties(self) -> int:
+        """How many columns stand in front."""
+        return 0 if self.values is None else len(self.values.schema)
+
+    def before(self, bound: Bound, position: Position) -> Bound:
+        """The rows of a FROM, with the values in front."""
+        scope = replace(bound.scope, outer=self.outer)
+        if self.values is None:
+            return Bound(bound.plan, scope)
+        check_domains(self.values, bound.plan, position)
+        names = unique_names([*self.values.schema.names, *bound.plan.schema.names])
+        plan = Join(self.values, bound.plan, (), None, tuple(names))
+        return Bound(plan, scope.shifted(self.ties))
+
+
+def moved_out(scope: Scope, read: set[int]) -> Outer:
+    """What is around a subquery whose conditions on the rows around it are moved out of it.
+
+    Args:
+        scope: the tables around it.
+        read: is filled with the columns that it reads.
+    """
+
+    def seen(outer: Column) -> Column:
+        _note(outer, read)
+        return outer_column(outer)
+
+    return Outer(scope, seen)
+
+
+def unread(scope: Scope, read: set[int]) -> Outer:
+    """What is around a subquery that is bound as if it read nothing of it."""
+
+    def seen(outer: Column) -> Column:
+        _note(outer, read)
+        raise EntangledError
+
+    return Outer(scope, seen)
+
+
+def around_values(scope: Scope, rows: Plan, columns: Sequence[int], read: set[int]) -> Around:
+    """What is around a subquery that is answered for each value of some columns of the rows around it.
+
+    Args:
+        scope: the tables around it.
+        rows: their rows.
+        columns: which columns; the subquery is entangled if it reads another one.
+        read: is filled with those that it reads.
+    """
+    places = {index: place for place, index in enumerate(columns)}
+
+    def seen(outer: Column) -> Column:
+        _note(outer, read)
+        if outer.index not in places:
+            raise EntangledError
+        return replace(outer, index=places[outer.index])
+
+    items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
+    return Around(Outer(scope, seen), Distinct(project(rows, items)))
+
+
+def equal_to_ties(conjuncts: Iterable[Expression], ties: int) -> dict[int, tuple[Expression, Expression]]:
+    """By tie, a conjunct that makes it equal to an expression of the other columns, and that expression."""
+    found: dict[int, tuple[Expression, Expression]] = {}
+    for conjunct in conjuncts:
+        match conjunct:
+            case Call(function="=", arguments=(one, other)):
+                for tie, part in ((one, other), (other, one)):
+                    if isinstance(tie, Column) and tie.index < ties and _is_apart(part, ties):
+                        found.setdefault(tie.index, (conjunct, part))
+            case _:
+                pass
+    return found
+
+
+def without_values(
+    plan: Plan, equals: Mapping[int, tuple[Expression, Expression]], ties: int
+) -> tuple[Plan, Callable[[Expression], Expression]]:
+    """The rows of a FROM that make up its ties themselves, if all of them are equal to something of the rows.
+
+    Returns:
+        The plan, and what becomes of a condition: the ties are equal to themselves where they are not NULL.
+    """
+    if not isinstance(plan, Join) or not 0 < ties == len(equals):
+        return plan, lambda condition: condition
+    parts = [shift_columns(equals[place][1], -ties) for place in range(ties)]
+    rows = [column(plan.right, place) for place in range(len(plan.right.schema))]
+    project = Project(plan.right, tuple(zip(plan.names, [*parts, *rows], strict=True)))
+    filled = {
+        conjunct: resolve("IS NOT NULL", (column(project, place),)) for place, (conjunct, _) in equals.items()
+    }
+    return project, lambda condition: _with_conjuncts(condition, filled)
+
+
+def _with_conjuncts(condition: Expression, others: Mapping[Expression, Expression]) -> Expression:
+    match condition:
+        case Call(function="AND", arguments=arguments):
+            return replace(condition, arguments=tuple(_with_conjuncts(part, others) for part in arguments))
+        case _:
+            return others.get(condition, condition)
+
+
+def _is_apart(part: Expression, ties: int) -> bool:
+    return not can_fail(part) and all(ties <= index < OUTER for index in columns_of(part))
+
+
+def outer_column(outer: Column) -> Column:
+    """A column of the rows around a subquery, as what is moved out of it reads it."""
+    return replace(outer, index=outer.index + OUTER)
+
+
+def _note(outer: Column, read: set[int]) -> None:
+    """Note what is read; a query that is moved out itself knows nothing of the rows around it."""
+    if outer.index >= OUTER:
+        raise EntangledError
+    read.add(outer.index)

@@ -1,0 +1,51 @@
+"""What the window table functions mean: TUMBLE, HOP and SESSION over a bound table."""
+
+from __future__ import annotations
+
+from headrace.algebra.nodes import NO_OFFSET, HopWindow, Plan, SessionWindow
+from headrace.algebra.properties import timestamp_columns
+from headrace.errors import LanguageError
+from headrace.language.binding.scalars import located
+from headrace.language.binding.scope import Scope
+from headrace.language.binding.windows import chronons
+from headrace.language.catalog import check_duration
+from headrace.language.syntax import WindowFunction
+
+
+def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
+    """The plan of a table function over the plan of its table.
+
+    Raises:
+        LanguageError: the descriptor names another column than the timestamp, a length does not fit the
+            timestamp, or the table's rows hold for longer than an instant.
+    """
+    for length, position in function.durations.values():
+        check_duration(length, plan.domain, "INTERVAL", position)
+    lengths = {label: length for label, (length, _) in function.durations.items()}
+    keys = tuple(scope.column(None, name) for name in function.keys)
+    table = chronons(plan, function.position)
+    with located(function.position):
+        windows: Plan
+        if function.function == "SESSION":
+            windows = SessionWindow(table, lengths["GAP"], keys)
+        else:
+            size = lengths["SIZE"]
+            windows = HopWindow(table, size, lengths.get("SLIDE", size), lengths.get("OFFSET", NO_OFFSET))
+    _check_descriptor(function, plan, scope)
+    return windows
+
+
+def _check_descriptor(function: WindowFunction, plan: Plan, scope: Scope) -> None:
+    if function.time is None:
+        return
+    known = timestamp_columns(plan)
+    if scope.column(None, function.time).index in known:
+        return
+    names = [f"DESCRIPTOR({plan.schema[place].name})" for place in sorted(known)]
+    raise LanguageError(
+        f"{function.time.text} is not the column by which these rows are timed",
+        position=function.time.position,
+        hint=f"write {' or '.join(names)}"
+        if names
+        else "leave DESCRIPTOR out; rows keep their stream's time",
+    )

@@ -1,0 +1,102 @@
+"""Window clauses to the nodes that stand behind a table of FROM."""
+
+from __future__ import annotations
+
+from typing import Final, assert_never
+
+from headrace.algebra.nodes import (
+    Filter,
+    Granularity,
+    Plan,
+    RowWindow,
+    Sample,
+    Split,
+    TimeWindow,
+)
+from headrace.algebra.properties import lasts_at_most
+from headrace.errors import LanguageError, Position
+from headrace.language.binding.scalars import Context, bind_scalar, located
+from headrace.language.binding.scope import Scope
+from headrace.language.catalog import check_duration
+from headrace.language.dialect import position_of
+from headrace.language.syntax import NowFrame, RangeFrame, RowsFrame, SpanFrame, WindowClause
+from headrace.time import Duration
+
+MAX_SPLIT: Final = 1_000
+"""A row may be valid for so many instants at most where it is cut into instants for a window."""
+
+
+def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
+    """The plan under its window; the default and NOW are no node, since they change nothing (PIPES).
+
+    A sample is taken of the rows that come to the window (CQL), and the granularity is that of what the
+    window yields (thesis, section 20.2).
+
+    Args:
+        plan: what stands before the window.
+        window: the clause, if there is one.
+        scope: the table's columns.
+
+    Raises:
+        LanguageError: the clause has an unknown column or a wrong type or unit, or cannot stand there.
+    """
+    if window is None:
+        return plan
+    if window.sample is not None:
+        plan = Sample(plan, window.sample)
+    if window.condition is not None:
+        predicate = bind_scalar(window.condition, Context(scope, "WHERE"))
+        with located(position_of(window.condition)):
+            plan = Filter(plan, predicate)
+    plan = _framed(plan, window, scope)
+    if window.granule is None:
+        return plan
+    check_duration(window.granule, plan.domain, "GRANULARITY", window.position)
+    with located(window.position):
+        return Granularity(plan, window.granule)
+
+
+def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
+    keys = tuple(scope.column(key.table, key.name) for key in window.partition)
+    match window.frame:
+        case None | NowFrame():
+            return plan
+        case SpanFrame(before=before):
+            check_duration(before, plan.domain, "NOW -", window.position)
+            size = Duration(before.length + 1, before.unit and "MICROSECOND")
+            return _ranged(plan, RangeFrame(size, None), window.position)
+        case RowsFrame(rows=rows, slide=every):
+            with located(window.position):
+                return RowWindow(chronons(plan, window.position), rows, every, keys)
+        case RangeFrame():
+            # The rows of an interval are the same, partition by partition or all together (thesis, 8.1).
+            return _ranged(plan, window.frame, window.position)
+        case _:
+            assert_never(window.frame)
+
+
+def _ranged(plan: Plan, frame: RangeFrame, position: Position) -> Plan:
+    domain = plan.domain
+    check_duration(frame.size, domain, "RANGE", position)
+    slide = frame.slide or Duration(1)
+    if frame.slide is not None:
+        check_duration(frame.slide, domain, "SLIDE", position)
+    with located(position):
+        return TimeWindow(chronons(plan, position), frame.size, slide)
+
+
+def chronons(plan: Plan, position: Position) -> Plan:
+    """A stream that a window can stand over: PIPES puts a split before it where rows are valid for longer.
+
+    Raises:
+        LanguageError: the split would make too many rows of one.
+    """
+    if plan.is_chronon:
+        return plan
+    if lasts_at_most(plan, MAX_SPLIT):
+        return Split(plan)
+    raise LanguageError(
+        f"a window stands over rows that may be valid for more than {MAX_SPLIT} instants, and each counts",
+        position=position,
+        hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
+    )

@@ -1,0 +1,1 @@
+"""Text to syntax trees: one module per clause, over one cursor."""

@@ -1,0 +1,226 @@
+"""A place in the tokens of a text, with what every part of the parser asks of it."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from headrace.errors import LanguageError, Position
+from headrace.language.dialect import RESERVED, Headrace, ScalarError
+from headrace.language.syntax import Name, Scalar
+from headrace.language.text import SourceText
+
+MAX_DEPTH: Final = 150
+"""How deep an expression may be nested; plans are walked recursively."""
+
+MAX_QUERIES: Final = 10
+"""How deep queries may stand in expressions of each other; binding one may take twice what one less takes."""
+
+
+_QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+
+
+class Cursor:
+    """Reads tokens from left to right.
+
+    Attributes:
+        source: the text the tokens are of.
+        index: the token that is looked at.
+
+    Args:
+        source: the text.
+        nested: reads the query that starts at the cursor, inside an expression; None if none does.
+    """
+
+    def __init__(self, source: SourceText, nested: Callable[[Cursor], object | None]) -> None:
+        dialect = self._dialect = Headrace()
+        self._nested = nested
+        self._queries = 0
+        self.source = source
+        self.index = 0
+        self._tokens = _tokenize(dialect, source)
+
+    @property
+    def position(self) -> Position:
+        """Where the token stands; at the end of the text, where it ends."""
+        token = self.peek()
+        return self.source.position(token.start if token else len(self.source.text.rstrip()))
+
+    def peek(self, ahead: int = 0) -> Token | None:
+        """The token at the cursor or some tokens ahead, or None behind the end."""
+        index = self.index + ahead
+        return self._tokens[index] if index < len(self._tokens) else None
+
+    def word(self, ahead: int = 0) -> str:
+        """The token's text in upper case; empty for strings, quoted names and behind the end."""
+        token = self.peek(ahead)
+        return "" if token is None or token.token_type in _QUOTED else str(token.text).upper()
+
+    def at(self, *words: str) -> bool:
+        """Whether these words come next."""
+        return all(self.word(ahead) == word for ahead, word in enumerate(words))
+
+    def accept(self, *words: str) -> bool:
+        """Step over these words if they come next."""
+        found = self.at(*words)
+        if found:
+            self.index += len(words)
+        return found
+
+    def expect(self, word: str, where: str) -> None:
+        """Step over a word that must come next.
+
+        Raises:
+            LanguageError: something else comes next.
+        """
+        if not self.accept(word):
+            what = word if word.isalpha() else f"'{word}'"
+            raise self.error(f"{what} is missing {where}, before {self.shown()}")
+
+    def shown(self) -> str:
+        """The token as messages show it."""
+        token = self.peek()
+        if token is None:
+            return "the end of the text"
+        return f"'{self.source.text[token.start : token.end + 1]}'"
+
+    def error(self, message: str, hint: str | None = None) -> LanguageError:
+        """An error at the cursor, to be raised."""
+        return LanguageError(message, position=self.position, hint=hint)
+
+    def at_name(self) -> bool:
+        """Whether a name comes next that needs no word such as AS before it."""
+        token = self.peek()
+        if token is None:
+            return False
+        if token.token_type == TokenType.IDENTIFIER:
+            return True
+        return _is_word(token) and str(token.text).upper() not in RESERVED
+
+    def name(self, what: str) -> Name:
+        """Read a name.
+
+        Raises:
+            LanguageError: something else comes next, or the name is empty.
+        """
+        token = self.peek()
+        if token is None or not self.at_name() or not token.text:
+            hint = None
+            if token is not None and token.token_type == TokenType.STRING:
+                hint = f"names are quoted with backticks: `{token.text}`"
+            elif token is not None and _is_word(token):
+                hint = f"write `{token.text}` to use this word of the language as a name"
+            raise self.error(f"{what} is missing, before {self.shown()}", hint)
+        found = Name(str(token.text), self.position)
+        self.index += 1
+        return found
+
+    def scalar(self, what: str) -> Scalar:
+        """Read a scalar expression.
+
+        Raises:
+            LanguageError: there is none, or it is malformed.
+        """
+        return self._parsed(lambda parser: parser.scalar_at, what)
+
+    def window(self, what: str) -> Scalar:
+        """Read the `AS (PARTITION BY ... ORDER BY ... frame)` of a named window.
+
+        Raises:
+            LanguageError: it is malformed.
+        """
+        return self._parsed(lambda parser: parser.window_at, what)
+
+    def _parsed(self, reader: Callable[[Any], Any], what: str) -> Scalar:
+        start = self.position
+        try:
+            # A parser of its own, since an expression may hold a query that holds expressions.
+            read = reader(self._dialect.parser())
+            node, index = read(self._tokens, self.index, self.source, self._query_at)
+        except ScalarError as error:
+            raise LanguageError(
+                _readable(error.message), position=self.source.position(error.offset)
+            ) from None
+        except RecursionError:
+            raise _too_deep(start) from None
+        except (ParseError, AttributeError, TypeError, ValueError, IndexError, KeyError, AssertionError):
+            # On some malformed texts sqlglot fails with errors of its own.
+            raise LanguageError("this expression is malformed", position=start) from None
+        if node is None or index == self.index:
+            raise self.error(f"{what} is missing, before {self.shown()}")
+        self.index = index
+        _mark_positions(node, self.source, start)
+        return node
+
+    def _query_at(self, index: int) -> tuple[object, int] | None:
+        outer, self.index = self.index, index
+        self._queries += 1
+        if self._queries > MAX_QUERIES:
+            hint = "define the inner ones with CREATE STREAM name AS SELECT ..."
+            raise self.error(f"subqueries stand in each other more than {MAX_QUERIES} deep", hint)
+        try:
+            query = self._nested(self)
+            return None if query is None else (query, self.index)
+        finally:
+            self.index = outer
+            self._queries -= 1
+
+
+def _tokenize(dialect: Headrace, source: SourceText) -> list[Token]:
+    tokenizer = dialect.tokenizer()
+    try:
+        tokens = list(tokenizer.tokenize(source.text))
+    except TokenError as error:
+        _refuse_open_comment(tokenizer.tokens, source)
+        found = re.search(r"Missing (\S+) from \d+:(\d+)", str(error.__cause__))
+        offset = min(int(found[2]) if found else error.start or 0, len(source.text))
+        what = f"the closing {found[1]} is missing" if found else "this is no word, number or string"
+        raise LanguageError(what, position=source.position(offset)) from None
+    _refuse_open_comment(tokens, source)
+    return tokens
+
+
+def _refuse_open_comment(tokens: list[Token], source: SourceText) -> None:
+    opened = source.open_comment(tokens[-1].end + 1 if tokens else 0)
+    if opened is not None:
+        raise LanguageError("the comment is never closed", position=source.position(opened), hint="write */")
+
+
+def _is_word(token: Token) -> bool:
+    return token.token_type not in _QUOTED and re.fullmatch(r"[^\W\d]\w*", str(token.text)) is not None
+
+
+def _mark_positions(root: Scalar, source: SourceText, start: Position) -> None:
+    """Note every node's position, and refuse an expression nested too deeply to be walked."""
+    queue = deque([(root, 1, start)])
+    while queue:
+        node, depth, above = queue.popleft()
+        if depth > MAX_DEPTH:
+            raise _too_deep(start)
+        offset = node.meta.get("start")
+        node.meta["position"] = above if offset is None else source.position(offset)
+        queue.extend((child, depth + 1, node.meta["position"]) for child in node.iter_expressions())
+
+
+def _too_deep(position: Position) -> LanguageError:
+    return LanguageError(
+        "this expression is nested too deeply",
+        position=position,
+        hint="write a long chain of OR as IN (...), or cut the expression into columns of a subquery",
+    )
+
+
+def _readable(message: str) -> str:
+    """A sqlglot message in our words."""
+    if "Required keyword" in message:
+        return "an operand is missing"
+    if message == "Expected TYPE after CAST":
+        return "the type is missing, or there is none of that name"
+    if expected := re.match(r"Expecting (\S+)", message):
+        return f"'{expected[1]}' is missing"
+    return message[:1].lower() + message[1:]

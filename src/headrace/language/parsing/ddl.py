@@ -1,0 +1,180 @@
+"""`CREATE STREAM ... FROM format`: the columns, options, timestamp and disorder of a source."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+from sqlglot.tokens import TokenType
+
+from headrace.errors import LanguageError, PlanError, Position
+from headrace.language.catalog import describe_stream
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.window_clauses import parse_duration_at
+from headrace.language.statements import FILE_FORMATS, FORMATS, CreateStream
+from headrace.language.syntax import Name
+from headrace.language.types import column_type
+from headrace.schema import Field, Schema
+from headrace.suggestions import did_you_mean
+from headrace.time import Duration
+
+UNTYPED_FORMATS: Final = ("push",)
+"""Formats that do not tell their columns, so that CREATE STREAM must; csv and json show them in the data."""
+
+_WRITTEN = "write CREATE STREAM name (columns) FROM format OPTIONS (path '...') TIMESTAMP BY column"
+
+
+def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> CreateStream:
+    """Read what follows `CREATE STREAM name` where it is not `AS`.
+
+    Raises:
+        LanguageError: the text is malformed, or the parts do not fit each other.
+    """
+    columns = _columns(cursor) if cursor.at("(") else None
+    if not (cursor.at("FROM") or cursor.at("SOURCE")):
+        raise cursor.error(f"FROM is missing, before {cursor.shown()}", _WRITTEN)
+    named_arguments = cursor.word() == "SOURCE"
+    cursor.index += 1
+    form = _format(cursor, columns)
+    if named_arguments:
+        cursor.expect("(", f"after SOURCE {form.text}")
+        options = _options(cursor, positional=True)
+    else:
+        options = _options(cursor, positional=False) if _accept_options(cursor) else ()
+    kind = form.text.lower()
+    if kind in FILE_FORMATS and "path" not in dict(options):
+        hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
+        raise LanguageError(f"a stream from {kind} needs a path", position=form.position, hint=hint)
+    timestamp = _timestamp(cursor)
+    disorder = _disorder(cursor)
+    statement = CreateStream(
+        name.text, columns, kind, options, timestamp.text, disorder, position, timestamp.position
+    )
+    if columns is not None:
+        # What the columns tell is checked now, so that the error comes before any input is opened.
+        describe_stream(statement, columns)
+    return statement
+
+
+def _columns(cursor: Cursor) -> Schema:
+    position = cursor.position
+    cursor.expect("(", "before the columns")
+    fields = [_column(cursor)]
+    while cursor.accept(","):
+        fields.append(_column(cursor))
+    if not cursor.at(")"):
+        if cursor.word() in ("NOT", "NULL", "PRIMARY", "DEFAULT", "UNIQUE", "COMMENT", "CHECK"):
+            raise cursor.error(
+                "columns have no constraints", "write the name and the type alone; every column may hold NULL"
+            )
+        raise cursor.error(f"')' is missing after the columns, before {cursor.shown()}")
+    cursor.index += 1
+    try:
+        return Schema(tuple(fields))
+    except PlanError as error:
+        raise LanguageError(error.message, position=position, hint="leave one of them out") from None
+
+
+def _column(cursor: Cursor) -> Field:
+    name = cursor.name("a column's name")
+    return Field(name.text, _type(cursor, name))
+
+
+def _type(cursor: Cursor, column: Name) -> pa.DataType:
+    position = cursor.position
+    word = cursor.word().removesuffix(" PRECISION")
+    if not word.isidentifier():
+        raise cursor.error(
+            f"the type of {column.text} is missing, before {cursor.shown()}", f"write {column.text} BIGINT"
+        )
+    cursor.index += 1
+    sizes: list[int] = []
+    if cursor.accept("("):
+        sizes.append(_size(cursor))
+        while cursor.accept(","):
+            sizes.append(_size(cursor))
+        cursor.expect(")", f"after {word}(")
+    return column_type(word, tuple(sizes), position)
+
+
+def _size(cursor: Cursor) -> int:
+    word = cursor.word()
+    if not word.isdecimal() or len(word) > 9:
+        raise cursor.error(f"a number is missing, before {cursor.shown()}")
+    cursor.index += 1
+    return int(word)
+
+
+def _format(cursor: Cursor, columns: Schema | None) -> Name:
+    form = cursor.name("a format")
+    kind = form.text.lower()
+    if kind not in FORMATS:
+        hint = did_you_mean(kind, FORMATS)
+        if hint is not None:
+            raise LanguageError(f"there is no format {form.text}", position=form.position, hint=hint)
+    if kind in UNTYPED_FORMATS and columns is None:
+        hint = f"write CREATE STREAM name (column TYPE, ...) FROM {kind}"
+        raise LanguageError(f"{kind} does not tell its columns", position=form.position, hint=hint)
+    return form
+
+
+def _accept_options(cursor: Cursor) -> bool:
+    if not cursor.accept("OPTIONS"):
+        return False
+    cursor.expect("(", "after OPTIONS")
+    return True
+
+
+def _options(cursor: Cursor, *, positional: bool) -> tuple[tuple[str, str], ...]:
+    """Read `key 'value', key = value, ...)`; SOURCE's first argument may be the path alone."""
+    options: dict[str, str] = {}
+    while not cursor.accept(")"):
+        if options:
+            cursor.expect(",", "between two options")
+        position = cursor.position
+        token = cursor.peek()
+        if positional and not options and token is not None and token.token_type == TokenType.STRING:
+            key, value = "path", _value(cursor)
+        else:
+            key = _key(cursor)
+            if not cursor.accept("="):
+                cursor.accept("=>")
+            value = _value(cursor)
+        if key in options:
+            raise LanguageError(f"the option {key} is given twice", position=position)
+        options[key] = value
+    return tuple(options.items())
+
+
+def _key(cursor: Cursor) -> str:
+    token = cursor.peek()
+    if token is not None and token.token_type == TokenType.STRING:
+        cursor.index += 1
+        return str(token.text).lower()
+    parts = [cursor.name("an option's name").text]
+    while cursor.accept("."):
+        parts.append(cursor.name("an option's name").text)
+    return ".".join(parts).lower()
+
+
+def _value(cursor: Cursor) -> str:
+    sign = "-" if cursor.accept("-") else ""
+    token = cursor.peek()
+    literal = token is not None and token.token_type in (TokenType.STRING, TokenType.NUMBER)
+    if token is None or not (literal or (cursor.word().isidentifier() and not sign)):
+        raise cursor.error(
+            f"an option's value is missing, before {cursor.shown()}", "write key 'value' or key = value"
+        )
+    cursor.index += 1
+    return sign + str(token.text)
+
+
+def _timestamp(cursor: Cursor) -> Name:
+    if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
+        hint = "write TIMESTAMP BY column; every stream is timed by one of its columns"
+        raise cursor.error(f"TIMESTAMP BY is missing, before {cursor.shown()}", hint)
+    return cursor.name("the timestamp column")
+
+
+def _disorder(cursor: Cursor) -> Duration | None:
+    return parse_duration_at(cursor, "the bound after DISORDER") if cursor.accept("DISORDER") else None

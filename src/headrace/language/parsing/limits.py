@@ -1,0 +1,59 @@
+"""`ORDER BY ... LIMIT k [OFFSET n]` behind a query, as it is written."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.algebra.nodes import MAX_ROWS
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.named_windows import fill_in_windows
+from headrace.language.syntax import Query, SelectQuery, SortItem, TopQuery
+
+LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET")
+"""The words that start one of these clauses."""
+
+
+def parse_limits(cursor: Cursor, query: Query) -> Query:
+    """Read `[ORDER BY keys] [LIMIT k] [OFFSET n]` behind a query; the query itself where none comes.
+
+    Raises:
+        LanguageError: a clause is malformed.
+    """
+    position = cursor.position
+    keys: list[SortItem] = []
+    if cursor.accept("ORDER BY"):
+        keys.append(_sort_item(cursor))
+        while cursor.accept(","):
+            keys.append(_sort_item(cursor))
+    windows = dict(query.windows) if isinstance(query, SelectQuery) else {}
+    for key in keys:
+        fill_in_windows(key.expression, windows)
+    limited = cursor.accept("LIMIT")
+    limit = None if not limited or cursor.accept("ALL") else _rows(cursor, "LIMIT")
+    moved = cursor.accept("OFFSET")
+    offset = _rows(cursor, "OFFSET") if moved else 0
+    if not (keys or limited or moved):
+        return query
+    return TopQuery(query, tuple(keys), limit, offset, position)
+
+
+def _sort_item(cursor: Cursor) -> SortItem:
+    expression = cursor.scalar("what to sort by")
+    descending = cursor.accept("DESC")
+    if not descending:
+        cursor.accept("ASC")
+    nulls_first = not descending
+    if cursor.accept("NULLS"):
+        nulls_first = cursor.accept("FIRST")
+        if not nulls_first and not cursor.accept("LAST"):
+            raise cursor.error(f"FIRST or LAST is missing after NULLS, before {cursor.shown()}")
+    return SortItem(expression, descending, nulls_first)
+
+
+def _rows(cursor: Cursor, clause: str) -> int:
+    word = cursor.word()
+    if not word.isascii() or not word.isdecimal() or len(word) > 10 or int(word) > MAX_ROWS:
+        hint = f"write a whole number, at most {MAX_ROWS}"
+        raise cursor.error(f"{clause} takes a number of rows, not {cursor.shown()}", hint)
+    cursor.index += 1
+    return int(word)

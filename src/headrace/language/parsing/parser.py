@@ -1,0 +1,137 @@
+"""Text to statements."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.errors import LanguageError, Position
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.ddl import parse_create_stream
+from headrace.language.parsing.queries import parse_nested, parse_query
+from headrace.language.parsing.settings import parse_set, parse_show
+from headrace.language.statements import (
+    CreateQuery,
+    CreateStreamAs,
+    DropQuery,
+    DropStream,
+    Explain,
+    Select,
+    Stage,
+    Statement,
+)
+from headrace.language.text import SourceText
+from headrace.language.unsupported import CREATABLE, STATEMENTS
+
+_HINT = (
+    "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
+    "SHOW, SET or DROP"
+)
+
+
+_ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING, WINDOW"
+_ELSEWHERE: Final = {
+    **dict.fromkeys(("WHERE", "GROUP BY", "HAVING"), _ORDER),
+    "GROUP": "write GROUP BY",
+    "SELECT": "a query inside another stands in parentheses; a semicolon ends a statement",
+}
+"""What to do about a word behind a statement that is complete without it."""
+
+
+def parse(text: str) -> list[Statement]:
+    """Read the statements of a text; semicolons separate them, `--` and `/* */` are comments.
+
+    Raises:
+        LanguageError: the text is malformed, or asks for what is not built yet; with the position.
+    """
+    cursor = Cursor(SourceText(text), parse_nested)
+    statements: list[Statement] = []
+    while cursor.peek() is not None:
+        if cursor.accept(";"):
+            continue
+        start = cursor.position
+        try:
+            statements.append(_statement(cursor))
+        except RecursionError:
+            hint = "define the inner queries with CREATE STREAM name AS SELECT ..."
+            raise LanguageError("the query is nested too deeply", position=start, hint=hint) from None
+        if cursor.peek() is not None and not cursor.at(";"):
+            hint = _ELSEWHERE.get(cursor.word(), "a semicolon ends a statement")
+            raise cursor.error(f"{cursor.shown()} is unexpected here", hint)
+    return statements
+
+
+def parse_one(text: str) -> Statement:
+    """Read a text of exactly one statement.
+
+    Raises:
+        LanguageError: the text is malformed, or has none or several statements.
+    """
+    statements = parse(text)
+    if len(statements) != 1:
+        position = statements[1].position if statements else Position(1, 1)
+        raise LanguageError(f"one statement is expected, not {len(statements)}", position=position)
+    return statements[0]
+
+
+def _statement(cursor: Cursor) -> Statement:
+    position = cursor.position
+    if cursor.accept("CREATE"):
+        return _create(cursor, position)
+    if cursor.accept("DROP"):
+        return _drop(cursor, position)
+    if cursor.accept("EXPLAIN"):
+        return _explain(cursor, position)
+    if cursor.accept("SET"):
+        return parse_set(cursor, position)
+    if cursor.accept("SHOW"):
+        return parse_show(cursor, position)
+    if cursor.word() in ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM"):
+        return Select(parse_query(cursor), position)
+    if hint := STATEMENTS.get(cursor.word()):
+        raise cursor.error(f"{cursor.word()} is not supported yet", hint)
+    raise cursor.error(f"{cursor.shown()} starts no statement", _HINT)
+
+
+def _create(cursor: Cursor, position: Position) -> Statement:
+    if cursor.accept("STREAM"):
+        _refuse_condition(cursor)
+        name = cursor.name("the stream's name")
+        if cursor.accept("AS"):
+            return CreateStreamAs(name, parse_query(cursor), position)
+        return parse_create_stream(cursor, name, position)
+    if cursor.accept("QUERY"):
+        _refuse_condition(cursor)
+        name = cursor.name("the query's name")
+        cursor.expect("AS", f"after CREATE QUERY {name.text}")
+        return CreateQuery(name, parse_query(cursor), position)
+    if hint := CREATABLE.get(cursor.word()):
+        what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
+        raise cursor.error(f"CREATE {what} is not supported yet", hint)
+    hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
+    raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
+
+
+def _drop(cursor: Cursor, position: Position) -> Statement:
+    for kind, statement in (("STREAM", DropStream), ("QUERY", DropQuery)):
+        if cursor.accept(kind):
+            if cursor.at("IF", "EXISTS"):
+                raise cursor.error("IF EXISTS is not supported", "leave it out")
+            return statement(cursor.name(f"the {kind.lower()}'s name"), position)
+    hint = "write DROP STREAM name or DROP QUERY name"
+    raise cursor.error(f"STREAM or QUERY is missing after DROP, before {cursor.shown()}", hint)
+
+
+def _refuse_condition(cursor: Cursor) -> None:
+    if cursor.at("IF", "NOT", "EXISTS"):
+        raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a name is defined once")
+
+
+def _explain(cursor: Cursor, position: Position) -> Explain:
+    stage = None
+    for candidate in Stage:
+        if cursor.accept(candidate.value):
+            stage = candidate
+            break
+    if cursor.at("CREATE"):
+        raise cursor.error("EXPLAIN shows the plan of a query", "write EXPLAIN SELECT ...")
+    return Explain(parse_query(cursor), stage, position)

@@ -1,0 +1,386 @@
+"""Queries: SELECT with its clauses, set operations, WITH, and ISTREAM, DSTREAM, RSTREAM around them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.errors import LanguageError, Position
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.limits import LIMITS, parse_limits
+from headrace.language.parsing.named_windows import parse_named_windows
+from headrace.language.parsing.psoup_spans import parse_span
+from headrace.language.parsing.query_arithmetic import OPERATORS, parse_quotient
+from headrace.language.parsing.select_list import (
+    STREAM_OPERATORS,
+    at_stream_operator,
+    parse_alias,
+    parse_list,
+)
+from headrace.language.parsing.table_functions import at_table_function, parse_table_function
+from headrace.language.parsing.window_clauses import parse_granularity, parse_sample, parse_window
+from headrace.language.syntax import (
+    DerivedTable,
+    FromItem,
+    JoinedTable,
+    Name,
+    NamedTable,
+    Query,
+    Scalar,
+    SelectQuery,
+    SetQuery,
+    StreamQuery,
+    TableQuery,
+    UnionQuery,
+    WindowClause,
+    WindowedTable,
+    WithQuery,
+)
+from headrace.language.unsupported import CLAUSES, STATEMENTS
+from headrace.time import Duration
+
+
+def parse_query(cursor: Cursor) -> Query:
+    """Read a query: `[WITH ...] SELECT ... [UNION ALL ...]`; INTERSECT binds tighter than the others.
+
+    Raises:
+        LanguageError: the text at the cursor is no query.
+    """
+    if cursor.accept("WITH"):
+        return _with(cursor)
+    position = cursor.position
+    in_list = cursor.at("SELECT")
+    queries = [_intersection(cursor)]
+    while cursor.word() in _SUMS:
+        kind = _set_kind(cursor)
+        right = _intersection(cursor)
+        if kind is None:
+            queries.append(right)
+        else:
+            queries = [SetQuery(kind, _united(queries, position), right, position)]
+    query = _limited(cursor, _united(queries, position), in_list=in_list)
+    if cursor.word() in SET_OPERATIONS:
+        hint = "put the query before it in parentheses: (SELECT ... LIMIT 3) UNION ALL ..."
+        raise cursor.error(f"{cursor.word()} stands behind LIMIT", hint)
+    _refuse_clause(cursor)
+    return query
+
+
+def _limited(cursor: Cursor, query: Query, *, in_list: bool) -> Query:
+    """The query with ORDER BY and LIMIT, if they follow; the operator of a SELECT list stands around them."""
+    if in_list and isinstance(query, StreamQuery):
+        return replace(query, query=parse_limits(cursor, query.query))
+    return parse_limits(cursor, query)
+
+
+_SUMS: Final = ("UNION", "EXCEPT", "MINUS")
+SET_OPERATIONS: Final = (*_SUMS, "INTERSECT")
+"""The words that start a set operation behind a query."""
+_BEHIND: Final = (*SET_OPERATIONS, *LIMITS)
+
+
+def _intersection(cursor: Cursor) -> Query:
+    position = cursor.position
+    query = _term(cursor)
+    while cursor.at("INTERSECT"):
+        kind = _set_kind(cursor)
+        assert kind is not None
+        query = SetQuery(kind, query, _term(cursor), position)
+    return query
+
+
+def _united(queries: list[Query], position: Position) -> Query:
+    return queries[0] if len(queries) == 1 else UnionQuery(tuple(queries), position)
+
+
+def _set_kind(cursor: Cursor) -> SetKind | None:
+    """Read a set operation; UNION ALL is None."""
+    word = "EXCEPT" if cursor.at("MINUS") else cursor.word()
+    cursor.index += 1
+    if cursor.accept("ALL"):
+        return None if word == "UNION" else SetKind(f"{word} ALL")
+    for kind in (SetKind.UNION_MAX, SetKind.INTERSECT_STRICT, SetKind.EXCEPT_STRICT):
+        first, second = kind.value.split()
+        if word == first and cursor.accept(second):
+            return kind
+    cursor.accept("DISTINCT")
+    if cursor.word() in ("MAX", "STRICT"):
+        listed = ", ".join(
+            sorted({f"{word} ALL", *(kind.value for kind in SetKind if kind.value.startswith(word))})
+        )
+        raise cursor.error(f"there is no {word} {cursor.word()}", f"there are {listed}")
+    if cursor.at("BY", "NAME"):
+        raise cursor.error(
+            f"{word} BY NAME is not supported", "list the columns of both queries in one order"
+        )
+    return SetKind(word)
+
+
+def parse_nested(cursor: Cursor) -> Query | None:
+    """Read the query that starts at the cursor inside an expression, or None where none does.
+
+    Raises:
+        LanguageError: the query is malformed.
+    """
+    opens = cursor.at("(") and _opens_query(cursor) and cursor.word(_behind(cursor, 0)) in _BEHIND
+    return parse_query(cursor) if opens or cursor.word() in ("SELECT", "WITH") else None
+
+
+def _with(cursor: Cursor) -> Query:
+    if cursor.at("RECURSIVE"):
+        raise cursor.error("recursive queries are not supported")
+    definitions = []
+    while True:
+        name = cursor.name("the name of a query")
+        if cursor.at("("):
+            raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
+        cursor.expect("AS", f"after WITH {name.text}")
+        definitions.append((name, _in_parentheses(cursor, "after AS")))
+        if not cursor.accept(","):
+            return WithQuery(tuple(definitions), parse_query(cursor))
+
+
+_QUERY: Final = "a query is SELECT ... FROM ..., or ISTREAM(SELECT ...) and its like"
+
+
+def _term(cursor: Cursor) -> Query:
+    if cursor.at("("):
+        if cursor.word(_behind(cursor, 0)) in OPERATORS:
+            return parse_quotient(cursor)
+        return _in_parentheses(cursor, "before a query")
+    if at_stream_operator(cursor):
+        return _stream(cursor)
+    if not cursor.at("SELECT"):
+        word = cursor.word()
+        raise cursor.error(
+            f"SELECT is missing, before {cursor.shown()}", CLAUSES.get(word, STATEMENTS.get(word, _QUERY))
+        )
+    return _select(cursor)
+
+
+def _in_parentheses(cursor: Cursor, where: str) -> Query:
+    cursor.expect("(", where)
+    query = parse_query(cursor)
+    cursor.expect(")", "after a query")
+    return query
+
+
+def _stream(cursor: Cursor) -> StreamQuery:
+    position, operator = cursor.position, cursor.word()
+    cursor.index += 1
+    cursor.expect("(", f"after {operator}")
+    at_query = cursor.at("(") or cursor.at("SELECT") or cursor.at("WITH") or at_stream_operator(cursor)
+    query: Query = parse_query(cursor) if at_query else TableQuery(_named_table(cursor))
+    cursor.expect(")", f"to close {operator}")
+    return StreamQuery(operator, query, position)
+
+
+def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
+    position = cursor.position
+    cursor.expect("SELECT", "before a query")
+    operator, distinct, items = parse_list(cursor)
+    if not cursor.accept("FROM"):
+        _refuse_clause(cursor)
+        hint = "a continuous query reads at least one stream: SELECT ... FROM name"
+        raise cursor.error(f"FROM is missing, before {cursor.shown()}", hint)
+    tables = _tables(cursor)
+    where = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
+    tables = parse_span(cursor, tables)
+    group_by = _group_by(cursor)
+    having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
+    windows = parse_named_windows(cursor, items)
+    end = cursor.position
+    emit = end if cursor.accept("EMIT", "EMPTY") else None
+    query = SelectQuery(items, distinct, tables, where, group_by, having, emit, position, windows)
+    return query if operator is None else StreamQuery(operator, query, position)
+
+
+def _group_by(cursor: Cursor) -> tuple[Scalar, ...]:
+    if not cursor.accept("GROUP BY"):
+        return ()
+    if cursor.word() in ("GROUPING SETS", "ROLLUP", "CUBE"):
+        raise cursor.error(f"GROUP BY {cursor.word()} is not supported", CLAUSES[cursor.word()])
+    if cursor.at("ALL"):
+        raise cursor.error("GROUP BY ALL is not supported", "list the columns to group by")
+    keys = [cursor.scalar("the expression after GROUP BY")]
+    while cursor.accept(","):
+        keys.append(cursor.scalar("the expression to group by"))
+    if cursor.word() not in LIMITS:
+        _refuse_clause(cursor)
+    return tuple(keys)
+
+
+def _tables(cursor: Cursor) -> tuple[FromItem, ...]:
+    tables = [_joined(cursor)]
+    while cursor.accept(","):
+        if cursor.word() in ("WHERE", "GROUP BY", "HAVING"):
+            # The thesis' queries have a comma too many there.
+            break
+        tables.append(_joined(cursor))
+    return tuple(tables)
+
+
+def _joined(cursor: Cursor) -> FromItem:
+    item = _table(cursor)
+    while True:
+        position = cursor.position
+        if cursor.accept("CROSS", "JOIN"):
+            item = JoinedTable(JoinKind.INNER, item, _table(cursor), None, (), position)
+        elif cursor.accept("NATURAL"):
+            item = _natural_join(cursor, item, position)
+        elif (kind := _join_kind(cursor)) is not None:
+            item = _join(cursor, kind, item, position)
+        elif cursor.word() in CLAUSES and cursor.word() not in _BEHIND:
+            raise cursor.error(f"{cursor.word()} is not supported yet", CLAUSES[cursor.word()])
+        else:
+            return item
+
+
+def _join_kind(cursor: Cursor) -> JoinKind | None:
+    """Step over `[kind] JOIN`, if that comes next."""
+    for words, kind in _JOINS:
+        if cursor.accept(*words.split(), "JOIN"):
+            return kind
+    return None
+
+
+_JOINS: Final = (
+    ("", JoinKind.INNER),
+    ("INNER", JoinKind.INNER),
+    ("LEFT", JoinKind.LEFT),
+    ("LEFT OUTER", JoinKind.LEFT),
+    ("RIGHT", JoinKind.RIGHT),
+    ("RIGHT OUTER", JoinKind.RIGHT),
+    ("FULL", JoinKind.FULL),
+    ("FULL OUTER", JoinKind.FULL),
+    ("SEMI", JoinKind.SEMI),
+    ("LEFT SEMI", JoinKind.SEMI),
+    ("ANTI", JoinKind.ANTI),
+    ("LEFT ANTI", JoinKind.ANTI),
+)
+"""What may stand before JOIN, and the join that it means."""
+
+
+def _natural_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
+    written = "NATURAL [LEFT | RIGHT | FULL | SEMI | ANTI] JOIN"
+    kind = _join_kind(cursor)
+    if kind is None:
+        raise cursor.error(f"JOIN is missing after NATURAL, before {cursor.shown()}", f"write {written}")
+    right = _table(cursor)
+    if cursor.word() in ("ON", "USING"):
+        hint = "leave out NATURAL, which joins by all columns that both sides have"
+        raise cursor.error(f"NATURAL JOIN takes no {cursor.word()}", hint)
+    return JoinedTable(kind, left, right, None, (), position, natural=True)
+
+
+def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) -> FromItem:
+    right = _table(cursor)
+    if cursor.accept("ON"):
+        return JoinedTable(kind, left, right, cursor.scalar("the condition after ON"), (), position)
+    if not cursor.accept("USING"):
+        hint = "write JOIN ... ON condition, or CROSS JOIN for all pairs"
+        raise cursor.error(f"ON is missing after JOIN, before {cursor.shown()}", hint)
+    cursor.expect("(", "after USING")
+    columns = [cursor.name("a column")]
+    while cursor.accept(","):
+        columns.append(cursor.name("a column"))
+    cursor.expect(")", "after the columns of USING")
+    return JoinedTable(kind, left, right, None, tuple(columns), position)
+
+
+def _table(cursor: Cursor) -> FromItem:
+    position = cursor.position
+    if cursor.at("("):
+        if _opens_query(cursor):
+            query = _in_parentheses(cursor, "before a query")
+            # A parenthesis may hold a union whose first part has parentheses of its own.
+            return DerivedTable(query, *_decoration(cursor), position)
+        cursor.index += 1
+        item = _joined(cursor)
+        cursor.expect(")", "after the tables in parentheses")
+        return item
+    if at_stream_operator(cursor):
+        return DerivedTable(_stream(cursor), *_decoration(cursor), position)
+    if cursor.at("SELECT"):
+        # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
+        return DerivedTable(_select(cursor), None, None, position)
+    if at_table_function(cursor):
+        return WindowedTable(parse_table_function(cursor, _table), *_decoration(cursor))
+    return _named_table(cursor)
+
+
+def _opens_query(cursor: Cursor, ahead: int = 0) -> bool:
+    """Whether the parenthesis so many tokens ahead opens a query, and not a join in parentheses."""
+    first = cursor.word(ahead + 1)
+    if first in ("SELECT", "WITH"):
+        return True
+    nested = first == "(" and _opens_query(cursor, ahead + 1)
+    if not nested and not (first in STREAM_OPERATORS and cursor.word(ahead + 2) == "("):
+        return False
+    # A query of which a part stands in parentheses goes on with UNION or ends; a table of a join does not.
+    inner = ahead + 1 if nested else ahead + 2
+    return cursor.word(_behind(cursor, inner)) in (")", *_BEHIND)
+
+
+def _behind(cursor: Cursor, ahead: int) -> int:
+    """How far ahead the token stands that follows the parenthesis opened there."""
+    depth = 0
+    while cursor.peek(ahead) is not None:
+        depth += (cursor.word(ahead) == "(") - (cursor.word(ahead) == ")")
+        ahead += 1
+        if depth == 0:
+            break
+    return ahead
+
+
+def _named_table(cursor: Cursor) -> NamedTable:
+    name = cursor.name("the name of a stream")
+    if cursor.at("."):
+        raise cursor.error("a stream's name has one part", "write the name alone")
+    if cursor.at("("):
+        raise cursor.error(
+            f"{name.text}(...) is no stream", "windows are written WINDOW(RANGE ...) behind the name"
+        )
+    return NamedTable(name, *_decoration(cursor))
+
+
+def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
+    """Read an alias, a window, SAMPLE and GRANULARITY, in any order."""
+    start = cursor.position
+    alias: Name | None = None
+    window: WindowClause | None = None
+    sample: Decimal | None = None
+    granule: Duration | None = None
+    while True:
+        position = cursor.position
+        if (found := parse_window(cursor)) is not None:
+            _refuse_second("a window", window, position)
+            window = found
+        elif (percent := parse_sample(cursor)) is not None:
+            _refuse_second("SAMPLE", sample, position)
+            sample = percent
+        elif (length := parse_granularity(cursor)) is not None:
+            _refuse_second("GRANULARITY", granule, position)
+            granule = length
+        elif alias is None and (name := parse_alias(cursor)) is not None:
+            alias = name
+        else:
+            break
+    if cursor.at("(") and alias is not None:
+        raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
+    if sample is not None or granule is not None:
+        window = replace(window or WindowClause(None, (), None, start), sample=sample, granule=granule)
+    return alias, window
+
+
+def _refuse_second(what: str, before: object, position: Position) -> None:
+    if before is not None:
+        hint = "put the first one into a subquery: FROM (SELECT * FROM ...)"
+        raise LanguageError(f"{what} stands here twice", position=position, hint=hint)
+
+
+def _refuse_clause(cursor: Cursor) -> None:
+    if hint := CLAUSES.get(cursor.word()):
+        raise cursor.error(f"{cursor.word()} is not supported yet", hint)

@@ -1,0 +1,112 @@
+"""The SELECT list: `a, b + 1 AS c, t.*`, or CQL's `ISTREAM(a, b)` around it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot import exp
+
+from headrace.errors import Position
+from headrace.language.dialect import position_of
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.syntax import Name, ScalarItem, SelectItem, StarItem
+from headrace.language.unsupported import CLAUSES
+
+STREAM_OPERATORS: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
+"""The operators that turn a relation into a stream, as CQL names them."""
+
+
+def at_stream_operator(cursor: Cursor) -> bool:
+    """Whether `ISTREAM(` or one of its like comes next."""
+    return cursor.word() in STREAM_OPERATORS and cursor.word(1) == "("
+
+
+def parse_list(cursor: Cursor) -> tuple[str | None, bool, tuple[SelectItem, ...]]:
+    """Read what stands between SELECT and FROM.
+
+    Returns:
+        The operator that stands around the list (CQL), whether DISTINCT stands before it, and its items.
+
+    Raises:
+        LanguageError: the list is malformed.
+    """
+    distinct = _distinct(cursor)
+    if not at_stream_operator(cursor):
+        return None, distinct, _items(cursor, distinct)
+    operator = cursor.word()
+    if distinct:
+        raise cursor.error(
+            f"DISTINCT stands inside {operator}", f"write SELECT {operator}(DISTINCT a, b) FROM ..."
+        )
+    cursor.index += 2
+    distinct = _distinct(cursor)
+    items = _items(cursor, distinct)
+    cursor.expect(")", f"to close {operator}")
+    if not (cursor.at("FROM") or cursor.peek() is None):
+        hint = f"write SELECT {operator}(a, b AS c) FROM ..., or {operator}(SELECT ...)"
+        raise cursor.error(f"{operator}(...) holds the whole SELECT list", hint)
+    return operator, distinct, items
+
+
+def parse_alias(cursor: Cursor) -> Name | None:
+    """Read an alias, with AS or without.
+
+    Raises:
+        LanguageError: no name follows AS.
+    """
+    if cursor.accept("AS"):
+        return cursor.name("the alias after AS")
+    clause = cursor.word() in CLAUSES or cursor.at("EMIT", "EMPTY") or cursor.at("BEGIN", "(")
+    if cursor.at_name() and not clause:
+        return cursor.name("an alias")
+    return None
+
+
+def _distinct(cursor: Cursor) -> bool:
+    distinct = cursor.accept("DISTINCT")
+    if not distinct:
+        cursor.accept("ALL")
+    if distinct and cursor.at("ON"):
+        raise cursor.error("DISTINCT ON is not supported", "group by the columns and aggregate the others")
+    return distinct
+
+
+def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
+    word = cursor.word()
+    if word in STREAM_OPERATORS and cursor.word(1) not in ("", ",", "FROM", ".", "AS", ")"):
+        raise cursor.error(
+            f"the list behind {word} stands in parentheses", f"write SELECT {word}(a, b) FROM ..."
+        )
+    if word == "TOP" and cursor.word(1).isdecimal():
+        raise cursor.error("TOP is not supported", CLAUSES["TOP"])
+    items = [_item(cursor)]
+    while cursor.accept(","):
+        items.append(_item(cursor))
+    only = items[0]
+    if (
+        distinct
+        and len(items) == 1
+        and isinstance(only, ScalarItem)
+        and isinstance(only.expression, exp.Tuple)
+    ):
+        # The thesis writes SELECT DISTINCT(a, b) for SELECT DISTINCT a, b.
+        items = [ScalarItem(part, None, position_of(part)) for part in only.expression.expressions]
+    return tuple(items)
+
+
+def _item(cursor: Cursor) -> SelectItem:
+    position = cursor.position
+    if cursor.accept("*"):
+        return _star(cursor, None, position)
+    if cursor.at_name() and cursor.word(1) == "." and cursor.word(2) == "*":
+        table = cursor.name("a table")
+        cursor.index += 2
+        return _star(cursor, table, position)
+    expression = cursor.scalar("a column or an expression")
+    return ScalarItem(expression, parse_alias(cursor), position)
+
+
+def _star(cursor: Cursor, table: Name | None, position: Position) -> StarItem:
+    if cursor.word() in ("EXCEPT", "EXCLUDE", "REPLACE") and cursor.word(1) == "(":
+        raise cursor.error(f"* {cursor.word()} is not supported", "list the columns instead")
+    return StarItem(table, position)

@@ -1,0 +1,186 @@
+"""Durations and window clauses: `WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE)` and `[PARTITION BY k ROWS 10]`."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from sqlglot.tokens import TokenType
+
+from headrace.algebra.nodes import MAX_ROWS
+from headrace.errors import LanguageError, Position, UserError
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.named_windows import at_named_windows
+from headrace.language.syntax import ColumnName, NowFrame, RangeFrame, RowsFrame, WindowClause
+from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, make_duration, parse_duration
+
+_WRITTEN = (
+    "write WINDOW(RANGE 10 MINUTES), WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE), WINDOW(ROWS 10) or WINDOW(NOW)"
+)
+
+_DURATION = "write a number and a unit, such as 5 SECONDS"
+
+
+def parse_duration_at(cursor: Cursor, what: str) -> Duration:
+    """Read `5 SECONDS`, `INTERVAL '5' SECONDS`, `INTERVAL '5 seconds'` or, for integer timestamps, `5`.
+
+    Raises:
+        LanguageError: something else comes next, or the duration is too long.
+    """
+    cursor.accept("INTERVAL")
+    position = cursor.position
+    token = cursor.peek()
+    quoted = token is not None and token.token_type == TokenType.STRING
+    if token is None or not (token.token_type == TokenType.NUMBER or quoted):
+        raise cursor.error(f"{what} is missing, before {cursor.shown()}", _DURATION)
+    text = str(token.text).strip()
+    cursor.index += 1
+    try:
+        if not text.isdecimal():
+            return parse_duration(text)
+        if len(text) > len(str(MAX_INSTANT)):
+            raise UserError(f"the duration {text} is too long", hint="write UNBOUNDED instead")
+        return make_duration(int(text), _unit(cursor))
+    except UserError as error:
+        hint = error.hint if text.isdecimal() else _DURATION
+        raise LanguageError(error.message, position=position, hint=hint) from None
+
+
+def parse_sample(cursor: Cursor) -> Decimal | None:
+    """Read `SAMPLE(percent)`, or None where it does not come next.
+
+    Raises:
+        LanguageError: there is no percentage in it.
+    """
+    if not cursor.accept("SAMPLE", "("):
+        return None
+    token = cursor.peek()
+    text = "" if token is None or token.token_type != TokenType.NUMBER else str(token.text)
+    if not re.fullmatch(r"\d{1,3}(\.\d{1,12})?", text) or not 0 < Decimal(text) <= 100:
+        message = f"SAMPLE takes a percentage above 0 and up to 100, not {cursor.shown()}"
+        raise cursor.error(message, "write SAMPLE(10) for a tenth of the rows")
+    cursor.index += 1
+    cursor.expect(")", "to close SAMPLE")
+    return Decimal(text).normalize()
+
+
+def parse_granularity(cursor: Cursor) -> Duration | None:
+    """Read `GRANULARITY(granule)`, or None where it does not come next.
+
+    Raises:
+        LanguageError: there is no duration in it.
+    """
+    if not cursor.accept("GRANULARITY", "("):
+        return None
+    granule = parse_duration_at(cursor, "the granule's length")
+    cursor.expect(")", "to close GRANULARITY")
+    return granule
+
+
+def parse_window(cursor: Cursor) -> WindowClause | None:
+    """Read a window clause of either style, or None where none comes next.
+
+    Raises:
+        LanguageError: the clause is malformed.
+    """
+    position = cursor.position
+    if cursor.accept("["):
+        closing = "]"
+    elif not at_named_windows(cursor) and cursor.accept("WINDOW"):
+        cursor.expect("(", "after WINDOW")
+        closing = ")"
+    else:
+        return None
+    clause = _specification(cursor, position)
+    if not cursor.accept(closing):
+        raise cursor.error(f"'{closing}' is missing, before {cursor.shown()}", _WRITTEN)
+    return clause
+
+
+def _specification(cursor: Cursor, position: Position) -> WindowClause:
+    partition = _partition(cursor)
+    frame: RangeFrame | RowsFrame | NowFrame
+    if cursor.accept("NOW"):
+        frame = NowFrame()
+    elif cursor.accept("UNBOUNDED"):
+        frame = RangeFrame(Duration(INFINITY), None)
+    elif cursor.accept("RANGE"):
+        frame = _range(cursor)
+    elif cursor.accept("ROWS"):
+        frame = _rows(cursor)
+    else:
+        raise cursor.error(f"RANGE, ROWS or NOW is missing, before {cursor.shown()}", _WRITTEN)
+    condition = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
+    return WindowClause(frame, partition, condition, position)
+
+
+def _partition(cursor: Cursor) -> tuple[ColumnName, ...]:
+    if not (cursor.accept("PARTITION BY") or cursor.accept("PARTITION", "BY")):
+        return ()
+    columns = [_column(cursor)]
+    while cursor.accept(","):
+        columns.append(_column(cursor))
+    return tuple(columns)
+
+
+def _column(cursor: Cursor) -> ColumnName:
+    first = cursor.name("a column to partition by")
+    if cursor.accept("."):
+        return ColumnName(first, cursor.name("a column"))
+    if cursor.at("("):
+        raise cursor.error("PARTITION BY takes columns", "compute the column in a subquery in FROM")
+    return ColumnName(None, first)
+
+
+def _range(cursor: Cursor) -> RangeFrame:
+    unbounded = cursor.accept("UNBOUNDED")
+    size = Duration(INFINITY) if unbounded else parse_duration_at(cursor, "the window's length")
+    # Windows reach back anyway; CQL says so.
+    cursor.accept("PRECEDING")
+    return RangeFrame(size, parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None)
+
+
+def _rows(cursor: Cursor) -> RangeFrame | RowsFrame:
+    if cursor.accept("UNBOUNDED"):
+        cursor.accept("PRECEDING")
+        if cursor.at("SLIDE"):
+            raise cursor.error("a window of all rows cannot slide", "write ROWS with a number of rows")
+        return RangeFrame(Duration(INFINITY), None)
+    rows = _count(cursor, "the window's number of rows", "ROWS 10")
+    cursor.accept("PRECEDING")
+    slide = _count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1
+    return RowsFrame(rows, slide)
+
+
+def _slides(cursor: Cursor) -> bool:
+    """Step over SLIDE, if it follows."""
+    if not cursor.accept("SLIDE"):
+        return False
+    if cursor.at("UNBOUNDED"):
+        raise cursor.error("a window cannot slide by UNBOUNDED", "write a length, such as SLIDE 1 MINUTE")
+    return True
+
+
+def _count(cursor: Cursor, what: str, example: str) -> int:
+    """Read a number of rows."""
+    token = cursor.peek()
+    hint = f"write a whole number from 1 to {MAX_ROWS}, such as {example}"
+    if token is None or token.token_type != TokenType.NUMBER:
+        raise cursor.error(f"{what} is missing, before {cursor.shown()}", hint)
+    text = str(token.text)
+    if not text.isdecimal() or len(text) > len(str(MAX_ROWS)) or not 1 <= int(text) <= MAX_ROWS:
+        raise cursor.error(f"{what} cannot be {text}", hint)
+    cursor.index += 1
+    unit = cursor.word()
+    if unit.removesuffix("S") in MICROSECONDS:
+        raise cursor.error(f"{what} has a unit of time", f"write RANGE {text} {unit}, or leave {unit} out")
+    return int(text)
+
+
+def _unit(cursor: Cursor) -> str | None:
+    """Step over a unit, if one follows."""
+    word = cursor.word()
+    if not word.isalpha() or word in ("SLIDE", "PRECEDING", "WHERE"):
+        return None
+    cursor.index += 1
+    return word

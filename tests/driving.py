@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from headrace.algebra.nodes import Coalesce, Plan, Source, Split, TimeWindow, inputs_of, with_inputs
+from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, BoolArray, concat, from_rows
+from headrace.lowering.graph import Edge, Graph, Node
+from headrace.lowering.lower import lower
+from headrace.operators.before_exchange import reduce
 from headrace.operators.contract import Operator, Progress
-from headrace.operators.graph import Edge, Graph, Node, create_operator, is_stateful
-from headrace.operators.lowering import lower
-from headrace.operators.reduction import reduce
-from headrace.operators.runs import Part, Run, RunRef, stored_run
-from headrace.operators.stateless import apply, is_stateless
+from headrace.operators.create import create_operator
+from headrace.operators.state.runs import Part, Run, RunRef, stored_run
+from headrace.operators.stateless import apply
 from headrace.reference.contents import Element
 from headrace.time import BEGINNING, INFINITY, Duration
 
@@ -100,7 +102,7 @@ class _Epoch:
         if plan in self.given:
             return from_rows(plan.schema, self.arriving.elements[self.given[plan]])
         if is_stateful(plan):
-            return self._advance(node, create_operator(node, no_failure))
+            return self._advance(node, create_operator(plan, node.reduced, no_failure))
         assert is_stateless(plan), plan
         inputs = [self.output(edge.producer) for edge in node.inputs]
         return concat(plan.schema, [apply(plan, batch, no_failure) for batch in inputs])

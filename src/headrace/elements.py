@@ -18,7 +18,6 @@ import pyarrow as pa
 from headrace.schema import BIGINT, TIMESTAMP, Schema
 from headrace.time import INFINITY
 
-type_int64 = np.dtype(np.int64)
 Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 

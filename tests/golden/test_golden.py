@@ -13,7 +13,7 @@ from headrace import connect
 from headrace.algebra.nodes import Plan
 from headrace.elements import to_rows
 from headrace.history import canonical, clip
-from headrace.operators.lowering import lower
+from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate

@@ -40,8 +40,8 @@ from headrace.expressions.functions import literal
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
-from headrace.operators import standings, top_k
 from headrace.operators.contract import Progress
+from headrace.operators.top_k.top_k import standings, top_k
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema

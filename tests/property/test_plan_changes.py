@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from headrace.algebra.nodes import Plan
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
-from headrace.operators.lowering import identity
+from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.description import Description

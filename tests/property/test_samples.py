@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Sample, Source
 from headrace.elements import Batch, from_rows
-from headrace.operators.keys import bucket_rows, hash_rows
 from headrace.operators.sample import sampled
+from headrace.operators.state.keys import bucket_rows, hash_rows
 from headrace.reference.contents import Payload, payload
 from headrace.reference.sampling import in_sample
 from headrace.schema import BIGINT, Field, Schema

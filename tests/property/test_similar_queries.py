@@ -10,8 +10,8 @@ import headrace
 from headrace.algebra.nodes import Aggregate, Plan
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
-from headrace.operators.graph import Graph
-from headrace.operators.lowering import lower
+from headrace.lowering.graph import Graph
+from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate

@@ -613,31 +613,26 @@ class Rstream(Unary):
 
 # The union of all nodes.
 
-Plan = (
-    Source
-    | Filter
-    | Project
-    | TimeWindow
-    | HopWindow
-    | RowWindow
+Stateless = Filter | Project | TimeWindow | HopWindow | Sample | Granularity | Split | Union | Rstream
+"""Nodes whose operators handle each element alone and keep nothing."""
+
+Stateful = (
+    RowWindow
     | SessionWindow
-    | Sample
-    | Granularity
-    | Split
-    | Coalesce
     | OverRows
-    | Union
     | SetOperation
     | Join
-    | OuterJoin
-    | SemiJoin
     | Aggregate
     | TopK
     | Distinct
+    | Coalesce
     | Istream
     | Dstream
-    | Rstream
 )
+"""Nodes whose operators keep state."""
+
+Plan = Source | Stateless | Stateful | OuterJoin | SemiJoin
+"""Every node; outer joins and semi-joins become other nodes before there are operators."""
 
 
 def inputs_of(plan: Plan) -> tuple[Plan, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Final, assert_never
+from typing import Final, TypeGuard, assert_never
 
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
@@ -29,6 +29,8 @@ from headrace.algebra.nodes import (
     SetOperation,
     Source,
     Split,
+    Stateful,
+    Stateless,
     TimeWindow,
     TopK,
     Union,
@@ -101,15 +103,14 @@ def is_insert_only(plan: Plan) -> bool:
             return all(below.is_chronon and is_insert_only(below) for below in inputs_of(plan))
 
 
-def is_linear(plan: Plan) -> bool:
-    """Whether the node treats a retraction as an insertion with the other sign, and so never waits."""
-    return isinstance(plan, Join) or is_stateless(plan)
-
-
-def is_stateless(plan: Plan) -> bool:
+def is_stateless(plan: Plan) -> TypeGuard[Stateless]:
     """Whether the node's operator handles each element alone and keeps nothing."""
-    unary = Filter | Project | TimeWindow | HopWindow | Sample | Granularity | Split | Rstream
-    return isinstance(plan, Source | Union | unary)
+    return isinstance(plan, Stateless)
+
+
+def is_stateful(plan: Plan) -> TypeGuard[Stateful]:
+    """Whether the node has an operator with state."""
+    return isinstance(plan, Stateful)
 
 
 def has_unbounded_state(plan: Plan) -> bool:

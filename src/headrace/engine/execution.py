@@ -16,7 +16,7 @@ from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders
 from headrace.engine.summary import Summary, summarise
 from headrace.errors import UserError
-from headrace.operators.lowering import identity
+from headrace.lowering.lower import identity
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.description import Description, Differences

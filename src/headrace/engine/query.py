@@ -11,8 +11,8 @@ from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError
 from headrace.language.statements import Stage
-from headrace.operators.explain import explain_graph
-from headrace.operators.lowering import lower
+from headrace.lowering.explain import explain_graph
+from headrace.lowering.lower import lower
 from headrace.optimizer import optimize, rewrites
 from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.views import Change, Finals, ResultReader

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.elements import Batch, BoolArray
 from headrace.expressions.evaluation.evaluate import Outcome, evaluate, predicate_mask
 from headrace.expressions.tree import Expression
-from headrace.operators.runs import Area
+from headrace.operators.state.runs import Area
 
 Report = Callable[[Batch, BoolArray, str], None]
 """Told of elements that fail: the batch, which of its elements, and the reason."""

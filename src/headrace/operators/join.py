@@ -12,9 +12,9 @@ from headrace.elements import Batch, Int64Array, concat, integers, record_batch
 from headrace.expressions.tree import Column, Expression
 from headrace.kernels.joins import join_intervals
 from headrace.operators.contract import Progress, Report, evaluate_all, evaluate_predicate
-from headrace.operators.keys import equal_rows, hash_rows, normalise
-from headrace.operators.runs import END, HASH, TIME, WEIGHT, Run, new_run
-from headrace.operators.sweep_area import Layout, SweepArea
+from headrace.operators.state.keys import equal_rows, hash_rows, normalise
+from headrace.operators.state.runs import END, HASH, TIME, WEIGHT, Run, new_run
+from headrace.operators.state.sweep_area import Layout, SweepArea
 from headrace.schema import DOUBLE, Schema
 
 

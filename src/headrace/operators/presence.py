@@ -15,10 +15,10 @@ from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import Coalesce, Distinct, Dstream, Istream, SetOperation, inputs_of
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
-from headrace.operators.keys import normalise
-from headrace.operators.runs import Area
-from headrace.operators.segments import emit_segments, previous_rows
-from headrace.operators.timeline import Changes, Points, Timeline
+from headrace.operators.state.keys import normalise
+from headrace.operators.state.runs import Area
+from headrace.operators.state.segments import emit_segments, previous_rows
+from headrace.operators.state.timeline import Changes, Points, Timeline
 from headrace.schema import Schema
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from headrace.elements import Batch, BoolArray, Int64Array
 from headrace.kernels.hashing import fold_words
-from headrace.operators.keys import hash_rows, normalise
+from headrace.operators.state.keys import hash_rows, normalise
 
 SALT: Final = 0x53414D504C45
 """Folded into the hashes of rows, which spread them over buckets: a sample must reach all buckets."""

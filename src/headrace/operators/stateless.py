@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 import numpy as np
 import pyarrow as pa
 
@@ -11,11 +9,11 @@ from headrace.algebra.nodes import (
     Filter,
     Granularity,
     HopWindow,
-    Plan,
     Project,
     Rstream,
     Sample,
     Split,
+    Stateless,
     TimeWindow,
     Union,
     instant_type,
@@ -24,8 +22,6 @@ from headrace.elements import Batch, Int64Array, record_batch, take_rows
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.sample import sampled
 from headrace.time import INFINITY
-
-Stateless = Filter | Project | TimeWindow | HopWindow | Sample | Granularity | Split | Union | Rstream
 
 
 def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
@@ -57,11 +53,6 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
         case Rstream():
             return batch
-
-
-def is_stateless(node: Plan) -> TypeGuard[Stateless]:
-    """Whether `apply` handles the node."""
-    return isinstance(node, Stateless)
 
 
 def _project(node: Project, batch: Batch, report: Report) -> Batch:

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
-from headrace.operators.runs import Part, RunRef
+from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.description import Description, packed, unpacked
 from headrace.runtime.store import FolderStore
 from headrace.runtime.work import Manifest, ResultRef, StateKey

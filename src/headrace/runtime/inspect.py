@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headrace.errors import StoreError
-from headrace.operators.runs import Part
+from headrace.operators.state.runs import Part
 from headrace.runtime.commits import (
     Commit,
     EpochResults,

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from headrace.algebra.nodes import Stateful, Stateless
+from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat, decode, decode_rows, empty, encode_rows
 from headrace.errors import ExecutionError
+from headrace.lowering.graph import Edge, Exchange, Node
 from headrace.operators.contract import Operator, Progress
-from headrace.operators.graph import Edge, Exchange, Node, create_operator, is_stateful
-from headrace.operators.runs import Run, RunRef, stored_run
-from headrace.operators.stateless import Stateless, apply, is_stateless
+from headrace.operators.create import create_operator
+from headrace.operators.state.runs import Run, RunRef, stored_run
+from headrace.operators.stateless import apply
 from headrace.runtime.outbox import DeadLetters, Outbox
 from headrace.runtime.profile import Stopwatch
 from headrace.runtime.store import SegmentWriter, read_part
@@ -118,7 +121,7 @@ class Level:
         for node in self._nodes:
             try:
                 if is_stateful(node.plan):
-                    operator = self._operator(node, bucket)
+                    operator = self._operator(node, node.plan, bucket)
                     with self._watch(label(node)):
                         outputs[node.number] = self._advance(node, operator, bucket, outputs)
                     yield node, operator
@@ -131,8 +134,8 @@ class Level:
             with self._watch("route"):
                 self._outbox.put(node.number, outputs[node.number])
 
-    def _operator(self, node: Node, bucket: int) -> Operator:
-        operator = create_operator(node, self._letters.reporter(node.number))
+    def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
+        operator = create_operator(plan, node.reduced, self._letters.reporter(node.number))
         for name, refs in self._work.state.get((node.identity, bucket), {}).items():
             operator.areas[name].runs = [stored_run(ref, self._load) for ref in refs]
         return operator

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import Batch, BoolArray, concat, encode, take_rows
+from headrace.lowering.graph import Exchange, Spread
+from headrace.operators.before_exchange import reduce, reduce_again, reduced_keys, reduced_schema
 from headrace.operators.contract import Report, evaluate_all
-from headrace.operators.graph import Exchange, Spread
-from headrace.operators.keys import bucket_rows, hash_rows, normalise, order_by
-from headrace.operators.reduction import reduce, reduce_again, reduced_keys, reduced_schema
+from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, order_by
 from headrace.runtime.sources.contract import Rejected
 from headrace.runtime.store import SegmentWriter
 from headrace.runtime.work import Chunk, EpochWork, ResultRef

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
-from headrace.operators.graph import Graph
+from headrace.lowering.graph import Graph
 from headrace.runtime.commits import EpochResults, StreamPoint, Totals
 from headrace.runtime.description import Description
 from headrace.runtime.query_set import QuerySet, Reason

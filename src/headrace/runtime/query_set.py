@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from headrace.algebra.nodes import Plan, Source
-from headrace.operators.graph import Graph
-from headrace.operators.lowering import lower
+from headrace.lowering.graph import Graph
+from headrace.lowering.lower import lower
 from headrace.runtime.work import Manifest, StateKey
 
 Reason = tuple[str, str | None]

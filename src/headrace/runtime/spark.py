@@ -18,7 +18,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.errors import UserError
-from headrace.operators.graph import Graph
+from headrace.lowering.graph import Graph
 from headrace.runtime.inline import reports_of
 from headrace.runtime.spark_feed import quoted
 from headrace.runtime.spark_stages import (

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
-from headrace.operators.graph import Graph
+from headrace.lowering.graph import Graph
 from headrace.runtime.stages import run_level, run_rows, run_sources
 from headrace.runtime.work import Chunk, EpochWork
 

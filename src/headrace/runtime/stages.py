@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Source
+from headrace.algebra.properties import is_stateless
 from headrace.elements import (
     Batch,
     BoolArray,
@@ -22,8 +23,8 @@ from headrace.elements import (
 )
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
-from headrace.operators.runs import RunRef
-from headrace.operators.stateless import apply, is_stateless
+from headrace.operators.state.runs import RunRef
+from headrace.operators.stateless import apply
 from headrace.runtime.levels import Inbox, Level, label, store_state
 from headrace.runtime.outbox import DeadLetters, Outbox
 from headrace.runtime.profile import Stopwatch

@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.errors import StoreError
-from headrace.operators.runs import Part
+from headrace.operators.state.runs import Part
 from headrace.runtime.faults import reach
 
 _DRAFT = re.compile(r"\..+\.\d+")

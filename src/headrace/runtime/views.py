@@ -27,7 +27,7 @@ from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import HistoryError, UserError
 from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
-from headrace.operators.ranks import rank_rows
+from headrace.operators.state.order import rank_rows
 from headrace.runtime.commits import EpochResults
 from headrace.runtime.retention import whole_from
 from headrace.runtime.store import Store, read_part

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance
-from headrace.operators.graph import Graph
-from headrace.operators.runs import Part, RunRef
+from headrace.lowering.graph import Graph
+from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.profile import TaskTime
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.store import Store

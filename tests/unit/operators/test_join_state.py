@@ -6,10 +6,10 @@ from headrace.algebra.nodes import Aggregate, Join, Plan, RowWindow, Source, col
 from headrace.elements import concat, from_rows
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.history import equivalent
+from headrace.lowering.lower import lower
 from headrace.operators.contract import Operator, Progress
-from headrace.operators.graph import create_operator
-from headrace.operators.lowering import lower
-from headrace.operators.runs import Run
+from headrace.operators.create import create_operator
+from headrace.operators.state.runs import Run
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, Field, Schema
@@ -42,7 +42,7 @@ def _run(plan: Join) -> tuple[list[int], bool]:
                 rows = bids if node.plan.name == "bid" else asks
                 outputs[node.number] = from_rows(SCHEMA, [row for row in rows if row[1] == epoch])
                 continue
-            operator: Operator = create_operator(node, _no_failure)
+            operator: Operator = create_operator(node.plan, node.reduced, _no_failure)
             for name, area in operator.areas.items():
                 area.runs = state.get((node.number, name), [])
             for port, edge in enumerate(node.inputs):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import StoreError
-from headrace.operators.runs import Part
+from headrace.operators.state.runs import Part
 from headrace.runtime.store import FolderStore, SegmentWriter, read_part
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.errors import SourceError
-from headrace.operators.keys import hash_rows, normalise
+from headrace.operators.state.keys import hash_rows, normalise
 from headrace.runtime.sources.contract import BATCH_ROWS, SplitSource
 
 

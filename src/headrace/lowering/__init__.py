@@ -1,0 +1,1 @@
+"""From optimized plans to the physical graph: what is shared, how it is spread, in how many levels."""

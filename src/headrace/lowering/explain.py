@@ -1,0 +1,63 @@
+"""The physical graph as text: levels, operators, and what travels between them."""
+
+from __future__ import annotations
+
+from headrace.algebra.explain import describe
+from headrace.algebra.nodes import Aggregate, TopK, inputs_of
+from headrace.algebra.properties import has_unbounded_state, is_stateful
+from headrace.expressions.render import render
+from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
+
+
+def explain_graph(graph: Graph) -> str:
+    """One line per node, by level, with its inputs and whether it keeps state.
+
+    Example:
+        level 0
+          #0 Source bid (auction, price)
+          #1 TimeWindow RANGE 60 SECONDS  <- #0
+        level 1
+          #2 Aggregate BY auction: COUNT(*)  <- #1 by hash of auction  [state]
+        result <- #2
+    """
+    lines = []
+    for level in range(graph.levels + 1):
+        lines.append(f"level {level}")
+        lines += [f"  {_node(node)}" for node in graph.at(level)]
+    lines += [f"{name} <- #{node}" for name, node in graph.outputs]
+    return "\n".join(lines)
+
+
+def _node(node: Node) -> str:
+    inputs = ", ".join(_edge(node, port, edge) for port, edge in enumerate(node.inputs))
+    text = f"#{node.number} {describe(node.plan)}" + (f"  <- {inputs}" if inputs else "")
+    if not is_stateful(node.plan):
+        return text
+    unbounded = any(has_unbounded_state(below) for below in inputs_of(node.plan))
+    grows = has_unbounded_state(node.plan) and not unbounded
+    return f"{text}  [{'state that grows without bound' if grows else 'state'}]"
+
+
+def _edge(node: Node, port: int, edge: Edge) -> str:
+    if edge.exchange is None:
+        return f"#{edge.producer}"
+    return f"#{edge.producer} {_exchange(edge.exchange)}"
+
+
+def _exchange(exchange: Exchange) -> str:
+    match exchange.spread:
+        case Spread.COPY:
+            text = "to every bucket"
+        case Spread.ROW:
+            text = "by hash of the row"
+        case Spread.KEY if exchange.keys:
+            text = "by hash of " + ", ".join(render(key) for key in exchange.keys)
+        case _:
+            text = "to one bucket"
+    match exchange.reduce:
+        case Aggregate():
+            return f"{text}, added up before"
+        case TopK():
+            return f"{text}, without what cannot be shown"
+        case None:
+            return text

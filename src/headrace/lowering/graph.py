@@ -1,0 +1,128 @@
+"""The query graph: physical nodes, the exchanges between them, and the levels they are cut into.
+
+All queries share one graph; equal subplans are one node. Level 0 reads the sources and runs what needs no
+state; each further level begins where the partitioning key changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Plan,
+    Source,
+    TopK,
+)
+from headrace.algebra.properties import output_heartbeat
+from headrace.expressions.tree import Expression
+
+
+class Spread(Enum):
+    """How an exchange spreads elements over the buckets."""
+
+    KEY = "key"
+    """By the hash of the exchange's keys; without keys all go to one bucket."""
+    ROW = "row"
+    """By the hash of the whole payload."""
+    COPY = "copy"
+    """To every bucket."""
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """A change of partitioning.
+
+    Attributes:
+        spread: how elements find their bucket.
+        keys: expressions over the producer's columns, for `Spread.KEY`.
+        reduce: what the elements are made fewer for before they leave, or None: an aggregation, whose
+            accumulated form travels, added up; or a TopK, without the rows that it can never show.
+    """
+
+    spread: Spread
+    keys: tuple[Expression, ...] = ()
+    reduce: Aggregate | TopK | None = None
+
+
+@dataclass(frozen=True)
+class Edge:
+    """An input of a node: who produces it, and the exchange in between, if there is one."""
+
+    producer: int
+    exchange: Exchange | None = None
+
+
+@dataclass(frozen=True)
+class Node:
+    """A physical node.
+
+    Attributes:
+        number: its place in the graph; inputs have smaller numbers.
+        plan: the logical node it carries out.
+        inputs: one edge per input of the plan node.
+        level: the stage it runs in; 0 is the stage that reads the sources.
+        identity: digest of the plan and of its query's start, which names its state.
+    """
+
+    number: int
+    plan: Plan
+    inputs: tuple[Edge, ...]
+    level: int
+    identity: str
+
+    @property
+    def reduced(self) -> bool:
+        """Whether the input was made less before an exchange, and so comes in an aggregation's form."""
+        return any(edge.exchange is not None and edge.exchange.reduce for edge in self.inputs)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """All queries as one graph.
+
+    Attributes:
+        nodes: in topological order; node i has number i.
+        outputs: per query its name and the number of the node that yields its result.
+    """
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[str, int], ...]
+
+    @property
+    def levels(self) -> int:
+        """How many levels follow level 0."""
+        return max((node.level for node in self.nodes), default=0)
+
+    def at(self, level: int) -> tuple[Node, ...]:
+        """The nodes of a level, in topological order."""
+        return tuple(node for node in self.nodes if node.level == level)
+
+    def channels(self) -> tuple[tuple[int, Exchange], ...]:
+        """The distinct exchanges: producer and exchange; their place here is the channel's number."""
+        edges = (edge for node in self.nodes for edge in node.inputs)
+        return tuple(dict.fromkeys((edge.producer, edge.exchange) for edge in edges if edge.exchange))
+
+    def heartbeats(self, streams: dict[str, int]) -> tuple[int, ...]:
+        """The heartbeat of every node's output, from those of the streams (instants)."""
+        result: list[int] = []
+        for node in self.nodes:
+            if isinstance(node.plan, Source):
+                result.append(streams[node.plan.name])
+            else:
+                inputs = tuple(result[edge.producer] for edge in node.inputs)
+                result.append(output_heartbeat(node.plan, inputs))
+        return tuple(result)
+
+    @cached_property
+    def users(self) -> tuple[tuple[str, ...], ...]:
+        """For each node the names of the queries whose results depend on it."""
+        found: list[dict[int, None]] = [{} for _ in self.nodes]
+        for place, (_, output) in enumerate(self.outputs):
+            found[output][place] = None
+        for node in reversed(self.nodes):
+            for edge in node.inputs:
+                found[edge.producer] |= found[node.number]
+        return tuple(tuple(self.outputs[place][0] for place in sorted(part)) for part in found)

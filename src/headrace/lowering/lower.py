@@ -1,0 +1,270 @@
+"""From optimized plans to the physical graph: sharing, partitioning, levels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Coalesce,
+    Distinct,
+    Dstream,
+    Filter,
+    Granularity,
+    HopWindow,
+    Istream,
+    Join,
+    OuterJoin,
+    OverRows,
+    Plan,
+    Project,
+    RowWindow,
+    Rstream,
+    Sample,
+    SemiJoin,
+    SessionWindow,
+    SetOperation,
+    Source,
+    Split,
+    TimeWindow,
+    TopK,
+    Union,
+    column,
+    inputs_of,
+)
+from headrace.algebra.properties import is_stateful, parameters_of
+from headrace.expressions.tree import Column, Expression
+from headrace.lowering.constants import constants_as_data, filled, is_unfilled
+from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
+from headrace.lowering.outer_joins import expand
+from headrace.operators.top_k.skyband import has_skyband
+
+STATE_FORMAT = 4
+"""Part of every state's identity: raise it when the layout of state changes."""
+
+Partitioning = frozenset[tuple[int, ...]]
+"""Alternative lists of columns by whose hash a stream is spread; the empty list is one bucket for all."""
+
+
+def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyType({})) -> Graph:
+    """The graph that answers all queries; equal subplans become one node.
+
+    A query answers from its start on, so that state is shared only among queries of the same start. What
+    holds no state, and stands over nothing that does, is shared by all.
+
+    Args:
+        queries: optimized plans by query name.
+        starts: the epoch from which on a query answers, 1 if it is not named.
+    """
+    plans = {name: constants_as_data(expand(plan)) for name, plan in queries.items()}
+    lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen))
+    outputs = tuple((name, lowering.add(plan, starts.get(name, 1))) for name, (plan, _) in plans.items())
+    return Graph(tuple(lowering.nodes), outputs)
+
+
+class _Lowering:
+    """Adds node after node; plans are told apart by their parameters and their inputs' nodes."""
+
+    def __init__(self, filled_filters: Mapping[Filter, Filter]) -> None:
+        self._filled = filled_filters
+        self.nodes: list[Node] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._known: dict[tuple[int, int], tuple[Plan, int]] = {}
+        self._digests: list[str] = []
+        self._keeping: list[bool] = []
+        self._partitionings: list[Partitioning] = []
+
+    def add(self, plan: Plan, start: int) -> int:
+        """The number of the plan's node, which is added with all below it unless it is there."""
+        if (id(plan), start) not in self._known:
+            # The plan is kept, so that no other can get its id.
+            self._known[id(plan), start] = plan, self._add(plan, start)
+        return self._known[id(plan), start][1]
+
+    def _add(self, plan: Plan, start: int) -> int:
+        producers = tuple(self.add(below, start) for below in inputs_of(plan))
+        keeping = is_stateful(plan) or any(self._keeping[producer] for producer in producers)
+        since = start if keeping else 1
+        key = (type(plan), parameters_of(plan), producers, since)
+        if key in self._numbers:
+            return self._numbers[key]
+        exchanges = self._exchanges(plan, producers)
+        level = self._level(plan, producers, exchanges)
+        edges = tuple(
+            Edge(producer, self._across(plan, port, producer, exchange, level))
+            for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
+        )
+        number = self._numbers[key] = len(self.nodes)
+        digest = _digest(plan, [self._digests[producer] for producer in producers])
+        carried_out = self._filled[plan] if is_unfilled(plan) else plan
+        self.nodes.append(Node(number, carried_out, edges, level, _identity(digest, since)))
+        self._digests.append(digest)
+        self._keeping.append(keeping)
+        self._partitionings.append(self._partitioning(plan, producers))
+        return number
+
+    def _exchanges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[Exchange | None, ...]:
+        """The exchange each input needs for the operator to see all of a key in one bucket."""
+        match plan:
+            case Join(equalities=()):
+                # Without equality every pair must meet: one side stays spread, the other is copied.
+                spread = None if self.nodes[producers[0]].level else Exchange(Spread.ROW)
+                return spread, Exchange(Spread.COPY)
+            case _ if is_stateful(plan):
+                return tuple(
+                    None if self._suffices(plan, port, producer) else self._by_key(plan, port)
+                    for port, producer in enumerate(producers)
+                )
+            case _:
+                return (None,) * len(producers)
+
+    def _suffices(self, plan: Plan, port: int, producer: int) -> bool:
+        """Whether an input is already spread so that equal keys meet."""
+        if not self.nodes[producer].level:
+            return False
+        keys = _required(plan, port)
+        columns = tuple(key.index for key in keys if isinstance(key, Column))
+        present = self._partitionings[producer]
+        if isinstance(plan, Join | SetOperation):
+            # Equal keys of both inputs must meet, so both are spread by all of the key, in its order.
+            return len(columns) == len(keys) and columns in present
+        return any(set(alternative) <= set(columns) for alternative in present)
+
+    def _by_key(self, plan: Plan, port: int) -> Exchange:
+        return Exchange(Spread.KEY, _required(plan, port), _reduction(plan))
+
+    def _level(self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]) -> int:
+        if isinstance(plan, Source):
+            return 0
+        return max(
+            self.nodes[producer].level + (exchange is not None)
+            for producer, exchange in zip(producers, exchanges, strict=True)
+        )
+
+    def _across(
+        self, plan: Plan, port: int, producer: int, exchange: Exchange | None, level: int
+    ) -> Exchange | None:
+        """The exchange of an edge, given the level of its consumer: what lies lower has to travel."""
+        if exchange is not None or self.nodes[producer].level == level:
+            return exchange
+        if isinstance(plan, Union) or (isinstance(plan, Join) and not plan.equalities):
+            return Exchange(Spread.ROW)
+        return self._by_key(plan, port)
+
+    def _partitioning(self, plan: Plan, producers: tuple[int, ...]) -> Partitioning:
+        below = [self._partitionings[producer] for producer in producers]
+        match plan:
+            case Source():
+                return frozenset()
+            case Filter() | TimeWindow() | HopWindow() | Sample() | Granularity() | Split() | Rstream():
+                return below[0]
+            case Project(items=items):
+                return _mapped(below[0], [expression for _, expression in items])
+            case Union():
+                return frozenset()
+            case Join(left=left, equalities=equalities):
+                return _join_partitioning(len(left.schema), equalities)
+            case OuterJoin() | SemiJoin():
+                raise AssertionError("semi- and outer joins are expanded before")
+            case SetOperation(schema=schema):
+                return frozenset([tuple(range(len(schema)))])
+            case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys) | TopK(keys=keys):
+                kept = self._suffices(plan, 0, producers[0])
+                return below[0] if kept else frozenset([tuple(key.index for key in keys)])
+            case Aggregate() | Coalesce() | Distinct() | Istream() | Dstream():
+                if self._suffices(plan, 0, producers[0]):
+                    return _mapped(below[0], list(_required(plan, 0)))
+                return frozenset([tuple(range(len(_required(plan, 0))))])
+
+
+def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
+    """The expressions over an input that make up the operator's key."""
+    match plan:
+        case Aggregate(keys=keys):
+            return tuple(expression for _, expression in keys)
+        case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys) | TopK(keys=keys):
+            return keys
+        case Join(equalities=equalities):
+            return tuple(pair[port] for pair in equalities)
+        case _:
+            below = inputs_of(plan)[port]
+            return tuple(column(below, index) for index in range(len(below.schema)))
+
+
+def _mapped(partitioning: Partitioning, items: list[Expression]) -> Partitioning:
+    """The partitioning seen through a projection: kept where all its columns survive."""
+    places: dict[int, int] = {}
+    for place, item in enumerate(items):
+        if isinstance(item, Column):
+            places.setdefault(item.index, place)
+    return frozenset(
+        tuple(places[index] for index in alternative)
+        for alternative in partitioning
+        if all(index in places for index in alternative)
+    )
+
+
+def _join_partitioning(
+    left_width: int, equalities: tuple[tuple[Expression, Expression], ...]
+) -> Partitioning:
+    sides = []
+    for port, offset in ((0, 0), (1, left_width)):
+        keys = [pair[port] for pair in equalities]
+        if keys and all(isinstance(key, Column) for key in keys):
+            sides.append(tuple(key.index + offset for key in keys if isinstance(key, Column)))
+    return frozenset(sides)
+
+
+def _reduction(plan: Plan) -> Aggregate | TopK | None:
+    """What the input of a plan is made less for before it travels, where that pays."""
+    match plan:
+        case Aggregate() if _shares_intervals(plan):
+            return plan
+        case TopK() if has_skyband(plan):
+            return plan
+        case _:
+            return None
+
+
+def _shares_intervals(plan: Aggregate) -> bool:
+    """Whether many elements of a group share an interval, so that adding up before the exchange pays."""
+    if not plan.keys:
+        return True
+    below: Plan = plan.input
+    while isinstance(below, Filter | Project | Sample | Rstream):
+        below = below.input
+    if isinstance(below, Granularity):
+        return True
+    return isinstance(below, TimeWindow | HopWindow) and below.slide.length > 1
+
+
+def identity(plan: Plan, start: int = 1) -> str:
+    """A digest that names the state of a plan's operator, the same in every process.
+
+    Args:
+        plan: the operator's.
+        start: the epoch from which on it has seen its input.
+    """
+    known: dict[int, str] = {}
+
+    def digest(part: Plan) -> str:
+        if id(part) not in known:
+            known[id(part)] = _digest(part, [digest(below) for below in inputs_of(part)])
+        return known[id(part)]
+
+    return _identity(digest(plan), start)
+
+
+def _identity(digest: str, start: int) -> str:
+    return _hashed(f"{digest} since {start}" if start > 1 else digest)[:16]
+
+
+def _digest(plan: Plan, inputs: Sequence[str]) -> str:
+    """A digest of a node and, through those of its inputs, of all below it, each part looked at once."""
+    return _hashed(f"{STATE_FORMAT} {type(plan).__name__} {parameters_of(plan)!r} {' '.join(inputs)}")
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,156 @@
+"""The accumulated form of an aggregation's input, and how it is added up before it travels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import Aggregate
+from headrace.algebra.properties import is_insert_only
+from headrace.elements import Batch, Int64Array, record_batch
+from headrace.expressions.tree import AggregateCall, Expression
+from headrace.kernels.extremes import smallest_rows
+from headrace.kernels.timeline import Float64Array, add_by_code
+from headrace.operators.aggregates.accumulators import SumLayout, accumulate, is_invertible, layout_of
+from headrace.operators.aggregates.live_values import EXTREMES, Ordering
+from headrace.operators.contract import Report, evaluate_all
+from headrace.operators.state.keys import Codes, encode_keys, hash_rows, normalise
+from headrace.operators.state.order import rank_rows
+from headrace.operators.state.sweep_area import matrix
+from headrace.schema import BIGINT, DOUBLE, Field, Schema
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """The values of an insert-only input that can be the smallest or the largest.
+
+    Attributes:
+        ordering: how they are sorted.
+        fractions: which ends matter: 0.0 the smallest, 1.0 the largest, or both.
+    """
+
+    ordering: Ordering
+    fractions: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Accumulation:
+    """How an aggregation's input is turned into keys, live values and sums.
+
+    Attributes:
+        keys: the grouping expressions.
+        values: what aggregates of distinct or live values read, each expression once.
+        sums: the layout of everything invertible.
+        schema: the columns of the accumulated form: `__k*` keys, `__v*` values, `__i*` and `__f*` sums.
+        extremes: which of the values of one interval matter, if not all.
+    """
+
+    keys: tuple[Expression, ...]
+    values: tuple[Expression, ...]
+    sums: SumLayout
+    schema: Schema
+    extremes: Extremes | None
+
+    @classmethod
+    def of(cls, node: Aggregate) -> Accumulation:
+        """The accumulation of a plan node."""
+        calls = tuple(call for _, call in node.aggregates)
+        sums = layout_of(calls)
+        distinct = [part for entry in sums.sums if entry.distinct for part in entry.inputs]
+        live = [part for call in calls if not is_invertible(call) for part in Ordering.of(call).expressions]
+        values = tuple(dict.fromkeys((*distinct, *live)))
+        keys = tuple(key for _, key in node.keys)
+        fields = [Field(f"__k{place}", key.type) for place, key in enumerate(keys)]
+        fields += [Field(f"__v{place}", value.type) for place, value in enumerate(values)]
+        fields += [Field(f"__i{place}", BIGINT) for place in range(sums.int_width)]
+        fields += [Field(f"__f{place}", DOUBLE) for place in range(sums.float_width)]
+        return cls(keys, values, sums, Schema(tuple(fields)), _extremes_of(node, calls))
+
+    @property
+    def key_names(self) -> tuple[str, ...]:
+        """The key columns of the accumulated form."""
+        return tuple(f"__k{place}" for place in range(len(self.keys)))
+
+    @property
+    def int_names(self) -> tuple[str, ...]:
+        """The int64 sums of the accumulated form."""
+        return tuple(f"__i{place}" for place in range(self.sums.int_width))
+
+    @property
+    def float_names(self) -> tuple[str, ...]:
+        """The float64 sums of the accumulated form."""
+        return tuple(f"__f{place}" for place in range(self.sums.float_width))
+
+    def accumulate(self, batch: Batch, report: Report) -> Batch:
+        """The accumulated form of elements: every sum is already multiplied by `w`, which becomes 1."""
+        arguments = [part for entry in self.sums.of_elements for part in entry.inputs]
+        batch, columns = evaluate_all([*self.keys, *self.values, *arguments], batch, report)
+        keys = [normalise(column) for column in columns[: len(self.keys)]]
+        values = [normalise(column) for column in columns[len(keys) : len(keys) + len(self.values)]]
+        ints, floats = accumulate(self.sums, columns[len(keys) + len(values) :], batch.w)
+        sums = [pa.array(part[:, place]) for part in (ints, floats) for place in range(part.shape[1])]
+        payload = record_batch([*keys, *values, *sums], self.schema, len(batch))
+        return Batch(payload, batch.ts, batch.te, np.ones(len(batch), dtype=np.int64))
+
+    def combine(self, batch: Batch) -> Batch:
+        """Accumulated elements of one key, one set of values and one interval, added up.
+
+        Done before an exchange where many elements share an interval, or all share a key. Where only the
+        smallest or the largest value can matter, the others go.
+        """
+        keys = [batch.payload.column(name) for name in self.key_names]
+        values = batch.payload.columns[len(self.keys) : len(self.keys) + len(self.values)]
+        identity = [*keys, *(values if self.extremes is None else ()), pa.array(batch.te), pa.array(batch.ts)]
+        codes = encode_keys(identity, hash_rows(identity, len(batch)))
+        ints = matrix(batch.payload, self.int_names, np.int64)
+        floats = matrix(batch.payload, self.float_names, np.float64)
+        ints, floats = add_by_code(codes.codes, ints, floats, len(codes))
+        rows = codes.first
+        if self.extremes is not None:
+            rows, ints, floats = self._with_extremes(self.extremes, values, codes, ints, floats)
+        kept = batch.take(rows)
+        sums = [pa.array(part[:, place]) for part in (ints, floats) for place in range(part.shape[1])]
+        columns = [*kept.payload.columns[: len(self.keys) + len(self.values)], *sums]
+        return kept.with_payload(record_batch(columns, self.schema, len(kept)))
+
+    def _with_extremes(
+        self,
+        extremes: Extremes,
+        values: list[pa.Array],
+        codes: Codes,
+        ints: Int64Array,
+        floats: Float64Array,
+    ) -> tuple[Int64Array, Int64Array, Float64Array]:
+        """For each code the row with the extreme value and all sums; where both ends matter, one row each."""
+        columns = [values[self.values.index(key.expression)] for key in extremes.ordering.keys]
+        rows = np.arange(len(codes.codes))
+        if extremes.ordering.needed is not None:
+            needed = values[self.values.index(extremes.ordering.needed)]
+            rows = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
+        ranks = rank_rows(columns, extremes.ordering.keys)
+        ends = [ranks if fraction == 0.0 else ~ranks for fraction in extremes.fractions]
+        found = [smallest_rows(codes.codes, end, rows, len(codes)) for end in ends]
+        first = np.where(found[0] < 0, codes.first, found[0])
+        other = np.flatnonzero(found[-1] != found[0])
+        # The other row counts for one of the rows that were added up, so that neither counts for none.
+        more_ints, more_floats = np.zeros_like(ints[other]), np.zeros_like(floats[other])
+        more_ints[:, 0] = 1
+        ints[other, 0] -= 1
+        return (
+            np.concatenate([first, found[-1][other]]),
+            np.concatenate([ints, more_ints]),
+            np.concatenate([floats, more_floats]),
+        )
+
+
+def _extremes_of(node: Aggregate, calls: tuple[AggregateCall, ...]) -> Extremes | None:
+    """Which values are all that combining must keep; None where it has to keep every value."""
+    live = [call for call in calls if not is_invertible(call)]
+    orderings = {Ordering.of(call) for call in live}
+    distinct = any(entry.distinct for entry in layout_of(calls).sums)
+    fractions = [EXTREMES.get(call.function) for call in live]
+    if distinct or len(orderings) != 1 or None in fractions or not is_insert_only(node.input):
+        return None
+    return Extremes(orderings.pop(), tuple(sorted({part for part in fractions if part is not None})))

@@ -1,0 +1,156 @@
+"""Grouped and scalar aggregation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import Aggregate
+from headrace.elements import Batch, BoolArray, concat, integers, record_batch
+from headrace.expressions.tree import AggregateCall, Expression
+from headrace.operators.aggregates.accumulation import Accumulation
+from headrace.operators.aggregates.accumulators import accumulate_distinct, evaluate, is_invertible
+from headrace.operators.aggregates.distinct_values import DistinctValues
+from headrace.operators.aggregates.live_values import Ordering, create_live_values
+from headrace.operators.contract import Progress, Report
+from headrace.operators.state.live_elements import Rows
+from headrace.operators.state.runs import Area
+from headrace.operators.state.segments import emit_segments
+from headrace.operators.state.sweep_area import matrix
+from headrace.operators.state.timeline import Changes, Points, Timeline, append_changes
+from headrace.time import BEGINNING
+
+
+class AggregateOperator:
+    """Grouped and scalar aggregation (timeline family; thesis, section 11.3.6).
+
+    Definition:
+        At t, one row per group of `M(t)`: the keys, then each aggregate over the group's rows. With
+        `emit_empty`, which goes without keys, that row stays when the content has become empty.
+
+    Retractions:
+        A retraction takes its element's sums away over its interval, and its value out of the live values
+        (MIN, MAX, FIRST, LAST, PERCENTILE, ARRAY_AGG) and of the distinct ones.
+
+    State:
+        Per group the sums at the heartbeat and how far its open segment was emitted; per element, or per
+        instant where several meet, what leaves at its end. For live values, each value; where nothing is ever
+        retracted, only those that can still become the smallest or the largest. For distinct ones, how often
+        each is there. Deltas go when the heartbeat has passed them, a
+        group's base when its last row has left.
+
+    Example:
+        `SELECT k, COUNT(*) AS n ... GROUP BY k`, heartbeat 12:
+
+        ====== ====== ==        ====== ======== ==
+        k      [ts,te) w         k, n   [ts,te) w
+        ====== ====== ==        ====== ======== ==
+        a      [1,10)  +         a, 1   [1,4)    +
+        a      [4,14)  +         a, 2   [4,10)   +
+        b      [5,9)   +         b, 1   [5,9)    +
+        ..                       a, 1   [10,14)  +
+        ====== ====== ==        ====== ======== ==
+    """
+
+    def __init__(self, node: Aggregate, combined: bool, insert_only: bool, report: Report) -> None:
+        self._node = node
+        self._combined = combined
+        self._report = report
+        self._form = Accumulation.of(node)
+        self._coalesce = not node.is_chronon
+        widths = self._form.sums.int_width, self._form.sums.float_width
+        self._timeline = Timeline(self._form.key_names, *widths, keep_empty=node.emit_empty)
+        self._distinct = {
+            entry.inputs: DistinctValues(self._form.key_names, len(entry.inputs))
+            for entry in self._form.sums.sums
+            if entry.distinct
+        }
+        self._orderings: dict[Ordering, list[AggregateCall]] = {}
+        for _, call in node.aggregates:
+            if not is_invertible(call):
+                self._orderings.setdefault(Ordering.of(call), []).append(call)
+        self._live = {
+            ordering: create_live_values(self._form.key_names, ordering, calls, insert_only)
+            for ordering, calls in self._orderings.items()
+        }
+        self._inputs: list[Batch] = []
+
+    @property
+    def areas(self) -> dict[str, Area]:
+        """Deltas and bases, the live values of each ordering, and the presence of distinct values."""
+        areas: dict[str, Area] = {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
+        areas |= {f"values{place}": part.values for place, part in enumerate(self._live.values())}
+        for place, part in enumerate(self._distinct.values()):
+            areas |= {f"distinct{place}_{name}": area for name, area in part.areas.items()}
+        return areas
+
+    def process(self, port: int, batch: Batch) -> None:
+        """Take in elements, in the accumulated form if they were combined before an exchange."""
+        self._inputs.append(batch if self._combined else self._form.accumulate(batch, self._report))
+
+    def advance(self, progress: Progress) -> Batch:
+        """The corrections and new segments up to the new horizon."""
+        batch = concat(self._form.schema, self._inputs)
+        payload, form = batch.payload, self._form
+        keys = [payload.column(name) for name in form.key_names]
+        ints = matrix(payload, form.int_names, np.int64)
+        changes = Changes(keys, batch.ts, batch.te, ints, matrix(payload, form.float_names, np.float64))
+        for inputs, values in self._distinct.items():
+            changes = append_changes(changes, self._presence(inputs, values, batch, progress.window))
+        points = self._timeline.step(changes, *progress.window)
+        live = self._advance_live(batch, keys, points, progress.window)
+        if points is None:
+            return concat(self._node.schema, [])
+        return self._emit(points, live)
+
+    def _column(self, batch: Batch, expression: Expression) -> pa.Array:
+        return batch.payload.column(f"__v{self._form.values.index(expression)}")
+
+    def _presence(
+        self, inputs: tuple[Expression, ...], values: DistinctValues, batch: Batch, window: tuple[int, int]
+    ) -> Changes:
+        """What the presence of distinct values adds to the sums."""
+        columns = [batch.payload.column(name) for name in self._form.key_names]
+        columns += [self._column(batch, part) for part in inputs]
+        times = batch.ts, batch.te, integers(batch.payload.column("__i0"))
+        found, (ts, te, w) = values.step(columns, times, window)
+        keys, present = found[: len(self._form.keys)], found[len(self._form.keys) :]
+        return Changes(keys, ts, te, *accumulate_distinct(self._form.sums, inputs, present, w))
+
+    def _advance_live(
+        self, batch: Batch, keys: list[pa.Array], points: Points | None, window: tuple[int, int]
+    ) -> dict[AggregateCall, pa.Array]:
+        result: dict[AggregateCall, pa.Array] = {}
+        w = integers(batch.payload.column("__i0"))
+        for ordering, calls in self._orderings.items():
+            kept = np.arange(len(batch))
+            if ordering.needed is not None:
+                needed = self._column(batch, ordering.needed)
+                kept = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
+            columns = [self._column(batch, key.expression) for key in ordering.keys]
+            rows = Rows(keys, columns, kept, batch.ts, batch.te, w)
+            present = None if points is None else self._present(points)
+            found = self._live[ordering].step(rows, points, window, calls, present)
+            result |= dict(zip(calls, found, strict=False))
+        return result
+
+    def _emit(self, points: Points, live: dict[AggregateCall, pa.Array]) -> Batch:
+        ints, floats = points.ints, points.floats
+        values = [
+            evaluate(self._form.sums, call, ints, floats) if is_invertible(call) else live[call]
+            for _, call in self._node.aggregates
+        ]
+        segments = emit_segments(points, values, self._coalesce, self._present(points))
+        codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
+        keys = [column.take(pa.array(codes)) for column in points.keys]
+        rows = pa.array(segments.rows)
+        columns = [*keys, *(column.take(rows) for column in values)]
+        payload = record_batch(columns, self._node.schema, len(codes))
+        return Batch(payload, segments.ts, segments.te, segments.w)
+
+    def _present(self, points: Points) -> BoolArray:
+        """Where there is a row to emit: at the points, then in the bases."""
+        if not self._node.emit_empty:
+            return points.ints[:, 0] > 0
+        begun, count = points.covered != BEGINNING, len(points.codes)
+        return np.concatenate([begun | np.logical_or.accumulate(points.ints[:count, 0] > 0), begun])

@@ -1,0 +1,374 @@
+"""The live values of each group, for aggregates that depend on which values there are.
+
+MIN, MAX, FIRST, LAST and PERCENTILE are values at a place of the group's values in sorted order, ARRAY_AGG is
+all of them. Sums do not tell them: when the smallest value leaves, the next one must be known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import BoolArray, Int64Array, integers
+from headrace.errors import ExecutionError
+from headrace.expressions.aggregates import masked
+from headrace.expressions.coercion import literal
+from headrace.expressions.tree import AggregateCall, Call, Expression, Literal, SortKey, arguments_of
+from headrace.kernels.extremes import lower_envelope
+from headrace.kernels.order_statistics import order_statistics, sorted_values
+from headrace.operators.aggregates.user_values import user_values
+from headrace.operators.state.keys import order_by
+from headrace.operators.state.live_elements import (
+    COUNT,
+    LiveElements,
+    Pool,
+    Rows,
+    stored_columns,
+    value_names,
+)
+from headrace.operators.state.order import rank_rows
+from headrace.operators.state.runs import TIME
+from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
+from headrace.operators.state.timeline import Points
+from headrace.schema import BOOLEAN, DOUBLE
+from headrace.time import BEGINNING, INFINITY
+
+_MOST_VALUES: Final = 2**27
+"""So many values can the arrays of an epoch have in one task, so that their hashes fit into a column."""
+EXTREMES: Final = {"MIN": 0.0, "FIRST": 0.0, "MAX": 1.0, "LAST": 1.0}
+"""The aggregates that are the first or the last of the sorted values."""
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """The live values that some aggregates share: which rows count, and how they are sorted.
+
+    Attributes:
+        keys: what the rows are sorted by; the last one is the value itself.
+        needed: an expression that is NULL in the rows that do not count, or None where all do.
+    """
+
+    keys: tuple[SortKey, ...]
+    needed: Expression | None
+
+    @classmethod
+    def of(cls, call: AggregateCall) -> Ordering:
+        """What an aggregate needs; FIRST and LAST do not pass over NULLs."""
+        assert call.argument is not None
+        if call.user is not None:
+            return cls(
+                tuple(SortKey(masked(part, call.condition)) for part in arguments_of(call)), _complete(call)
+            )
+        keys = [
+            SortKey(masked(key.expression, call.condition), key.descending, key.nulls_first)
+            for key in call.order
+        ]
+        value = masked(call.argument, call.condition)
+        if not call.order:
+            return cls((SortKey(value),), value)
+        if call.function == "ARRAY_AGG":
+            return cls((*keys, SortKey(value)), value)
+        counts = None if call.condition is None else masked(literal(True), call.condition)
+        return cls((*keys, SortKey(value)), counts)
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """All that has to be known of a row."""
+        return (*(key.expression for key in self.keys), *(() if self.needed is None else (self.needed,)))
+
+
+class LiveValues:
+    """The live values of one ordering, as changes of their counts.
+
+    Args:
+        keys: the names of the key columns in state.
+        ordering: which values.
+    """
+
+    def __init__(self, keys: tuple[str, ...], ordering: Ordering) -> None:
+        self._ordering = ordering
+        self._names = value_names(len(ordering.keys))
+        self.values = SweepArea(Layout(keys, self._names, (COUNT,), netting=Netting.ACCUMULATE))
+
+    def step(
+        self,
+        rows: Rows,
+        points: Points | None,
+        window: tuple[int, int],
+        calls: list[AggregateCall],
+        present: BoolArray | None,
+    ) -> list[pa.Array]:
+        """Take in elements; the aggregates at every point.
+
+        Args:
+            rows: the elements.
+            points: the points of the touched keys.
+            window: the old and the new horizon.
+            calls: the aggregates that are wanted.
+            present: where they are wanted, m rows for the points, then k rows for the bases.
+
+        Returns:
+            One column per call, m rows for the points, then k rows for the bases.
+        """
+        changes = self.take_in(rows, points, window)
+        if changes is None or points is None or present is None:
+            return []
+        return _aggregates(self._ordering, changes, points, calls, present)
+
+    def take_in(self, rows: Rows, points: Points | None, window: tuple[int, int]) -> LiveChanges | None:
+        """Take in elements; all changes below the new horizon to the values of touched keys, if there are."""
+        changes = None if points is None else self._due(rows, points, window)
+        # What has come and gone by the new horizon leaves nothing behind.
+        kept = rows.kept[rows.te[rows.kept] >= window[1]]
+        ends = kept[rows.te[kept] != INFINITY]
+        times = np.concatenate([rows.ts[kept], rows.te[ends]])
+        counts = np.concatenate([rows.w[kept], -rows.w[ends]])
+        columns = {TIME: pa.array(times), COUNT: pa.array(counts)}
+        self.values.insert(columns | stored_columns(self.values.layout, rows, np.concatenate([kept, ends])))
+        self.values.expire(window[1])
+        return changes
+
+    def _due(self, rows: Rows, points: Points, window: tuple[int, int]) -> LiveChanges:
+        """All changes below the new horizon to the values of touched keys."""
+        before, horizon = window
+        due = rows.kept[rows.ts[rows.kept] < horizon]
+        over = np.flatnonzero(rows.te[due] < horizon)
+        columns = [column.take(pa.array(due)) for column in rows.columns]
+        codes, value = points.element_keys[due], np.concatenate([np.arange(len(due)), over])
+        times = np.concatenate([rows.ts[due], rows.te[due[over]]])
+        counts = np.concatenate([rows.w[due], -rows.w[due[over]]])
+        places, stored = self.values.gather(points.hashes, points.keys)
+        if stored is not None:
+            stored_times = integers(stored.column(TIME))
+            past = np.flatnonzero(stored_times < horizon)
+            older = [stored.column(name).take(pa.array(past)) for name in self._names]
+            columns = [pa.concat_arrays(pair) for pair in zip(columns, older, strict=True)]
+            clamped = np.where(stored_times[past] < before, BEGINNING, stored_times[past])
+            value = np.concatenate([value, len(codes) + np.arange(len(past))])
+            codes = np.concatenate([codes, places[past]])
+            times = np.concatenate([times, clamped])
+            counts = np.concatenate([counts, integers(stored.column(COUNT))[past]])
+        return LiveChanges(columns, codes, value, times, counts)
+
+
+class Envelope:
+    """The values that are or will be the smallest or the largest of their group, where none is retracted.
+
+    A value that is worse than another and leaves no later will never be the answer, so it is not kept: over a
+    sliding window this is the monotone queue of the textbooks.
+
+    Args:
+        keys: the names of the key columns in state.
+        ordering: which values.
+    """
+
+    def __init__(self, keys: tuple[str, ...], ordering: Ordering) -> None:
+        self._ordering = ordering
+        self._elements = LiveElements(keys, len(ordering.keys))
+
+    @property
+    def values(self) -> SweepArea:
+        """The values."""
+        return self._elements.area
+
+    def step(
+        self,
+        rows: Rows,
+        points: Points | None,
+        window: tuple[int, int],
+        calls: list[AggregateCall],
+        present: BoolArray | None,
+    ) -> list[pa.Array]:
+        """Take in elements, none of them a retraction; the aggregates at every point, as in `LiveValues`."""
+        if points is None:
+            self._elements.keep(rows, None, window[1])
+            return []
+        pool = self._elements.pooled(rows, points)
+        needed, result = self._extremes(pool, points, window[1], calls)
+        self._elements.keep(rows, needed | (pool.codes < 0), window[1])
+        return result
+
+    def _extremes(
+        self, pool: Pool, points: Points, horizon: int, calls: list[AggregateCall]
+    ) -> tuple[BoolArray, list[pa.Array]]:
+        """Which elements are needed later, and the aggregates."""
+        ranks = rank_rows(pool.columns, self._ordering.keys)
+        order = pool.by_key(pool.starts, len(points.covered))
+        codes_at, times_at, by_key = _all_points(points, _first_times(points) - 1)
+        # The last instant that was answered counts: its answer may have to be taken back.
+        since = horizon - 1
+        needed = np.zeros(len(pool.codes), dtype=np.bool_)
+        result: dict[float, pa.Array] = {}
+        for fraction in {EXTREMES[call.function] for call in calls}:
+            ordered = ranks if fraction == 0.0 else ~ranks
+            found, later = lower_envelope(
+                codes_at, times_at, order, pool.codes, ordered, pool.starts, pool.ends, since
+            )
+            needed |= later == 1
+            result[fraction] = _take(pool.columns[-1], _restored(found, by_key))
+        return needed, [result[EXTREMES[call.function]] for call in calls]
+
+
+def create_live_values(
+    keys: tuple[str, ...], ordering: Ordering, calls: list[AggregateCall], insert_only: bool
+) -> LiveValues | Envelope:
+    """What some aggregates over one ordering need; less where nothing is ever retracted."""
+    few = insert_only and all(call.function in EXTREMES for call in calls)
+    return Envelope(keys, ordering) if few else LiveValues(keys, ordering)
+
+
+@dataclass(frozen=True, eq=False)
+class LiveChanges:
+    """At `times` the count of a value, a row of `columns` and of the touched keys' `codes`, changes.
+
+    What changed before the old horizon is there from BEGINNING on.
+    """
+
+    columns: list[pa.Array]
+    codes: Int64Array
+    value: Int64Array
+    times: Int64Array
+    counts: Int64Array
+
+
+def _complete(call: AggregateCall) -> Expression:
+    """NULL in the rows that a user's aggregate passes over: those with a NULL among the arguments."""
+    tests = [Call("IS NOT NULL", (part,), BOOLEAN) for part in arguments_of(call)]
+    complete = reduce(lambda left, right: Call("AND", (left, right), BOOLEAN), tests)
+    return masked(masked(literal(True), complete), call.condition)
+
+
+def _aggregates(
+    ordering: Ordering,
+    changes: LiveChanges,
+    points: Points,
+    calls: list[AggregateCall],
+    present: BoolArray,
+) -> list[pa.Array]:
+    ranks = rank_rows(changes.columns, ordering.keys)
+    numbers, starts, first = number_values(changes.codes, ranks, len(points.covered))
+    codes = changes.codes[changes.value]
+    order = order_by(codes, changes.times, len(points.covered))
+    codes_at, times_at, by_key = _all_points(points, np.full(len(points.covered), BEGINNING))
+    sweep = codes[order], changes.times[order], numbers[changes.value[order]], changes.counts[order]
+    result: dict[AggregateCall, pa.Array] = {}
+    for user in {call.user for call in calls if call.user is not None}:
+        rows = zip(*(column.take(pa.array(first)).to_pylist() for column in changes.columns), strict=True)
+        found = user_values(user, list(rows), sweep, (codes_at, times_at, present[by_key]))
+        result |= {call: _take(found, np.argsort(by_key)) for call in calls if call.user == user}
+    for call in calls:
+        if call.function == "ARRAY_AGG" and call.user is None:
+            at = codes_at, times_at, present[by_key].view(np.uint8)
+            offsets, found_numbers = sorted_values(*sweep, starts, *at, call.distinct)
+            arrays = _arrays(offsets, changes.columns[-1].take(pa.array(first[found_numbers])))
+            result[call] = _take(arrays, np.argsort(by_key))
+    placed = [call for call in calls if call not in result]
+    if placed:
+        fractions = np.array([_fraction(call) for call in placed])
+        found = order_statistics(*sweep[:4], starts, codes_at, times_at, fractions)
+        result |= dict(zip(placed, _at_fractions(changes, placed, first, found, by_key), strict=True))
+    return [result[call] for call in calls]
+
+
+def _arrays(offsets: Int64Array, values: pa.Array) -> pa.ListArray:
+    if len(values) > _MOST_VALUES:
+        raise ExecutionError(
+            f"the arrays of an epoch have {len(values)} values together, more than {_MOST_VALUES}",
+            hint="aggregate fewer rows per group, or take smaller epochs",
+        )
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+
+
+def _at_fractions(
+    changes: LiveChanges,
+    calls: list[AggregateCall],
+    first: Int64Array,
+    found: tuple[Int64Array, Int64Array, np.ndarray],
+    by_key: Int64Array,
+) -> list[pa.Array]:
+    """The values of the numbers that the sweep has found."""
+    lower, upper, share = (np.reshape(part, (-1, len(calls))) for part in found)
+    result = []
+    for place, call in enumerate(calls):
+        low = _restored(lower[:, place], by_key)
+        below = _take(changes.columns[-1], _rows_of(first, low))
+        if call.function not in EXTREMES:
+            high, part = _restored(upper[:, place], by_key), _restored(share[:, place], by_key)
+            below = _between(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
+        result.append(below)
+    return result
+
+
+def _fraction(call: AggregateCall) -> float:
+    if call.function in EXTREMES:
+        return EXTREMES[call.function]
+    (fraction,) = call.others
+    assert isinstance(fraction, Literal)
+    assert isinstance(fraction.value, float)
+    return fraction.value
+
+
+def _between(below: pa.Array, above: pa.Array, share: np.ndarray, same: BoolArray) -> pa.Array:
+    """Interpolated values, DOUBLE."""
+    missing = np.asarray(below.is_null().to_numpy(zero_copy_only=False))
+    low, high = (
+        np.asarray(part.cast(DOUBLE, safe=False).fill_null(0.0).to_numpy(zero_copy_only=False))
+        for part in (below, above)
+    )
+    with np.errstate(invalid="ignore"):
+        values = np.where(same | (low == high), low, (1 - share) * low + share * high)
+    return pa.array(values, DOUBLE, mask=missing)
+
+
+def number_values(
+    codes: Int64Array, ranks: Int64Array, keys: int
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Number the values of all keys, key after key, the smallest first.
+
+    Returns:
+        The number of each row's value, where each key's numbers start (int64[keys + 1]), and the first row of
+        each number.
+    """
+    order = order_by(codes, ranks, keys)
+    fresh = np.ones(len(order), dtype=np.bool_)
+    fresh[1:] = (np.diff(codes[order]) != 0) | (ranks[order[1:]] != ranks[order[:-1]])
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(fresh) - 1
+    first = order[fresh]
+    return numbers, np.searchsorted(codes[first], np.arange(keys + 1)), first
+
+
+def _all_points(points: Points, bases: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Codes and times of the points and then of the bases, sorted by both, and the order that sorts them."""
+    codes = np.concatenate([points.codes, np.arange(len(points.covered))])
+    times = np.concatenate([points.times, bases])
+    by_key = order_by(codes, times, len(points.covered))
+    return codes[by_key], times[by_key], by_key
+
+
+def _first_times(points: Points) -> Int64Array:
+    first = np.flatnonzero(points.previous < 0)
+    times = np.empty(len(points.covered), dtype=np.int64)
+    times[points.codes[first]] = points.times[first]
+    return times
+
+
+def _restored(found: np.ndarray, by_key: Int64Array) -> np.ndarray:
+    """What was found at the sorted points, in the order of points and bases."""
+    result = np.empty_like(found)
+    result[by_key] = found
+    return result
+
+
+def _rows_of(first: Int64Array, numbers: Int64Array) -> Int64Array:
+    rows = np.full(len(numbers), -1, dtype=np.int64)
+    rows[numbers >= 0] = first[numbers[numbers >= 0]]
+    return rows
+
+
+def _take(column: pa.Array, rows: Int64Array) -> pa.Array:
+    return column.take(pa.array(rows, mask=rows < 0))

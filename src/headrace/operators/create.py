@@ -1,0 +1,62 @@
+"""From a plan node with state to its operator."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Coalesce,
+    Distinct,
+    Dstream,
+    Istream,
+    Join,
+    OverRows,
+    RowWindow,
+    SessionWindow,
+    SetOperation,
+    Stateful,
+    TopK,
+)
+from headrace.algebra.properties import is_insert_only
+from headrace.operators.aggregates.aggregate import AggregateOperator
+from headrace.operators.contract import Operator, Report
+from headrace.operators.join import JoinOperator
+from headrace.operators.presence import ChangeOperator, CoalesceOperator, DistinctOperator, SetOperator
+from headrace.operators.top_k.top_k import TopKOperator
+from headrace.operators.windows.over import OverRowsOperator
+from headrace.operators.windows.rows import RowWindowOperator
+from headrace.operators.windows.sessions import SessionOperator
+
+
+def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
+    """The operator of a node that keeps state.
+
+    Args:
+        plan: the node.
+        reduced: whether its input was reduced before an exchange (`headrace.operators.before_exchange`).
+        report: receives the elements for which an expression fails.
+    """
+    match plan:
+        case Aggregate():
+            return AggregateOperator(plan, reduced, is_insert_only(plan.input), report)
+        case TopK():
+            return TopKOperator(plan, reduced)
+        case Distinct():
+            return DistinctOperator(plan)
+        case SetOperation():
+            return SetOperator(plan)
+        case Coalesce():
+            return CoalesceOperator(plan)
+        case Istream() | Dstream():
+            return ChangeOperator(plan)
+        case Join():
+            return JoinOperator(plan, report)
+        case RowWindow():
+            return RowWindowOperator(plan)
+        case OverRows():
+            return OverRowsOperator(plan, report)
+        case SessionWindow():
+            return SessionOperator(plan)
+        case _:
+            assert_never(plan)

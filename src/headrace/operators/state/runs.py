@@ -1,0 +1,153 @@
+"""Sorted, immutable runs of rows: what all operator state is made of.
+
+A run is an Arrow record batch sorted by (key hash, time), with the permutation that sorts it by expiry (the
+endpoint index, PIPES' secondary structure). It needs no rebuilding after it was loaded, so any worker can
+take over a bucket's state at the price of mapping a file.
+
+Columns: `__hash` int64, the payload, `__t` int64 (when the row takes effect), for elements `__te` and `__w`,
+and, where the area is read by expiry, `__order` int32 (rows in order of expiry).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Int64Array, integers
+from headrace.kernels.grouping import dense_codes
+from headrace.operators.state.keys import order_by_hash
+from headrace.time import BEGINNING, INFINITY
+
+HASH = "__hash"
+TIME = "__t"
+END = "__te"
+WEIGHT = "__w"
+ORDER = "__order"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where some bytes lie.
+
+    Attributes:
+        segment: the name of the file.
+        offset, length: which of its bytes.
+        crc: their CRC-32.
+    """
+
+    segment: str
+    offset: int
+    length: int
+    crc: int
+
+
+@dataclass(frozen=True)
+class RunRef:
+    """Where a stored run lies, and what is known of it without opening it.
+
+    Attributes:
+        part: its Arrow stream.
+        rows: how many rows it has.
+        first: the smallest time, last: the largest expiry (instants).
+        reach: the longest interval of an element run (BEGINNING + 1 .. INFINITY), 0 for others.
+    """
+
+    part: Part
+    rows: int
+    first: int
+    last: int
+    reach: int
+
+
+class Run:
+    """One run, loaded when it is first looked at.
+
+    Attributes:
+        ref: where it is stored, or None while it is new. A new run gets its ref when the task writes it.
+        rows: how many rows it has.
+    """
+
+    def __init__(
+        self, ref: RunRef | None, load: Callable[[], pa.RecordBatch], rows: int, span: tuple[int, int, int]
+    ) -> None:
+        self.ref = ref
+        self.rows = rows
+        self.first, self.last, self.reach = span
+        self._load = load
+
+    @cached_property
+    def batch(self) -> pa.RecordBatch:
+        """The rows, sorted by (hash, time)."""
+        return self._load()
+
+    @cached_property
+    def hashes(self) -> Int64Array:
+        """int64[rows], ascending."""
+        return integers(self.batch.column(HASH))
+
+    @cached_property
+    def times(self) -> Int64Array:
+        """int64[rows], ascending within a hash."""
+        return integers(self.batch.column(TIME))
+
+    @cached_property
+    def expiries(self) -> Int64Array:
+        """int64[rows]: when a row may be forgotten; its end, or its time where it has none."""
+        return integers(self.batch.column(END)) if END in self.batch.schema.names else self.times
+
+    @cached_property
+    def order(self) -> Int64Array:
+        """int64[rows]: the rows in order of expiry."""
+        return integers(self.batch.column(ORDER))
+
+    def columns(self, names: tuple[str, ...]) -> list[pa.Array]:
+        """Some columns by name."""
+        return [self.batch.column(name) for name in names]
+
+
+class Area(Protocol):
+    """Something that keeps rows as runs, the oldest first."""
+
+    runs: list[Run]
+
+    def __len__(self) -> int:
+        """How many rows it holds."""
+        ...
+
+
+def stored_run(ref: RunRef, load: Callable[[RunRef], pa.RecordBatch]) -> Run:
+    """A run that lies in a segment."""
+    return Run(ref, lambda: load(ref), ref.rows, (ref.first, ref.last, ref.reach))
+
+
+def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> Run:
+    """A run of rows in any order; `columns` has `__hash`, `__t` and whatever else the area keeps.
+
+    `indexed` adds the endpoint index, for areas that are read by expiry.
+    """
+    hashes, times = integers(columns[HASH]), integers(columns[TIME])
+    codes, first = dense_codes(hashes)
+    order = order_by_hash(codes, np.argsort(times, kind="stable"), hashes[first])
+    rows = pa.RecordBatch.from_pydict(columns)
+    if len(order) and not (order == np.arange(len(order))).all():
+        rows = rows.take(pa.array(order))
+    ends = integers(rows.column(END)) if END in columns else integers(rows.column(TIME))
+    if indexed:
+        by_expiry = np.argsort(ends, kind="stable").astype(np.int32)
+        rows = rows.append_column(ORDER, pa.array(by_expiry))
+    return Run(None, lambda: rows, rows.num_rows, _span(rows, ends))
+
+
+def _span(rows: pa.RecordBatch, ends: Int64Array) -> tuple[int, int, int]:
+    if rows.num_rows == 0:
+        return INFINITY, BEGINNING, 0
+    times = integers(rows.column(TIME))
+    # An interval that is open for ever, or that begins before all time, counts as infinitely long.
+    endless = (ends == INFINITY).any() or (times == BEGINNING).any()
+    reach = INFINITY if endless else int((ends - times).max())
+    return int(times.min()), int(ends.max()), reach

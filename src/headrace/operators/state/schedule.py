@@ -1,0 +1,132 @@
+"""The schedule: changes to come, kept in order of time until the horizon passes them.
+
+The other half of the sweep area (PIPES' secondary structure) as a structure of its own. Its runs are sorted
+by time, so that what is due is a slice; an index of rows by (key hash, time) finds a key's next change.
+
+Columns: `__hash` int64, the keys, `__t` int64, the sums, and `__order` int32, the rows by (hash, time).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Int64Array, concat_rows, integers
+from headrace.kernels.schedule import net_schedule, next_rows
+from headrace.kernels.timeline import Float64Array
+from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
+from headrace.operators.state.runs import HASH, ORDER, TIME, Run
+from headrace.operators.state.sweep_area import TIER, Layout, matrix, sum_columns
+from headrace.time import INFINITY
+
+
+class Schedule:
+    """Keyed changes by the time at which they take effect.
+
+    Args:
+        layout: the names of its columns.
+        runs: the runs of the last commit, from the oldest to the newest.
+    """
+
+    def __init__(self, layout: Layout, runs: Iterable[Run] = ()) -> None:
+        self.layout = layout
+        self.runs = list(runs)
+
+    def __len__(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+    def insert(
+        self,
+        keys: list[pa.Array],
+        hashes: Int64Array,
+        codes: Codes,
+        changes: tuple[Int64Array, Int64Array, Int64Array, Float64Array],
+    ) -> None:
+        """Add changes; those of one key at one time are added up.
+
+        Args:
+            keys, hashes, codes: of the rows that changes belong to.
+            changes: for each change its row, its time (int64[n]), and its sums (int64[n, c], float64[n, 2f]).
+        """
+        if not len(changes[0]):
+            return
+        rows, times, ints, floats = changes
+        by_time = np.argsort(times, kind="stable")
+        row_codes = codes.codes[rows]
+        by_key = order_by_hash(row_codes, by_time, hashes[codes.first])
+        first, order, ints, floats = net_schedule(by_time, by_key, row_codes, times, ints, floats)
+        kept = pa.array(rows[first])
+        columns = {HASH: pa.array(hashes[rows[first]]), TIME: pa.array(times[first])}
+        columns |= {name: key.take(kept) for name, key in zip(self.layout.keys, keys, strict=True)}
+        columns |= sum_columns(self.layout, ints, floats)
+        self.runs.append(_run(columns, order))
+
+    def due(self, start: int, end: int) -> pa.RecordBatch | None:
+        """The changes of [start, end), by run and time; None if there are none."""
+        found = []
+        for run in self.runs:
+            low, high = np.searchsorted(run.times, (start, end))
+            if high > low:
+                found.append(run.batch.slice(low, high - low))
+        return concat_rows(found) if found else None
+
+    def next_times(self, hashes: Int64Array, keys: list[pa.Array], bound: int) -> Int64Array:
+        """For each key the smallest time not below the bound, INFINITY where there is none; int64[k]."""
+        result = np.full(len(hashes), INFINITY, dtype=np.int64)
+        for run in self.runs:
+            if run.last < bound:
+                continue
+            rows = next_rows(run.hashes, run.times, run.order, hashes, bound)
+            hit = np.flatnonzero(rows >= 0)
+            same = equal_rows(keys, hit, run.columns(self.layout.keys), rows[hit])
+            good = hit[same]
+            result[good] = np.minimum(result[good], run.times[rows[good]])
+            for probe in hit[~same].tolist():
+                found = self._next_among_collisions(run, hashes[probe], keys, probe, bound)
+                result[probe] = min(result[probe], found)
+        return result
+
+    def expire(self, horizon: int) -> None:
+        """Forget what the horizon has passed.
+
+        A run that is dead goes; one that is more than half dead is cut; `TIER` runs of one size class are
+        merged.
+        """
+        self.runs = [_cut(run, horizon) for run in self.runs if run.last >= horizon]
+        while len(self.runs) >= TIER and len({run.rows.bit_length() // 2 for run in self.runs[-TIER:]}) == 1:
+            merged = self.runs[-TIER:]
+            del self.runs[-TIER:]
+            self._insert_rows(concat_rows([_cut(run, horizon, at_once=True).batch for run in merged]))
+
+    def _insert_rows(self, rows: pa.RecordBatch) -> None:
+        keys, hashes = [rows.column(name) for name in self.layout.keys], integers(rows.column(HASH))
+        ints, floats = matrix(rows, self.layout.ints, np.int64), matrix(rows, self.layout.floats, np.float64)
+        changes = np.arange(rows.num_rows), integers(rows.column(TIME)), ints, floats
+        self.insert(keys, hashes, encode_keys(keys, hashes), changes)
+
+    def _next_among_collisions(
+        self, run: Run, wanted: int, keys: list[pa.Array], probe: int, bound: int
+    ) -> int:
+        rows = np.flatnonzero((run.hashes == wanted) & (run.times >= bound))
+        same = equal_rows(keys, np.full(len(rows), probe), run.columns(self.layout.keys), rows)
+        times = run.times[rows[same]]
+        return int(times.min()) if len(times) else INFINITY
+
+
+def _cut(run: Run, horizon: int, at_once: bool = False) -> Run:
+    """The run without what lies below the horizon, if that is more than half of it, or at once."""
+    dead = int(np.searchsorted(run.times, horizon)) if run.first < horizon else 0
+    if dead == 0 or (2 * dead <= run.rows and not at_once):
+        return run
+    rows = run.batch.slice(dead)
+    columns = {name: rows.column(name) for name in rows.schema.names if name != ORDER}
+    order = run.order[run.order >= dead] - dead
+    return _run(columns, order)
+
+
+def _run(columns: dict[str, pa.Array], order: Int64Array) -> Run:
+    rows = pa.RecordBatch.from_pydict(columns | {ORDER: pa.array(order.astype(np.int32))})
+    times = integers(columns[TIME])
+    return Run(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))

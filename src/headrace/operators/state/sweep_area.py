@@ -1,0 +1,233 @@
+"""The sweep area: where an operator keeps elements, deltas or bases until the heartbeat has passed them.
+
+PIPES' abstract data type (thesis, section 11.2) and STREAM's synopsis, on immutable runs: inserting appends a
+run, probing binary-searches every run, expiry reads the endpoint index, and runs are merged in tiers.
+Merging nets: rows that are equal up to their sums become one, and what is dead is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Int64Array, concat_rows, integers
+from headrace.kernels.joins import match_hashes
+from headrace.kernels.timeline import Float64Array, count_before, net_points, smallest_per_code
+from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
+from headrace.operators.state.runs import END, HASH, ORDER, TIME, Run, new_run
+from headrace.schema import DOUBLE
+from headrace.time import BEGINNING
+
+TIER = 4
+"""So many runs of one size class are merged into one of the next."""
+
+
+class Netting(Enum):
+    """What merging does with the rows of a key."""
+
+    EXPIRE = "expire"
+    """Rows of one time are added up; a row that expired before the heartbeat is dead.
+
+    Elements, which have an end among `same`, are trimmed to the heartbeat, so that what came open-ended and
+    was taken back later cancels, and are dropped at zero.
+    """
+    ACCUMULATE = "accumulate"
+    """Rows below the heartbeat still count: they are trimmed to BEGINNING, added up, and dropped at zero."""
+    REPLACE = "replace"
+    """The newest row of a key is the only one that counts; it is dropped when its first sum is zero."""
+    LATEST = "latest"
+    """The rows of a key are numbered, and only those with its largest numbers count."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the rows of an area mean.
+
+    Attributes:
+        keys: the columns that identify a key; their hash is `__hash`.
+        same: further columns that must be equal for two rows of one time to be netted.
+        ints, floats: the columns that are added up; floats are double-double pairs (high, low), adjacent.
+        netting: what merging does with the rows of a key.
+        latest: for `Netting.LATEST`, so many numbers count; the only column of `ints` is the number.
+        keep_empty: for `Netting.REPLACE`, whether a key's row stays though its first sum is zero.
+    """
+
+    keys: tuple[str, ...]
+    same: tuple[str, ...] = ()
+    ints: tuple[str, ...] = ()
+    floats: tuple[str, ...] = ()
+    netting: Netting = Netting.EXPIRE
+    latest: int = 0
+    keep_empty: bool = False
+
+
+class SweepArea:
+    """The rows of one bucket of one operator input, as runs from the oldest to the newest.
+
+    Args:
+        layout: what the rows mean.
+        runs: the runs of the last commit.
+    """
+
+    def __init__(self, layout: Layout, runs: Iterable[Run] = ()) -> None:
+        self.layout = layout
+        self.runs = list(runs)
+
+    def __len__(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+    @property
+    def _holds_elements(self) -> bool:
+        return END in self.layout.same
+
+    def insert(self, columns: dict[str, pa.Array]) -> None:
+        """Append rows, given as `__hash`, `__t`, keys and the rest, in any order."""
+        if len(columns[HASH]):
+            self.runs.append(self._new_run(columns))
+
+    def due(self, start: int, end: int) -> pa.RecordBatch | None:
+        """The rows that expire in [start, end), by run and expiry; None if there are none."""
+        found = []
+        for run in self.runs:
+            if run.first >= end and run.reach == 0:
+                continue
+            low = count_before(run.expiries, run.order, start)
+            high = count_before(run.expiries, run.order, end)
+            if high > low:
+                found.append(run.batch.take(pa.array(run.order[low:high])))
+        return concat_rows(found) if found else None
+
+    def gather(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, pa.RecordBatch | None]:
+        """All rows of those keys, oldest run first.
+
+        Args:
+            hashes: int64[k], the keys' hashes, in any order.
+            keys: the key columns, k rows.
+
+        Returns:
+            For each row found the position of its key (int64[rows]), and the rows, or None.
+        """
+        probes, found = [], []
+        by_hash = np.argsort(hashes, kind="stable")
+        for run in self.runs:
+            sorted_places, rows = match_hashes(hashes[by_hash], run.hashes)
+            places = by_hash[sorted_places]
+            same = equal_rows(keys, places, run.columns(self.layout.keys), rows)
+            if same.any():
+                probes.append(places[same])
+                found.append(run.batch.take(pa.array(rows[same])))
+        if not found:
+            return np.empty(0, dtype=np.int64), None
+        return np.concatenate(probes), concat_rows(found)
+
+    def expire(self, heartbeat: int) -> None:
+        """Forget what the heartbeat has passed, and merge runs where it pays.
+
+        A run that is dead goes; one that is more than half dead is written again; `TIER` runs of one size
+        class are merged.
+        """
+        if self.layout.netting is not Netting.EXPIRE:
+            self._merge_when_grown(heartbeat)
+            return
+        alive = [run for run in self.runs if run.last >= heartbeat]
+        self.runs = [self._without_dead(run, heartbeat) for run in alive]
+        self._merge_full_tiers(heartbeat)
+
+    def _without_dead(self, run: Run, heartbeat: int) -> Run:
+        if run.first >= heartbeat:
+            return run
+        dead = count_before(run.expiries, run.order, heartbeat)
+        if 2 * dead <= run.rows:
+            return run
+        return self._merge([run], heartbeat)
+
+    def _merge_when_grown(self, heartbeat: int) -> None:
+        if len(self.runs) > 1 and sum(run.rows for run in self.runs[1:]) >= self.runs[0].rows:
+            self.runs = [self._merge(self.runs, heartbeat)]
+        self._merge_full_tiers(heartbeat)
+
+    def _merge_full_tiers(self, heartbeat: int) -> None:
+        self.runs = [run for run in self.runs if run.rows]
+        while len(self.runs) >= TIER and len({run.rows.bit_length() // 2 for run in self.runs[-TIER:]}) == 1:
+            merged = self._merge(self.runs[-TIER:], heartbeat)
+            self.runs[-TIER:] = [merged] if merged.rows else []
+
+    def _merge(self, runs: list[Run], heartbeat: int) -> Run:
+        """The netted rows of some adjacent runs as one run, which may be empty."""
+        rows = concat_rows([run.batch for run in runs])
+        if ORDER in rows.schema.names:
+            rows = rows.drop_columns([ORDER])
+        match self.layout.netting:
+            case Netting.REPLACE:
+                columns = self._newest(rows, drop_empty=runs[0] is self.runs[0])
+            case Netting.LATEST:
+                columns = self._latest(rows)
+            case Netting.ACCUMULATE:
+                times = integers(rows.column(TIME))
+                columns = self._netted(rows, np.where(times < heartbeat, BEGINNING, times))
+            case Netting.EXPIRE:
+                expiries = np.concatenate([run.expiries for run in runs])
+                rows = rows.take(pa.array(np.flatnonzero(expiries >= heartbeat)))
+                times = integers(rows.column(TIME))
+                if self._holds_elements:
+                    # The last instant below the heartbeat stays: its answer may have to be taken back.
+                    times = np.maximum(times, max(heartbeat - 1, BEGINNING))
+                columns = self._netted(rows, times)
+        return self._new_run(columns)
+
+    def _new_run(self, columns: dict[str, pa.Array]) -> Run:
+        return new_run(columns, indexed=self.layout.netting is Netting.EXPIRE)
+
+    def _newest(self, rows: pa.RecordBatch, drop_empty: bool) -> dict[str, pa.Array]:
+        """The last row of each key; a key whose first sum is zero needs no row where none lies below."""
+        codes = encode_keys([rows.column(name) for name in self.layout.keys], integers(rows.column(HASH)))
+        last = np.zeros(len(codes), dtype=np.int64)
+        last[codes.codes] = np.arange(rows.num_rows)
+        if drop_empty and not self.layout.keep_empty:
+            last = last[integers(rows.column(self.layout.ints[0]))[last] != 0]
+        newest = rows.take(pa.array(last))
+        return dict(zip(newest.schema.names, newest.columns, strict=True))
+
+    def _latest(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The rows of each key with its largest numbers, as many as count."""
+        codes = encode_keys([rows.column(name) for name in self.layout.keys], integers(rows.column(HASH)))
+        numbers = integers(rows.column(self.layout.ints[0]))
+        last = -smallest_per_code(codes.codes, -numbers, len(codes))
+        rows = rows.take(pa.array(np.flatnonzero(numbers > last[codes.codes] - self.layout.latest)))
+        return dict(zip(rows.schema.names, rows.columns, strict=True))
+
+    def _netted(self, rows: pa.RecordBatch, times: Int64Array) -> dict[str, pa.Array]:
+        layout = self.layout
+        identity = [rows.column(name) for name in (*layout.keys, *layout.same)]
+        hashes = hash_rows(identity, len(times)) if layout.same else integers(rows.column(HASH))
+        codes = encode_keys(identity, hashes)
+        order = order_by(codes.codes, times, len(codes))
+        ints, floats = matrix(rows, layout.ints, np.int64), matrix(rows, layout.floats, np.float64)
+        first, ints, floats = net_points(order, codes.codes, times, ints, floats)
+        kept = np.arange(len(first))
+        if layout.netting is Netting.ACCUMULATE or self._holds_elements:
+            kept = np.flatnonzero((ints != 0).any(axis=1) | (floats != 0).any(axis=1))
+        columns = dict(zip(rows.schema.names, rows.take(pa.array(first[kept])).columns, strict=True))
+        columns[TIME] = pa.array(times[first[kept]])
+        columns |= {name: pa.array(ints[kept, place]) for place, name in enumerate(layout.ints)}
+        columns |= {name: pa.array(floats[kept, place]) for place, name in enumerate(layout.floats)}
+        return columns
+
+
+def matrix(rows: pa.RecordBatch, names: tuple[str, ...], dtype: type) -> np.ndarray:
+    """Columns without NULLs side by side, rows first; dtype[n, len(names)]."""
+    result = np.empty((rows.num_rows, len(names)), dtype=dtype)
+    for place, name in enumerate(names):
+        column = rows.column(name)
+        result[:, place] = column.to_numpy() if column.type == DOUBLE else integers(column)
+    return result
+
+
+def sum_columns(layout: Layout, ints: Int64Array, floats: Float64Array) -> dict[str, pa.Array]:
+    """The columns of sums that come as int64[c, n] and float64[2 * f, n]."""
+    columns = {name: pa.array(column) for name, column in zip(layout.ints, ints, strict=True)}
+    return columns | {name: pa.array(column) for name, column in zip(layout.floats, floats, strict=True)}

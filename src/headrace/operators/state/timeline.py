@@ -1,0 +1,234 @@
+"""The timeline mechanism: per key a step function over time that is changed pointwise.
+
+A key's input is a *base*, the sums at the heartbeat, and a sorted list of endpoint *deltas* above it: an
+element `[ts, te)` adds its sums at `ts` and takes them away at `te`. When the horizon moves, the deltas it
+passed are applied; the mechanism hands the operator the points at which the sums changed, for the keys that
+were touched, and remembers how far each key's last segment was emitted, so that a correction cancels exactly
+what was said.
+
+An element beyond the horizon is stored at once as its two deltas: it waits, but its endpoints are known and
+close open segments early (decision 0003).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import BoolArray, Int64Array, integers
+from headrace.kernels.timeline import Float64Array, running_points
+from headrace.operators.state.keys import Codes, encode_keys, hash_rows
+from headrace.operators.state.runs import HASH, TIME
+from headrace.operators.state.schedule import Schedule
+from headrace.operators.state.sweep_area import Layout, Netting, SweepArea, matrix, sum_columns
+from headrace.time import BEGINNING, INFINITY
+
+_UNTIL = "__until"
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What enters a timeline: elements with what each adds to its key's sums.
+
+    Attributes:
+        keys: normalised key columns, n rows.
+        ts, te: int64[n].
+        ints: int64[n, c], column 0 the row count; floats: float64[n, 2 * f].
+    """
+
+    keys: list[pa.Array]
+    ts: Int64Array
+    te: Int64Array
+    ints: Int64Array
+    floats: Float64Array
+
+
+def append_changes(first: Changes, more: Changes) -> Changes:
+    """The elements of both, in order."""
+    if len(more.ts) == 0:
+        return first
+    keys = [pa.concat_arrays(pair) for pair in zip(first.keys, more.keys, strict=True)]
+    names = ("ts", "te", "ints", "floats")
+    return Changes(keys, *(np.concatenate([getattr(first, name), getattr(more, name)]) for name in names))
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """The instants at which the sums of the touched keys changed, in order of time.
+
+    Attributes:
+        keys: the key columns of the k touched keys, and hashes: their hashes (int64[k]).
+        element_keys: int64[n], the touched key of each element that entered, -1 if it only waits.
+        codes, times: int64[m], the key and the instant of each point.
+        previous: int64[m], the point before of the same key, or -1.
+        ints, floats: the sums from each point on, then those before the first point of each key,
+            [m + k, c] and [m + k, 2 * f], column by column.
+        covered: int64[k], up to where the segment that was open before has been emitted; BEGINNING for a key
+            that never had a row.
+        until: int64[k], the next known endpoint after the last point, or INFINITY; for keys of which a row
+            is left.
+    """
+
+    keys: list[pa.Array]
+    hashes: Int64Array
+    element_keys: Int64Array
+    codes: Int64Array
+    times: Int64Array
+    previous: Int64Array
+    ints: Int64Array
+    floats: Float64Array
+    covered: Int64Array
+    until: Int64Array
+
+
+class Timeline:
+    """Bases and deltas of one bucket.
+
+    Args:
+        keys: the names of the key columns in state.
+        int_width, float_width: the widths of the sums.
+        keep_empty: whether a key is remembered after its last row has left.
+    """
+
+    def __init__(
+        self, keys: tuple[str, ...], int_width: int, float_width: int, keep_empty: bool = False
+    ) -> None:
+        ints = tuple(f"__i{place}" for place in range(int_width))
+        floats = tuple(f"__f{place}" for place in range(float_width))
+        self.deltas = Schedule(Layout(keys, ints=ints, floats=floats))
+        self.bases = SweepArea(
+            Layout(keys, ints=ints, floats=floats, netting=Netting.REPLACE, keep_empty=keep_empty)
+        )
+
+    def step(self, changes: Changes, before: int, horizon: int) -> Points | None:
+        """Take in elements and move the horizon.
+
+        Args:
+            changes: elements with `ts >= before`.
+            before, horizon: the old and the new horizon (instants).
+
+        Returns:
+            The points with `before <= t < horizon`, or None if there are none.
+        """
+        pool = _Pool.of(changes, self.deltas, self.deltas.due(before, horizon))
+        self.deltas.insert(pool.keys, pool.hashes, pool.codes, pool.waiting(horizon))
+        rows, times = pool.due(horizon)
+        points = self._points(pool, rows, times, horizon) if len(rows) else None
+        self.deltas.expire(horizon)
+        self.bases.expire(horizon)
+        return points
+
+    def _points(self, pool: _Pool, rows: Int64Array, times: Int64Array, horizon: int) -> Points:
+        codes = pool.codes.codes[np.where(rows < 0, -1 - rows, rows)]
+        touched = np.flatnonzero(np.bincount(codes, minlength=len(pool.codes)))
+        rank = np.full(len(pool.codes), -1, dtype=np.int64)
+        rank[touched] = np.arange(len(touched))
+        representatives = pool.codes.first[touched]
+        keys = [column.take(pa.array(representatives)) for column in pool.keys]
+        hashes = pool.hashes[representatives]
+        base_ints, base_floats, covered = self._bases(hashes, keys)
+        codes = rank[codes]
+        count, codes, times, previous, ints, floats, last = running_points(
+            np.argsort(times, kind="stable"), codes, rows, times,
+            pool.ints, pool.floats, base_ints, base_floats,
+        )  # fmt: skip
+        codes, times, previous = codes[:count], times[:count], previous[:count]
+        ints, floats = ints[:, : count + len(touched)], floats[:, : count + len(touched)]
+        present = (ints[0, last] > 0) | self.bases.layout.keep_empty
+        until = np.full(len(touched), INFINITY, dtype=np.int64)
+        until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
+        # A key whose rows all were taken back before they counted has never been there.
+        begun = covered != BEGINNING
+        begun[codes[ints[0, :count] > 0]] = True
+        emitted = np.where(begun, until, BEGINNING)
+        self._store_bases(hashes, keys, (ints[:, last], floats[:, last]), emitted)
+        element_keys = rank[pool.codes.codes[: pool.elements]]
+        return Points(
+            keys, hashes, element_keys, codes, times, previous, ints.T, floats.T, covered, until,
+        )  # fmt: skip
+
+    def _bases(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, Float64Array, Int64Array]:
+        layout = self.bases.layout
+        ints = np.zeros((len(hashes), len(layout.ints)), dtype=np.int64)
+        floats = np.zeros((len(hashes), len(layout.floats)), dtype=np.float64)
+        covered = np.full(len(hashes), BEGINNING, dtype=np.int64)
+        places, rows = self.bases.gather(hashes, keys)
+        if rows is not None:
+            # Rows come oldest run first, so that the newest row of a key is the one that stays.
+            ints[places] = matrix(rows, layout.ints, np.int64)
+            floats[places] = matrix(rows, layout.floats, np.float64)
+            covered[places] = integers(rows.column(_UNTIL))
+        return ints, floats, covered
+
+    def _store_bases(
+        self,
+        hashes: Int64Array,
+        keys: list[pa.Array],
+        sums: tuple[Int64Array, Float64Array],
+        until: Int64Array,
+    ) -> None:
+        layout = self.bases.layout
+        zeros = pa.array(np.zeros(len(hashes), dtype=np.int64))
+        columns = {HASH: pa.array(hashes), TIME: zeros, _UNTIL: pa.array(until)}
+        columns |= dict(zip(layout.keys, keys, strict=True))
+        self.bases.insert(columns | sum_columns(layout, *sums))
+
+
+def _where(keys: list[pa.Array], mask: BoolArray) -> list[pa.Array]:
+    return [column.filter(pa.array(mask)) for column in keys]
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """Everything one step looks at: new elements, and the stored deltas that are due.
+
+    `keys`, `hashes`, `codes`, `ints` and `floats` are per pooled row: elements first, then stored deltas.
+    `ts` and `te` are the elements' ends, `times` those of the deltas.
+    """
+
+    elements: int
+    keys: list[pa.Array]
+    hashes: Int64Array
+    codes: Codes
+    ts: Int64Array
+    te: Int64Array
+    times: Int64Array
+    ints: Int64Array
+    floats: Float64Array
+
+    @classmethod
+    def of(cls, changes: Changes, schedule: Schedule, due: pa.RecordBatch | None) -> _Pool:
+        """Pool new elements with due deltas."""
+        count = len(changes.ts)
+        keys, hashes = changes.keys, hash_rows(changes.keys, count)
+        times, ints, floats = np.empty(0, dtype=np.int64), changes.ints, changes.floats
+        if due is not None:
+            layout = schedule.layout
+            stored = [due.column(name) for name in layout.keys]
+            keys = [pa.concat_arrays(pair) for pair in zip(keys, stored, strict=True)]
+            hashes = np.concatenate([hashes, integers(due.column(HASH))])
+            times = integers(due.column(TIME))
+            ints = np.concatenate([ints, matrix(due, layout.ints, np.int64)])
+            floats = np.concatenate([floats, matrix(due, layout.floats, np.float64)])
+        codes = encode_keys(keys, hashes)
+        return cls(count, keys, hashes, codes, changes.ts, changes.te, times, ints, floats)
+
+    def due(self, horizon: int) -> tuple[Int64Array, Int64Array]:
+        """The endpoints below the horizon: rows, -1 - row where an element ends, and times."""
+        starts, ends = np.flatnonzero(self.ts < horizon), np.flatnonzero(self.te < horizon)
+        stored = np.arange(self.elements, self.elements + len(self.times))
+        rows = np.concatenate([starts, -1 - ends, stored])
+        return rows, np.concatenate([self.ts[starts], self.te[ends], self.times])
+
+    def waiting(self, horizon: int) -> tuple[Int64Array, Int64Array, Int64Array, Float64Array]:
+        """The endpoints from the horizon on: rows, times, and what they add."""
+        starts = np.flatnonzero(self.ts >= horizon)
+        ends = np.flatnonzero((self.te >= horizon) & (self.te != INFINITY))
+        return (
+            np.concatenate([starts, ends]),
+            np.concatenate([self.ts[starts], self.te[ends]]),
+            np.concatenate([self.ints[starts], -self.ints[ends]]),
+            np.concatenate([self.floats[starts], -self.floats[ends]]),
+        )

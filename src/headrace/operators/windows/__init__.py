@@ -1,0 +1,1 @@
+"""Windows that keep state: by rows, by session, and OVER."""

@@ -1,0 +1,98 @@
+"""Aggregates read off sums: exactness, overflow, special values."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.errors import ExecutionError
+from headrace.expressions.tree import AggregateCall, Column
+from headrace.kernels.timeline import net_points
+from headrace.operators.aggregates.accumulators import accumulate, evaluate, layout_of
+from headrace.schema import BIGINT, DOUBLE, STRING
+
+DECIMAL = pa.decimal128(20, 2)
+
+
+def value_of(
+    function: str, dtype: pa.DataType, values: list[object], weights: list[int] | None = None
+) -> object:
+    argument = Column(0, "x", dtype)
+    result = {"SUM": dtype, "COUNT": BIGINT}.get(function, DOUBLE)
+    if function == "SUM" and pa.types.is_decimal(dtype):
+        result = pa.decimal128(30, 2)
+    call = AggregateCall(function, argument, result)
+    layout = layout_of((call,))
+    w = np.array(weights or [1] * len(values), dtype=np.int64)
+    ints, floats = accumulate(layout, [pa.array(values, dtype)], w)
+    one_point = np.arange(len(w)), np.zeros(len(w), dtype=np.int64), np.zeros(len(w), dtype=np.int64)
+    _, totals, pairs = net_points(*one_point, ints, floats)
+    return evaluate(layout, call, totals, pairs)[0].as_py()
+
+
+def test_integer_sums_are_exact_and_overflow_only_in_the_result() -> None:
+    big = 2**63 - 1
+    assert value_of("SUM", BIGINT, [big, big, -big]) == big
+    assert value_of("SUM", BIGINT, [-(2**63), -1, 1]) == -(2**63)
+    with pytest.raises(ExecutionError, match="overflows BIGINT"):
+        value_of("SUM", BIGINT, [big, 1])
+    with pytest.raises(ExecutionError, match="overflows BIGINT"):
+        value_of("SUM", BIGINT, [-(2**63), -1])
+
+
+@given(st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=20))
+def test_integer_sums(values: list[int]) -> None:
+    assert value_of("SUM", BIGINT, list(values)) == sum(values)
+    assert value_of("AVG", BIGINT, list(values)) == pytest.approx(sum(values) / len(values), rel=1e-15)
+
+
+@given(st.lists(st.decimals(-(10**15), 10**15, places=2), min_size=1, max_size=20))
+def test_decimal_sums_are_exact(values: list[Decimal]) -> None:
+    assert value_of("SUM", DECIMAL, list(values)) == sum(values)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=20))
+def test_spread_of_floats(values: list[float]) -> None:
+    expected = statistics.variance(values)
+    assert value_of("VARIANCE", DOUBLE, list(values)) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert value_of("STDDEV", DOUBLE, list(values)) == pytest.approx(math.sqrt(expected), rel=1e-9, abs=1e-6)
+
+
+def test_special_values_leave_no_trace() -> None:
+    assert math.isnan(value_of("SUM", DOUBLE, [1.0, math.nan]))
+    assert value_of("SUM", DOUBLE, [1.0, math.nan, math.nan], [1, 1, -1]) == 1.0
+    assert value_of("SUM", DOUBLE, [math.inf, 1.0]) == math.inf
+    assert math.isnan(value_of("SUM", DOUBLE, [math.inf, -math.inf]))
+    assert value_of("AVG", DOUBLE, [math.inf, 4.0, math.inf], [1, 1, -1]) == 4.0
+
+
+def test_nulls() -> None:
+    assert value_of("COUNT", STRING, ["a", None, "b"]) == 2
+    assert value_of("SUM", BIGINT, [None, None]) is None
+    assert value_of("AVG", DOUBLE, [None, 3.0]) == 3.0
+    assert value_of("VARIANCE", BIGINT, [5, None]) is None
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=20))
+def test_correlations(pairs: list[tuple[int, int]]) -> None:
+    left, right = (Column(place, name, DOUBLE) for place, name in enumerate("xy"))
+    call = AggregateCall("CORR", left, DOUBLE, (right,))
+    layout = layout_of((call,))
+    # Shifted far away, where plain floating sums would lose all digits.
+    columns = [pa.array([1e9 + pair[place] / 8 for pair in pairs], DOUBLE) for place in range(2)]
+    ints, floats = accumulate(layout, columns, np.ones(len(pairs), dtype=np.int64))
+    one_point = np.arange(len(pairs)), *(np.zeros(len(pairs), dtype=np.int64) for _ in range(2))
+    _, totals, sums = net_points(*one_point, ints, floats)
+    found = evaluate(layout, call, totals, sums)[0].as_py()
+    if any(len({pair[place] for pair in pairs}) == 1 for place in range(2)):
+        assert found is None
+    else:
+        expected = statistics.correlation(*zip(*pairs, strict=True))
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)

@@ -28,6 +28,7 @@ check: setup  ## style, types, import layers, and every example of the documenta
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python scripts/draw_imports.py
 	$(WITH_JAVA) python scripts/check_docs.py
 
 bench: setup  ## the benchmarks, beside Structured Streaming; writes benchmarks/RESULTS.md

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from headrace import Database, Progress, Summary, connect
-from headrace.runtime.spark import session_settings as every_setting
+from headrace.runtime.spark.runner import session_settings as every_setting
 from processes import Usage, forget_peaks
 from structured_streaming import WARM_UPS, auctions_of
 

@@ -29,8 +29,8 @@ import pyarrow as pa
 
 import delivering
 import headrace as hr
-from headrace.runtime import faults
-from headrace.runtime.inspect import contents, verify
+from headrace.runtime.journal.inspect import contents, verify
+from headrace.runtime.store import crash_points as faults
 from headrace.time import INFINITY
 
 PATIENCE = 120.0
@@ -258,7 +258,7 @@ def _session() -> Any:
 
 
 def _spark_sinks() -> Any:
-    return importlib.import_module("headrace.runtime.spark_sinks")
+    return importlib.import_module("headrace.runtime.spark.sinks")
 
 
 @dataclass
@@ -304,7 +304,7 @@ def crash_loop(job: Job, killers: Sequence[str]) -> Outcome:
 
 def strays(storage: Path) -> list[str]:
     """Files among segments, results and commits that no commit names, drafts included."""
-    inspect = importlib.import_module("headrace.runtime.inspect")
+    inspect = importlib.import_module("headrace.runtime.journal.inspect")
     named = inspect.named_files(storage)
     found = (path for folder in ("segments", "results", "commits") for path in (storage / folder).iterdir())
     return sorted(name for path in found if (name := str(path.relative_to(storage))) not in named)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import headrace as hr
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical
-from headrace.runtime.sinks import write_table
+from headrace.runtime.writing.tables import write_table
 from headrace.time import INFINITY
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

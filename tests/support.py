@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import Batch, concat
-from headrace.runtime.epochs import Run
-from headrace.runtime.inline import InlineRunner
+from headrace.runtime.driver.run import Run
+from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.sources.contract import Read
-from headrace.runtime.store import MemoryStore
-from headrace.runtime.streams import BoundedStream
-from headrace.runtime.views import ResultReader
+from headrace.runtime.store.segments import MemoryStore
+from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import Field, Schema
 
 

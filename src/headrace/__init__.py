@@ -5,7 +5,7 @@ from headrace.errors import HeadraceError, UserError
 from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
-from headrace.runtime.progress import Progress
+from headrace.runtime.driver.progress import Progress
 
 __all__ = [
     "Database",

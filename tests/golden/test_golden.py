@@ -17,11 +17,11 @@ from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.epochs import Run
-from headrace.runtime.inline import InlineRunner
-from headrace.runtime.store import MemoryStore
-from headrace.runtime.streams import BoundedStream, Intake
-from headrace.runtime.views import ResultReader
+from headrace.runtime.driver.run import Run
+from headrace.runtime.intake.streams import BoundedStream, Intake
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.store.segments import MemoryStore
+from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import TimeDomain
 from support import TableSource
 

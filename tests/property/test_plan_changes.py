@@ -21,13 +21,13 @@ from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.description import Description
-from headrace.runtime.epochs import Run
-from headrace.runtime.inline import InlineRunner
-from headrace.runtime.journal import Journal
-from headrace.runtime.store import FolderStore, MemoryStore, Store
-from headrace.runtime.streams import BoundedStream
-from headrace.runtime.views import ResultReader
+from headrace.runtime.driver.run import Run
+from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.journal import Journal
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
+from headrace.runtime.tasks.inline import InlineRunner
 from property.plan_strategies import Case, cases, plans
 from property.strategies import BUCKETS
 from support import TableSource

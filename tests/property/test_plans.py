@@ -11,7 +11,7 @@ from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
-from headrace.runtime.epochs import BoundedStream
+from headrace.runtime.driver.run import BoundedStream
 from property.plan_strategies import ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
 from support import TableSource, run_plans

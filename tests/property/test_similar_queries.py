@@ -15,7 +15,7 @@ from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.streams import BoundedStream
+from headrace.runtime.intake.streams import BoundedStream
 from property.strategies import BUCKETS
 from support import TableSource, run_plans
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import endless
 
-from headrace.runtime.commits import CHECKPOINT_EVERY
+from headrace.runtime.journal.records import CHECKPOINT_EVERY
 
 EPOCHS = 10_000
 

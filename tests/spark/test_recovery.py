@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import crashing
-from headrace.runtime.inspect import verify
+from headrace.runtime.journal.inspect import verify
 
 pytestmark = pytest.mark.spark
 

@@ -16,8 +16,8 @@ import pytest
 
 import headrace as hr
 from headrace.errors import UserError
-from headrace.runtime.inspect import contents, verify
-from headrace.runtime.spark_feed import may_read_ahead
+from headrace.runtime.journal.inspect import contents, verify
+from headrace.runtime.spark.feed import may_read_ahead
 
 pytestmark = pytest.mark.spark
 
@@ -108,7 +108,7 @@ def wait_for_rows(db: hr.Database, query: hr.Query, count: int) -> None:
 
 def test_a_python_data_source_by_name_and_as_a_frame(spark: Any, numbers: None, tmp_path: Path) -> None:
     """Both in one run with pushed rows, over a restart, with two sinks."""
-    sinks = importlib.import_module("headrace.runtime.spark_sinks")
+    sinks = importlib.import_module("headrace.runtime.spark.sinks")
     frame = spark.readStream.format("numbers").option("first", 100).option("count", ROWS).load()
     seen: list[int] = []
     for turn in range(2):

@@ -25,7 +25,7 @@ QUERY = "SELECT k, SUM(v) AS total FROM reading [RANGE UNBOUNDED] GROUP BY k"
 def sinks() -> Any:
     """The module, which only those can import who have Spark."""
     pytest.importorskip("pyspark", reason="Spark is not installed")
-    return importlib.import_module("headrace.runtime.spark_sinks")
+    return importlib.import_module("headrace.runtime.spark.sinks")
 
 
 def as_counter(rows: list[dict[str, Any]]) -> Counter[tuple[object, ...]]:

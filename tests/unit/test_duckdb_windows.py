@@ -17,7 +17,7 @@ from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse_one
 from headrace.language.statements import Select
 from headrace.optimizer import optimize
-from headrace.runtime.streams import BoundedStream
+from headrace.runtime.intake.streams import BoundedStream
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
 from headrace.time import TimeDomain
 from support import TableSource, run_plans

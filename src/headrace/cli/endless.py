@@ -16,7 +16,7 @@ from headrace.cli.output import Format
 from headrace.cli.progress import progress_bar
 from headrace.engine import Database, Query, Summary
 from headrace.errors import UserError
-from headrace.runtime.sinks import write_table
+from headrace.runtime.writing.tables import write_table
 
 
 def run_endless(db: Database, view: str, format_: Format, progress: bool) -> Summary:

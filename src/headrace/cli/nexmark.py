@@ -14,7 +14,7 @@ import typer
 from headrace.cli.errors import reported
 from headrace.cli.progress import count
 from headrace.errors import UserError
-from headrace.runtime.sinks import write_table
+from headrace.runtime.writing.tables import write_table
 from headrace.time import Duration, parse_duration
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
 

@@ -12,8 +12,8 @@ import typer
 
 from headrace.cli.progress import count
 from headrace.errors import UserError
-from headrace.runtime.sinks import write_table
-from headrace.runtime.texts import pad, value_texts, width_of
+from headrace.runtime.writing.tables import write_table
+from headrace.runtime.writing.texts import pad, value_texts, width_of
 
 
 class Format(StrEnum):

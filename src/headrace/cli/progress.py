@@ -14,8 +14,8 @@ from rich.progress import Progress as Bar
 from rich.table import Table
 
 from headrace.engine import Summary
-from headrace.runtime.profile import Profile
-from headrace.runtime.progress import Progress
+from headrace.runtime.driver.progress import Progress
+from headrace.runtime.tasks.profile import Profile
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
 
 

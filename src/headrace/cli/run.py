@@ -25,8 +25,8 @@ from headrace.cli.output import (
 from headrace.cli.progress import count, progress_bar, show_profile, show_summary
 from headrace.engine import Database, Query, Summary
 from headrace.errors import ExecutionError, LanguageError, UserError
-from headrace.runtime.sinks import write_table
-from headrace.runtime.views import stream_instants
+from headrace.runtime.results.instants import stream_instants
+from headrace.runtime.writing.tables import write_table
 
 
 class View(StrEnum):

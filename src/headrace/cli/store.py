@@ -10,9 +10,9 @@ import typer
 
 from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.progress import count, readable_bytes
-from headrace.runtime.commits import StreamPoint
-from headrace.runtime.inspect import Contents, KeptResults, contents, verify
-from headrace.runtime.journal import LAYOUT
+from headrace.runtime.journal.inspect import Contents, KeptResults, contents, verify
+from headrace.runtime.journal.journal import LAYOUT
+from headrace.runtime.journal.records import StreamPoint
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 

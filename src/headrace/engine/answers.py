@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from headrace.elements import Batch
 from headrace.engine.query import Query
 from headrace.errors import StoreError, UserError
-from headrace.runtime.commits import EpochResults
-from headrace.runtime.epochs import Run
-from headrace.runtime.query_set import Reason
-from headrace.runtime.retention import since_of, whole_from
-from headrace.runtime.store import Store
-from headrace.runtime.views import Change, Release, ResultReader
+from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.run import Run
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.journal.retention import since_of, whole_from
+from headrace.runtime.results.changes import Change
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.results.release import Release
+from headrace.runtime.store.segments import Store
 from headrace.time import INFINITY
 
 
@@ -100,7 +102,7 @@ class Answers:
         return self._follow(self.reader(query), self._spans[query], from_epoch)
 
     def _follow(self, reader: ResultReader, span: _Span, from_epoch: int) -> Iterator[Change]:
-        release, last, begin = Release(reader), 0, from_epoch
+        release, last, begin = Release(reader.plan.schema), 0, from_epoch
         while True:
             # Asked first: what ends in between has committed all its news by then.
             going_on, error = self._wait(reader.name, span, last)
@@ -118,7 +120,7 @@ class Answers:
                 if part.epoch > last + 1:
                     raise _gone(reader.name, last + 1, whole_from(reader.name, news))
                 last = part.epoch
-                batch = self._released(reader.name, release, part)
+                batch = self._released(reader, release, part)
                 if last >= begin:
                     table = reader.change_table(last, batch)
                     yield Change(last, reader.heartbeat_of(part), batch, table)
@@ -147,13 +149,13 @@ class Answers:
             part for part in self._run.results if first <= part.epoch < span.end and name in part.heartbeats
         ]
 
-    def _released(self, name: str, release: Release, part: EpochResults) -> Batch:
+    def _released(self, reader: ResultReader, release: Release, part: EpochResults) -> Batch:
         try:
-            return release.next(part)
+            return reader.release(release, part)
         except StoreError:
             oldest = self._run.results[0].epoch
             if part.epoch < oldest:
-                raise _gone(name, part.epoch, oldest) from None
+                raise _gone(reader.name, part.epoch, oldest) from None
             raise
 
 

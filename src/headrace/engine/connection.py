@@ -10,9 +10,9 @@ from typing import Any, Literal, SupportsIndex
 from headrace.engine.database import Database
 from headrace.engine.execution import Settings
 from headrace.errors import UserError
-from headrace.runtime.epochs import DEFAULT_EPOCH_ROWS
-from headrace.runtime.inline import InlineRunner
-from headrace.runtime.runner import Runner
+from headrace.runtime.driver.run import DEFAULT_EPOCH_ROWS
+from headrace.runtime.tasks.inline import InlineRunner
+from headrace.runtime.tasks.runner import Runner
 
 RunnerName = Literal["spark", "inline"]
 
@@ -59,6 +59,6 @@ def connect(
 
 def _spark_runner(session: Any, master: str | None) -> Runner:
     # Imported when it is needed: explaining a query should not wait for Spark to load.
-    module = importlib.import_module("headrace.runtime.spark")
+    module = importlib.import_module("headrace.runtime.spark.runner")
     runner: Runner = module.SparkRunner(session, master)
     return runner

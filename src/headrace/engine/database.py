@@ -40,10 +40,12 @@ from headrace.language.statements import (
 from headrace.language.syntax import Query as Syntax
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
-from headrace.runtime.description import Differences
-from headrace.runtime.progress import Progress
-from headrace.runtime.runner import Runner
-from headrace.runtime.views import Change, ResultReader, dead_letters
+from headrace.runtime.driver.progress import Progress
+from headrace.runtime.journal.description import Differences
+from headrace.runtime.results.changes import Change
+from headrace.runtime.results.dead_letters import dead_letters
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.tasks.runner import Runner
 from headrace.schema import Schema
 
 

@@ -18,7 +18,7 @@ from headrace.language.references import streams_named
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.optimizer import optimize
-from headrace.runtime.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.suggestions import did_you_mean
 
 T = TypeVar("T")

@@ -19,15 +19,16 @@ from headrace.errors import UserError
 from headrace.lowering.lower import identity
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
-from headrace.runtime.description import Description, Differences
-from headrace.runtime.epochs import Run
-from headrace.runtime.feeds import Feed, PushFeed
-from headrace.runtime.journal import Journal
-from headrace.runtime.live import LiveRun, PlanChange
-from headrace.runtime.progress import Progress
-from headrace.runtime.query_set import Reason
-from headrace.runtime.runner import Runner
-from headrace.runtime.store import FolderStore
+from headrace.runtime.driver.live import LiveRun, PlanChange
+from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.run import Run
+from headrace.runtime.intake.feed import Feed
+from headrace.runtime.intake.push_feed import PushFeed
+from headrace.runtime.journal.description import Description, Differences
+from headrace.runtime.journal.journal import Journal
+from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.tasks.runner import Runner
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,12 @@ import pyarrow as pa
 from headrace.errors import LanguageError, UserError
 from headrace.language.catalog import StreamInfo, check_duration, describe_stream
 from headrace.language.statements import FORMATS, CreateStream
-from headrace.runtime.feeds import Feed, PushFeed
+from headrace.runtime.intake.feed import Feed
+from headrace.runtime.intake.push_feed import PushFeed
+from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
-from headrace.runtime.spark_feed import SparkFeed, may_read_ahead
-from headrace.runtime.streams import BoundedStream, LiveStream
+from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
 from headrace.schema import TIMESTAMP, Schema
 from headrace.time import Duration, TimeDomain, parse_duration
 
@@ -211,7 +212,7 @@ def _info(name: str, schema: Schema, timestamp: str) -> StreamInfo:
 
 def _schema_of(frame: Any) -> Schema:
     # Loaded only where a Spark frame is at hand, so that everything else works without Spark.
-    schema: Schema = importlib.import_module("headrace.runtime.spark_types").schema_of(frame)
+    schema: Schema = importlib.import_module("headrace.runtime.spark.types").schema_of(frame)
     return schema
 
 

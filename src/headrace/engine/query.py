@@ -15,7 +15,9 @@ from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize, rewrites
 from headrace.runtime.delivery.contract import Retry, SinkLike
-from headrace.runtime.views import Change, Finals, ResultReader
+from headrace.runtime.results.changes import Change
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.results.release import Finals
 from headrace.schema import TIMESTAMP
 from headrace.time import TimeDomain
 
@@ -119,7 +121,7 @@ class Query:
 
     def _follow(self, view: str) -> Iterator[pa.Table]:
         reader = self._reader()
-        finals = Finals(reader)
+        finals = Finals(reader.plan.schema)
         for change in self.subscribe():
             if view == "changes":
                 yield change.rows

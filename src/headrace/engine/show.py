@@ -15,7 +15,7 @@ from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.statements import Shown
-from headrace.runtime.sinks import write_table
+from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
 from headrace.time import TimeDomain, format_length
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from headrace.heartbeats.bounded import Arrivals
-from headrace.runtime.epochs import Run
-from headrace.runtime.profile import Profile
+from headrace.runtime.driver.run import Run
+from headrace.runtime.tasks.profile import Profile
 
 
 @dataclass(frozen=True)

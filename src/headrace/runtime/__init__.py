@@ -1,1 +1,1 @@
-"""The runtime: query graph, epochs, store, sources and sinks, in this process or on Spark."""
+"""The runtime, as the data flows: sources, tasks, journal, intake and results, driver and delivery, Spark."""

@@ -22,7 +22,7 @@ from headrace.language.statements import Select
 from headrace.optimizer import optimize
 from headrace.reference.contents import Content, Stream, content_at
 from headrace.reference.operators import evaluate
-from headrace.runtime.streams import BoundedStream
+from headrace.runtime.intake.streams import BoundedStream
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import TimeDomain
 from support import TableSource, run_plans

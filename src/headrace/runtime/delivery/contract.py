@@ -10,7 +10,7 @@ from typing import Final, Protocol
 import pyarrow as pa
 
 from headrace.errors import UserError
-from headrace.runtime.views import Change
+from headrace.runtime.results.changes import Change
 from headrace.time import TimeDomain
 
 STOP_TIMEOUT: Final = 60.0

@@ -11,13 +11,13 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError
-from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.delivery import Delivery, Results
 from headrace.runtime.delivery.function import FunctionSink
-from headrace.runtime.delivery.ledger import Ledger
-from headrace.runtime.store import Store
-from headrace.runtime.views import ResultReader
+from headrace.runtime.delivery.positions import Ledger
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.store.segments import Store
 from headrace.time import INFINITY
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_]+")

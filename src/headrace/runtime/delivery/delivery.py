@@ -9,12 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from headrace.errors import DeliveryError, UserError
-from headrace.runtime.commits import EpochResults
 from headrace.runtime.delivery.contract import Attachment, Origin
-from headrace.runtime.delivery.ledger import Ledger, Position
-from headrace.runtime.faults import reach
-from headrace.runtime.retention import since_of, whole_from
-from headrace.runtime.views import Change, Release, ResultReader
+from headrace.runtime.delivery.positions import Ledger, Position
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.journal.retention import since_of, whole_from
+from headrace.runtime.results.changes import Change
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.results.release import Release
+from headrace.runtime.store.crash_points import reach
 from headrace.time import INFINITY
 
 Results = Callable[[], Sequence[EpochResults]]
@@ -58,7 +60,7 @@ class Delivery:
         self._ledger = ledger
         self._results = results
         self._changed = changed
-        self._release = Release(reader)
+        self._release = Release(reader.plan.schema)
         position = ledger.load()
         if position is not None and position.first < start:
             # It is that of an earlier query of the same name.
@@ -211,7 +213,7 @@ class Delivery:
             )
 
     def _next(self, part: EpochResults) -> Change:
-        elements = self._release.next(part)
+        elements = self._reader.release(self._release, part)
         rows = self._reader.change_table(part.epoch, elements)
         return Change(part.epoch, self._reader.heartbeat_of(part), elements, rows)
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
-from headrace.runtime.delivery.whole_files import DRAFT_SUFFIX, draft_of, make_folder, put, settle
-from headrace.runtime.sinks import write_table
-from headrace.runtime.views import Change
+from headrace.runtime.results.changes import Change
+from headrace.runtime.store.whole_files import DRAFT_SUFFIX, draft_of, make_folder, put, settle
+from headrace.runtime.writing.tables import write_table
 from headrace.time import INFINITY, format_instant
 
 FILE_FORMATS: Final = ("jsonl", "parquet", "csv", "arrow")

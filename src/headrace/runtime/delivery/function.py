@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from headrace.runtime.delivery.contract import Origin
-from headrace.runtime.views import Change
+from headrace.runtime.results.changes import Change
 
 
 class FunctionSink:

@@ -22,7 +22,7 @@ from headrace.runtime.sources.options import check_known, flag, required
 from headrace.runtime.sources.records import STRAY_RETURN, UNCLOSED, csv_records
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
-from headrace.runtime.sources.texts import infer_type
+from headrace.runtime.sources.values import infer_type
 from headrace.runtime.sources.widening import find_column
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 

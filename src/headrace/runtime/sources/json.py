@@ -23,7 +23,7 @@ from headrace.runtime.sources.options import check_known, required
 from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
-from headrace.runtime.sources.texts import infer_type
+from headrace.runtime.sources.values import infer_type
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
 

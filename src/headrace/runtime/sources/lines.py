@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.elements import Int64Array, record_batch
 from headrace.runtime.sources.blocks import Block
 from headrace.runtime.sources.contract import Read, Rejected
-from headrace.runtime.sources.texts import parse_texts
+from headrace.runtime.sources.values import parse_texts
 from headrace.schema import Schema, sql_type
 
 _SHOWN_CHARACTERS = 100

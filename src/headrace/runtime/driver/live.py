@@ -1,0 +1,231 @@
+"""An endless run: a thread that turns what the feeds bring into epochs, until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from headrace.algebra.nodes import Plan
+from headrace.errors import UserError
+from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.retries import run_epoch, told
+from headrace.runtime.driver.run import Run
+from headrace.runtime.intake.feed import Feed
+from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
+from headrace.runtime.journal.description import Description
+
+LINGER = 0.02
+"""Seconds that an epoch waits, after something has come, for other streams to bring something too."""
+
+_LOOK = 0.25
+"""Seconds between two looks at whether all feeds are well."""
+
+
+@dataclass(frozen=True)
+class PlanChange:
+    """What a run is to answer from the next epoch on.
+
+    Attributes:
+        plans: all queries from then on, optimized, by name.
+        streams: all streams that there are from then on, by name.
+        description: the same for a durable store, or None.
+        feed: makes the feed of a live stream that is read from then on.
+    """
+
+    plans: Mapping[str, Plan]
+    streams: Mapping[str, BoundedStream | LiveStream]
+    description: Description | None
+    feed: Callable[[str], Feed]
+
+
+class LiveRun:
+    """Runs epochs as input comes.
+
+    Args:
+        run: what commits the epochs; the thread is its only user while it runs.
+        changed: notified after every commit and at the end.
+        progress: told after every epoch, or None.
+
+    Attributes:
+        error: what ended the run, or None.
+        problems: streams that were given up, with the reason; the others go on.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        changed: threading.Condition,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._run = run
+        self._progress = progress
+        self._changed = changed
+        self._feeds: Mapping[str, Feed] = {}
+        self._changes: list[tuple[PlanChange, Future[int]]] = []
+        self._blamed: Mapping[str, BaseException] = {}
+        self._stopping = False
+        self._ended = False
+        self._thread = threading.Thread(target=self._loop, name="headrace epochs", daemon=True)
+        self.error: BaseException | None = None
+        self.problems: dict[str, str] = {}
+
+    def start(self, feeds: Mapping[str, Feed]) -> None:
+        """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
+        self._feeds = dict(feeds)
+        try:
+            for name, feed in feeds.items():
+                feed.start(self._run.point(name), self._run.columns[name])
+        except BaseException:
+            for feed in feeds.values():
+                feed.stop()
+            raise
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something has come."""
+        with self._changed:
+            self._changed.notify_all()
+
+    @property
+    def running(self) -> bool:
+        """Whether epochs are still run."""
+        return self._thread.is_alive()
+
+    def feed(self, name: str) -> Feed | None:
+        """What brings the rows of a live stream that some query reads."""
+        return self._feeds.get(name)
+
+    def change(self, change: PlanChange) -> int:
+        """Answer other queries from the next epoch on; returns when that is committed.
+
+        Returns:
+            The epoch of the change.
+
+        Raises:
+            UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
+            StoreError: the change cannot be written; nothing has changed then.
+        """
+        done: Future[int] = Future()
+        with self._changed:
+            if self._ended:
+                raise _over(self.error)
+            self._changes.append((change, done))
+            self._changed.notify_all()
+        return done.result()
+
+    def stop(self) -> None:
+        """End after the epoch that is running."""
+        self._stopping = True
+        self.wake()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _loop(self) -> None:
+        try:
+            while not self._stopping:
+                self._carry_out_changes()
+                intakes = self._next()
+                if intakes:
+                    failed = run_epoch(self._run, intakes, self._blamed.keys(), lambda: self._stopping)
+                    blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
+                    self._blamed = {**blamed, **failed}
+                    self._settle(failed)
+                    self._retire_feeds()
+                    self.wake()
+                    if self._progress is not None:
+                        self._progress(self._run.progress())
+        except BaseException as error:  # whatever it is, whoever waits has to hear of it
+            self.error = error
+            self._settle(dict.fromkeys(self._feeds, error))
+        finally:
+            for feed in self._feeds.values():
+                feed.stop()
+            with self._changed:
+                self._stopping = self._ended = True
+                refused, self._changes = self._changes, []
+                self._changed.notify_all()
+            for _, done in refused:
+                done.set_exception(_over(self.error))
+
+    def _carry_out_changes(self) -> None:
+        """Change the plan as it was asked for; what goes wrong is for whoever asked."""
+        while self._changes:
+            change, done = self._changes[0]
+            try:
+                self._carry_out(change)
+            except Exception as error:
+                done.set_exception(error)
+            else:
+                done.set_result(self._run.totals.epochs)
+            with self._changed:
+                self._changes.pop(0)
+                self._changed.notify_all()
+
+    def _carry_out(self, change: PlanChange) -> None:
+        """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs any more."""
+        started: dict[str, Feed] = {}
+        columns = self._run.columns_for(change.plans)
+        try:
+            for name in columns:
+                if isinstance(change.streams[name], LiveStream) and name not in self._feeds:
+                    started[name] = change.feed(name)
+                    started[name].start(self._run.point(name), columns[name])
+            self._run.change(change.plans, change.streams, change.description)
+        except BaseException:
+            for feed in started.values():
+                feed.stop()
+            raise
+        self._retire_feeds()
+        known, self._feeds = self._feeds, {**self._feeds, **started}
+        for name, feed in known.items():
+            feed.read(columns[name])
+
+    def _retire_feeds(self) -> None:
+        """Stop the feeds of streams that no query reads any more."""
+        retired = {name: feed for name, feed in self._feeds.items() if name not in self._run.streams}
+        if retired:
+            self._feeds = {name: feed for name, feed in self._feeds.items() if name not in retired}
+            self.problems = {name: reason for name, reason in self.problems.items() if name not in retired}
+            for feed in retired.values():
+                feed.stop()
+
+    def _next(self) -> dict[str, Intake]:
+        """What the next epoch takes; waits until there is something, or for a short while."""
+        with self._changed:
+            self._changed.wait_for(self._something, timeout=_LOOK)
+        self._check()
+        if self._stopping or self._changes or not self._something():
+            return {}
+        if not all(feed.ready() for feed in self._feeds.values()):
+            time.sleep(LINGER)
+        intakes = self._run.next_share()
+        for name, feed in self._feeds.items():
+            intake = feed.take(self._run.point(name))
+            if intake is not None:
+                intakes[name] = intake
+        return intakes
+
+    def _something(self) -> bool:
+        fed = any(feed.ready() for feed in self._feeds.values())
+        return self._stopping or bool(self._changes) or fed or bool(self._run.next_share())
+
+    def _check(self) -> None:
+        for name, feed in self._feeds.items():
+            reason = None if name in self.problems else feed.check()
+            if reason is not None:
+                error = self._blamed.get(name)
+                self.problems[name] = reason if error is None else f"no epoch can read it: {told(error)}"
+
+    def _settle(self, failed: Mapping[str, BaseException]) -> None:
+        """Tell the feeds what became of what was taken; those that failed may bring it again."""
+        for name, feed in self._feeds.items():
+            feed.settle(failed.get(name))
+
+
+def _over(error: BaseException | None) -> UserError:
+    """What to tell whoever asked for a change too late."""
+    reason = f"the run ended with: {error}" if error is not None else "the database was stopped"
+    return UserError(f"the queries were not changed: {reason}", hint="try again, then call start()")

@@ -1,0 +1,78 @@
+"""The queries that a run answers between two changes of its plan, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from headrace.algebra.nodes import Plan, Source
+from headrace.lowering.graph import Graph
+from headrace.lowering.lower import lower
+from headrace.runtime.tasks.messages import Manifest, StateKey
+
+Reason = tuple[str, str | None]
+"""Why a query failed, and what may help."""
+
+
+@dataclass(frozen=True)
+class QuerySet:
+    """The queries of a run.
+
+    Attributes:
+        plans: optimized plans by query name, those that failed included.
+        starts: per query the epoch from which on it answers; 1 if it is not named.
+        failed: the queries that have ended early, with the reason.
+    """
+
+    plans: Mapping[str, Plan]
+    starts: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, Reason] = field(default_factory=dict)
+
+    def changed(self, plans: Mapping[str, Plan], epoch: int) -> QuerySet:
+        """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
+
+        Args:
+            plans: all queries from now on.
+            epoch: the epoch of the change, at which new queries start.
+        """
+        kept = {name for name, plan in plans.items() if self.plans.get(name) == plan}
+        return QuerySet(
+            dict(plans),
+            {name: self.start_of(name) if name in kept else epoch for name in plans},
+            {name: reason for name, reason in self.failed.items() if name in kept},
+        )
+
+    def with_failures(self, failed: Mapping[str, Reason]) -> QuerySet:
+        """The set when further queries have failed; itself when none has."""
+        further = {**self.failed, **failed}
+        return self if further == self.failed else replace(self, failed=further)
+
+    def start_of(self, name: str) -> int:
+        """The epoch from which on a query answers."""
+        return self.starts.get(name, 1)
+
+    @cached_property
+    def live(self) -> dict[str, Plan]:
+        """The queries that have not failed."""
+        return {name: plan for name, plan in self.plans.items() if name not in self.failed}
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The graph that answers the queries that have not failed."""
+        return lower(self.live, self.starts)
+
+    @cached_property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Per stream the columns that some node reads, and the timestamp."""
+        wanted: dict[str, dict[str, None]] = {}
+        for node in self.graph.nodes:
+            if isinstance(node.plan, Source):
+                columns = wanted.setdefault(node.plan.name, {})
+                columns.update(dict.fromkeys((*node.plan.schema.names, node.plan.timestamp)))
+        return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
+
+    def state_of(self, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:
+        """The part of some state that belongs to operators of these queries."""
+        kept = {node.identity for node in self.graph.nodes}
+        return {key: value for key, value in state.items() if key[0] in kept}

@@ -1,0 +1,399 @@
+"""The driver: cuts bounded inputs into epochs, runs them, commits what they did.
+
+An epoch that did not commit has no effect: its segments are named by nothing. A commit holds the streams'
+positions and heartbeats, the manifests of all state, and where the results lie.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import has_unbounded_state
+from headrace.runtime.driver.commit import (
+    counted,
+    described,
+    failures,
+    points_after,
+    results_of,
+    results_of_change,
+)
+from headrace.runtime.driver.progress import Progress, progress_of
+from headrace.runtime.driver.query_set import QuerySet, Reason
+from headrace.runtime.intake.shares import assignments, next_share, total_rows
+from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream, check_unchanged
+from headrace.runtime.journal.description import Description, Differences
+from headrace.runtime.journal.journal import Journal
+from headrace.runtime.journal.records import (
+    Commit,
+    EpochResults,
+    StreamPoint,
+    Totals,
+    is_checkpoint,
+    result_files,
+    segments_of,
+    state_after,
+)
+from headrace.runtime.journal.retention import retained_from
+from headrace.runtime.store.crash_points import reach
+from headrace.runtime.store.segments import FolderStore, Store
+from headrace.runtime.tasks.messages import (
+    EpochWork,
+    Manifest,
+    StateKey,
+    StreamInput,
+    TaskReport,
+    merge_arrivals,
+)
+from headrace.runtime.tasks.profile import Profile
+from headrace.runtime.tasks.runner import Runner
+from headrace.time import BEGINNING, INFINITY, TimeDomain
+
+DEFAULT_EPOCH_ROWS = 500_000
+"""About how many rows an epoch takes, from all streams together."""
+
+
+class Run:
+    """One run of some queries over some streams.
+
+    Args:
+        runner: where the epochs run.
+        store: where segments lie.
+        streams: all that there are, by name; those that no query reads are left alone.
+        queries: optimized plans by query name.
+        epoch_rows: about how many rows an epoch takes.
+        buckets: how many buckets state is spread over; the runner's parallelism if None.
+        keep_results: whether results are stored, or only counted.
+        retain: of how many epochs results are kept; of all if None.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        store: Store,
+        streams: Mapping[str, BoundedStream | LiveStream],
+        queries: Mapping[str, Plan],
+        epoch_rows: int = DEFAULT_EPOCH_ROWS,
+        buckets: int | None = None,
+        keep_results: bool = True,
+        retain: int | None = None,
+    ) -> None:
+        self._runner = runner
+        self._store = store
+        self._queries = QuerySet(dict(queries))
+        self._declared = dict(streams)
+        self._streams = {name: streams[name] for name in self._queries.columns}
+        self._epoch_rows = epoch_rows
+        self._buckets = buckets or runner.parallelism
+        self._keep_results = keep_results
+        self._retain = retain
+        self._token = secrets.token_hex(4)
+        self._points = dict.fromkeys(self._streams, StreamPoint(0, BEGINNING))
+        self._state: dict[StateKey, Manifest] = {}
+        self._journal: Journal | None = None
+        self._description = Description({}, {}, self._buckets)
+        self._oldest_needed: Callable[[], int] = lambda: INFINITY
+        self.results: list[EpochResults] = []
+        self.totals = Totals()
+        self.profile = Profile()
+
+    def resume(self, journal: Journal, description: Description, *, adapt: bool = False) -> Differences:
+        """Go on where a durable store's last commit was, and commit to it from now on.
+
+        Args:
+            journal: the store's commits; held until the journal is closed.
+            description: what the run is, with all streams that there are.
+            adapt: whether a query that the store does not have is added now, and one that is only in the
+                store is dropped; both are refused otherwise.
+
+        Returns:
+            What was added and dropped.
+
+        Raises:
+            StoreError: a record is damaged, the store is for other queries or streams, or an input is not
+                what it was.
+        """
+        commits = journal.load()
+        found = journal.compare(commits, description, adapt=adapt)
+        self._journal = journal
+        self._description = description
+        if commits:
+            last = commits[-1]
+            self.results = [commit.results for commit in commits if commit.epoch >= last.retained]
+            self._state = state_after(commits)
+            self._points = dict(last.streams)
+            self.totals = last.totals
+            check_unchanged(self._declared, self._points)
+            self._go_on_with(journal.present(commits), dict(last.failed), found)
+        self.sweep_strays()
+        return found
+
+    def _go_on_with(self, present: Description, failed: dict[str, Reason], found: Differences) -> None:
+        """Take over the queries of a store, then change them to those that are given."""
+        plans = self._queries.plans
+        known = {name: plan for name, plan in plans.items() if name in present.queries}
+        self._queries = QuerySet(
+            known, present.starts, {name: reason for name, reason in failed.items() if name in known}
+        )
+        self._streams = {name: self._declared[name] for name in self._queries.columns}
+        if found or not self._points.keys() <= self._declared.keys():
+            self.change(plans, self._declared, self._description)
+
+    def change(
+        self,
+        plans: Mapping[str, Plan],
+        streams: Mapping[str, BoundedStream | LiveStream],
+        description: Description | None = None,
+    ) -> None:
+        """Answer other queries from now on; what goes on keeps its state.
+
+        The change is an epoch of its own, without input: it counts when its record is there. A query that is
+        new answers from the streams' present heartbeats on, over the rows that arrive from now on.
+
+        Args:
+            plans: all queries from now on, optimized, by name.
+            streams: all that there are from now on, by name; how far others have been read is forgotten.
+            description: the same for a store; as it was if None.
+
+        Raises:
+            StoreError: the record cannot be written; nothing has changed then.
+        """
+        started = time.perf_counter()
+        epoch = self.totals.epochs + 1
+        queries = self._queries.changed(plans, epoch)
+        description = description or self._description
+        used = {name: streams[name] for name in queries.columns}
+        new = dict.fromkeys(used, StreamPoint(0, BEGINNING))
+        points = new | {name: point for name, point in self._points.items() if name in streams}
+        heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in used})
+        results = results_of_change(epoch, queries, heartbeats, self.results)
+        totals = replace(
+            self.totals,
+            epochs=epoch,
+            seconds=self.totals.seconds + time.perf_counter() - started,
+            emitted={name: count for name, count in self.totals.emitted.items() if name in plans},
+        )
+        commit = Commit(
+            epoch=epoch,
+            streams=points,
+            state=queries.state_of(self._state),
+            checkpoint=True,
+            # Sinks may not have told yet what they need; the next epoch lets go of what is too old.
+            retained=(self.results or [results])[0].epoch,
+            results=results,
+            failed=queries.failed,
+            totals=totals,
+            plan=described(description, self._buckets, queries, points),
+        )
+        reach("change.begun")
+        if self._journal is not None:
+            self._journal.append(commit)
+        reach("change.done")
+        self._description, self._declared, self._streams = description, dict(streams), used
+        self._accept(commit, queries, commit.state, set())
+
+    def keep_for(self, oldest_needed: Callable[[], int]) -> None:
+        """Keep the results of further epochs than the retained ones.
+
+        Args:
+            oldest_needed: tells, after every commit, from which epoch on results are still to be read.
+        """
+        self._oldest_needed = oldest_needed
+
+    def run(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Read all streams to their end, epoch by epoch.
+
+        Args:
+            progress: told after every epoch.
+        """
+        for intakes in self._intakes():
+            self.step(intakes)
+            if progress is not None:
+                progress(self.progress())
+
+    def step(self, intakes: Mapping[str, Intake]) -> None:
+        """Run and commit one epoch.
+
+        Args:
+            intakes: what it takes of each stream; a stream that is not named brings nothing.
+        """
+        started = time.perf_counter()
+        work = self._work(intakes)
+        frames = {name: intake.frame for name, intake in intakes.items() if intake.frame is not None}
+        reports = self._runner.run_epoch(work, frames)
+        ran = time.perf_counter()
+        self._commit(work, intakes, reports, started)
+        times = [report.time for report in reports if report.time is not None]
+        self.profile.add(times, ran - started, time.perf_counter() - ran)
+
+    def point(self, name: str) -> StreamPoint:
+        """How far a stream has been read."""
+        return self._points.get(name, StreamPoint(0, BEGINNING))
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The streams that some query reads, and which of their columns."""
+        return self._queries.columns
+
+    def columns_for(self, plans: Mapping[str, Plan]) -> Mapping[str, tuple[str, ...]]:
+        """The same after a change to some plans."""
+        return self._queries.changed(plans, self.totals.epochs + 1).columns
+
+    @property
+    def streams(self) -> Mapping[str, BoundedStream | LiveStream]:
+        """The streams that some query reads."""
+        return self._streams
+
+    @property
+    def known_streams(self) -> frozenset[str]:
+        """The streams of which the run remembers how far they have been read."""
+        return frozenset(self._points)
+
+    @property
+    def failed(self) -> Mapping[str, Reason]:
+        """The queries that have ended early, with the reason and a hint."""
+        return self._queries.failed
+
+    @property
+    def growing(self) -> tuple[str, ...]:
+        """The queries whose state grows for as long as they run."""
+        return tuple(name for name, plan in self._queries.live.items() if has_unbounded_state(plan))
+
+    def start_of(self, query: str) -> int:
+        """The epoch from which on a query answers."""
+        return self._queries.start_of(query)
+
+    def next_share(self) -> dict[str, Intake]:
+        """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
+        return next_share(self._streams, self._points, self._epoch_rows)
+
+    def _intakes(self) -> Iterator[Mapping[str, Intake]]:
+        while share := self.next_share():
+            yield share
+
+    def _work(self, intakes: Mapping[str, Intake]) -> EpochWork:
+        columns = self._queries.columns
+        inputs = {
+            name: StreamInput(
+                intakes[name].source if name in intakes else None,
+                stream.schema.select(tuple(map(stream.schema.names.index, columns[name]))),
+                stream.timestamp,
+                stream.disorder,
+                self._points[name].heartbeat,
+                name in intakes and intakes[name].ended,
+            )
+            for name, stream in self._streams.items()
+        }
+        parts = self._runner.parallelism
+        return EpochWork(
+            epoch=self.totals.epochs + 1,
+            token=self._token,
+            graph=self._queries.graph,
+            buckets=self._buckets,
+            tasks=min(parts, self._buckets),
+            streams=inputs,
+            assignments=assignments(intakes, parts),
+            state=self._state,
+            store=self._store,
+            keep_results=self._keep_results,
+        )
+
+    def _commit(
+        self,
+        work: EpochWork,
+        intakes: Mapping[str, Intake],
+        reports: list[TaskReport],
+        started: float,
+    ) -> None:
+        """Make an epoch count: first on disk, then here; then forget what it made needless."""
+        for report in reports:
+            if report.error is not None:
+                raise report.error
+        reach("epoch.reported")
+        arrivals = merge_arrivals([report.arrivals for report in reports])
+        heartbeats = work.heartbeats_after(arrivals)
+        queries = self._queries.with_failures(failures(work.graph, reports))
+        changed = {key: value for report in reports for key, value in report.state.items()}
+        state = self._state | changed
+        checkpoint = is_checkpoint(work.epoch) or queries is not self._queries
+        if queries is not self._queries:
+            # A delta cannot say that state is gone; this record holds what the other queries need.
+            state = queries.state_of(state)
+        points = points_after(self._points, self._streams, intakes, heartbeats)
+        results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, self.results)
+        commit = Commit(
+            epoch=work.epoch,
+            streams=points,
+            state=state if checkpoint else changed,
+            checkpoint=checkpoint,
+            retained=self._retained_after(results),
+            results=results,
+            failed=queries.failed,
+            totals=counted(self.totals, work, reports, state, time.perf_counter() - started),
+            plan=described(self._description, self._buckets, queries, points) if checkpoint else None,
+        )
+        if self._journal is not None:
+            self._journal.append(commit)
+        self._streams = {name: self._streams[name] for name in queries.columns}
+        self._accept(commit, queries, state, segments_of(changed))
+
+    def _accept(
+        self, commit: Commit, queries: QuerySet, state: Mapping[StateKey, Manifest], written: set[str]
+    ) -> None:
+        """Move on to what a commit says, and remove what it made needless.
+
+        Args:
+            commit: it counts already.
+            queries: those that are answered after it.
+            state: all state after it.
+            written: the segments of state that its epoch wrote.
+        """
+        before = segments_of(self._state) | written
+        self._state, self._points, self.totals = dict(state), dict(commit.streams), commit.totals
+        self._queries = queries
+        self.results.append(commit.results)
+        self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
+
+    def progress(self) -> Progress:
+        """How far the run has come."""
+        heartbeat = min((self._points[name].heartbeat for name in self._streams), default=INFINITY)
+        plans = list(self._queries.live.values())
+        domain = plans[0].domain if plans else TimeDomain.INTEGER
+        return progress_of(self.totals, total_rows(self._streams), heartbeat, domain, self._state)
+
+    def _sweep(self, segments: set[str]) -> None:
+        reach("sweep.begun")
+        for segment in segments:
+            self._store.delete(segment)
+        reach("sweep.done")
+
+    def _retained_after(self, last: EpochResults) -> int:
+        """The oldest epoch whose results are kept once an epoch is committed."""
+        if self._retain is None:
+            return (self.results or [last])[0].epoch
+        results = [*self.results, last]
+        return max(results[0].epoch, min(retained_from(self._retain, results), self._oldest_needed()))
+
+    def _outlived(self, oldest: int) -> set[str]:
+        """The files of results that are no longer retained, and the commit records that nobody needs."""
+        gone = [part for part in self.results if part.epoch < oldest]
+        if not gone:
+            return set()
+        self.results = self.results[len(gone) :]
+        files = set[str]().union(*map(result_files, gone))
+        if self._journal is not None:
+            files |= self._journal.outlived(oldest)
+        return files
+
+    def sweep_strays(self) -> None:
+        """Remove the files of epochs that did not commit."""
+        if isinstance(self._store, FolderStore):
+            kept = segments_of(self._state).union(*map(result_files, self.results))
+            for folder in ("segments", "results"):
+                self._store.drop_drafts(folder)
+                for name in self._store.names(folder):
+                    if name not in kept:
+                        self._store.delete(name)

@@ -1,0 +1,41 @@
+"""What a live stream's source is to an epoch: asked for what has come, and told when that is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from headrace.runtime.intake.streams import Intake
+from headrace.runtime.journal.records import StreamPoint
+
+
+class Feed(Protocol):
+    """Where the rows of a live stream come from."""
+
+    def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
+        """Begin, given how far the stream has been committed, and which of its columns are read."""
+        ...
+
+    def read(self, columns: Sequence[str]) -> None:
+        """Other columns are read from now on."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether something has come."""
+        ...
+
+    def take(self, point: StreamPoint) -> Intake | None:
+        """What the next epoch takes, or None."""
+        ...
+
+    def settle(self, error: BaseException | None) -> None:
+        """What was taken is committed, or the epoch failed."""
+        ...
+
+    def check(self) -> str | None:
+        """Mend what can be mended; the reason if the stream has been given up."""
+        ...
+
+    def stop(self) -> None:
+        """End; nothing will be taken any more."""
+        ...

@@ -1,0 +1,220 @@
+"""Feeds of streams that never end, and the one of rows that are pushed.
+
+A feed is asked for what has come, epoch by epoch, and told when that is committed. Only then is a push
+acknowledged.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+import pyarrow as pa
+
+from headrace.errors import UserError
+from headrace.runtime.intake.streams import Intake, LiveStream
+from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources import open_source
+from headrace.runtime.sources.rows import typed_rows
+from headrace.runtime.sources.tables import to_arrow_table, write_arrow
+from headrace.runtime.sources.widening import check_columns, find_column
+from headrace.runtime.store.segments import cannot_write
+from headrace.schema import Schema
+
+
+@dataclass(frozen=True, eq=False)
+class _Push:
+    """Rows that wait for an epoch.
+
+    Attributes:
+        table: with the stream's columns.
+        producer, sequence: who pushed them and as which of its pushes, or None.
+        done: resolved when they are committed: True, or False for a repeat. It cannot be cancelled: an epoch
+            may have the rows already.
+    """
+
+    table: pa.Table
+    producer: str | None
+    sequence: int | None
+    done: Future[bool]
+
+
+class PushFeed:
+    """Rows pushed from Python.
+
+    Args:
+        name: the stream.
+        stream: its columns.
+        folder: where rows wait for the tasks; one that all tasks can reach.
+        max_rows: how many rows an epoch takes at the most.
+        wake: called when rows have come.
+    """
+
+    def __init__(
+        self, name: str, stream: LiveStream, folder: Path, max_rows: int, wake: Callable[[], None]
+    ) -> None:
+        self._name = name
+        self._stream = stream
+        self._folder = folder
+        self._max_rows = max_rows
+        self._wake = wake
+        self._room = threading.Condition()
+        self._waiting: list[_Push] = []
+        self._taken: list[_Push] = []
+        self._repeats: list[_Push] = []
+        self._file: Path | None = None
+        self._ended: BaseException | None = None
+        self._stopped = False
+
+    def put(self, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
+        """Add rows; waits while more rows wait than four epochs take.
+
+        Raises:
+            UserError: the rows do not fit the stream's columns, the producer or the sequence number is of no
+                use, or the stream has stopped.
+        """
+        push = _Push(self._table(rows), *_numbered(producer, sequence), Future())
+        push.done.set_running_or_notify_cancel()
+        with self._room:
+            self._room.wait_for(lambda: self._stopped or self._rows_waiting() < 4 * self._max_rows)
+            if self._stopped:
+                reason = (
+                    f"the run ended with: {self._ended}" if self._ended else "the database is not started"
+                )
+                raise UserError(f"{self._name} takes no rows: {reason}", hint="call start()")
+            self._waiting.append(push)
+        self._wake()
+        return push.done
+
+    def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
+        """Nothing to begin."""
+
+    def read(self, columns: Sequence[str]) -> None:
+        """Pushed rows have all columns."""
+
+    def ready(self) -> bool:
+        """Whether rows wait."""
+        return bool(self._waiting)
+
+    def take(self, point: StreamPoint) -> Intake | None:
+        """The pushes that have come, up to the limit; repeats are left out.
+
+        A repeat of a committed push is acknowledged at once; one of a push in this epoch with that push.
+        """
+        seen = dict(point.producers)
+        rows = 0
+        with self._room:
+            while self._waiting and (
+                not self._taken or rows + self._waiting[0].table.num_rows <= self._max_rows
+            ):
+                push = self._waiting.pop(0)
+                if _repeated(push, point.producers):
+                    push.done.set_result(False)
+                    continue
+                if _repeated(push, seen):
+                    self._repeats.append(push)
+                    continue
+                if push.producer is not None and push.sequence is not None:
+                    seen[push.producer] = push.sequence
+                self._taken.append(push)
+                rows += push.table.num_rows
+            self._room.notify_all()
+        if not self._taken:
+            return None
+        self._file = self._folder / f"{self._name}-{point.position}.arrow"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_arrow(pa.concat_tables([push.table for push in self._taken]), self._file)
+        except OSError as error:
+            raise cannot_write(self._file, error) from error
+        options = {"path": str(self._file)}
+        source = open_source(
+            "arrow", options, self._stream.schema, self._stream.timestamp, self._name, self._folder
+        )
+        return Intake(point.position + 1, source, 0, source.size, producers=seen)
+
+    def settle(self, error: BaseException | None) -> None:
+        """Acknowledge what was taken, or tell its producers what went wrong."""
+        taken, self._taken = self._taken, []
+        repeats, self._repeats = self._repeats, []
+        if self._file is not None:
+            self._file.unlink(missing_ok=True)
+            self._file = None
+        self._ended = error
+        for pushes, answer in ((taken, True), (repeats, False)):
+            for push in pushes:
+                if error is None:
+                    push.done.set_result(answer)
+                else:
+                    push.done.set_exception(error)
+
+    def check(self) -> str | None:
+        """Nothing here fails by itself."""
+        return None
+
+    def stop(self) -> None:
+        """Refuse what still waits."""
+        with self._room:
+            self._stopped = True
+            left, self._waiting = self._waiting, []
+            self._room.notify_all()
+        for push in left:
+            push.done.set_exception(UserError("the database was stopped before the rows were committed"))
+
+    def _rows_waiting(self) -> int:
+        return sum(push.table.num_rows for push in self._waiting)
+
+    def _table(self, rows: Any) -> pa.Table:
+        schema = self._stream.schema
+        if isinstance(rows, Mapping):
+            rows = [rows]
+        try:
+            is_list = isinstance(rows, Sequence)
+            table = _of_dictionaries(list(rows), schema, self._name) if is_list else to_arrow_table(rows)
+        except (pa.ArrowException, TypeError, AttributeError) as error:
+            raise UserError(f"these rows do not fit {self._name} {schema}: {error}") from error
+        check_columns(table.schema, schema, self._name)
+        places = [find_column(table.column_names, name, self._name) for name in schema.names]
+        batch = table.select(places).combine_chunks().to_batches()
+        reads = [typed_rows(part, schema, self._name, 0) for part in batch]
+        for read in reads:
+            if read.rejected:
+                raise UserError(f"{self._name}: {read.rejected[0].reason}: {read.rejected[0].text}")
+        return pa.Table.from_batches([read.rows for read in reads], schema.arrow())
+
+
+def _of_dictionaries(rows: list[Mapping[str, Any]], schema: Schema, label: str) -> pa.Table:
+    """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
+
+    Raises:
+        SourceError: no row names a column, as when its name is misspelt.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row)) or list(schema.names)
+    found = [names[find_column(names, field.name, label)] for field in schema]
+    types = [field.type for field in schema]
+    return pa.Table.from_pylist(rows, pa.schema(list(zip(found, types, strict=True))))
+
+
+def _numbered(producer: str | None, sequence: int | None) -> tuple[str | None, int | None]:
+    """Who pushes and as which of its pushes, in the types of a commit record."""
+    if producer is None and sequence is None:
+        return None, None
+    if not (isinstance(producer, str) and isinstance(sequence, SupportsIndex)):
+        raise UserError(
+            f"a push is numbered by a producer (text) and a sequence (a whole number), not by {producer!r} "
+            f"and {sequence!r}",
+            hint="give both, as in producer='pi', sequence=1, or none",
+        )
+    return producer, operator.index(sequence)
+
+
+def _repeated(push: _Push, seen: Mapping[str, int]) -> bool:
+    """Whether a producer's push is among those that have been taken."""
+    if push.producer is None or push.sequence is None:
+        return False
+    return push.producer in seen and push.sequence <= seen[push.producer]

@@ -1,0 +1,109 @@
+"""Streams as a run sees them, and what an epoch takes of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headrace.errors import StoreError
+from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.contract import SplitSource
+from headrace.schema import Schema
+from headrace.time import INFINITY
+
+
+@dataclass(frozen=True)
+class BoundedStream:
+    """A stream that is read to its end.
+
+    Attributes:
+        source: where its rows come from.
+        timestamp: the column it is timed by.
+        disorder: how much older than the newest row a row may be (instants).
+        max_rows: how many rows an epoch takes at the most, if not its share.
+    """
+
+    source: SplitSource
+    timestamp: str
+    disorder: int = 0
+    max_rows: int | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """All its columns."""
+        return self.source.schema
+
+    def mark(self, position: int) -> str:
+        """Identifies what lies below a position; see `SplitSource.mark`."""
+        return self.source.mark(position)
+
+
+@dataclass(frozen=True)
+class LiveStream:
+    """A stream that never ends: rows are pushed, or come from a Spark streaming source.
+
+    Attributes:
+        schema: all its columns.
+        timestamp: the column it is timed by.
+        disorder: how much older than the newest row a row may be (instants).
+    """
+
+    schema: Schema
+    timestamp: str
+    disorder: int = 0
+
+    def mark(self, position: int) -> str:
+        """Nothing: what has been taken does not come again."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What an epoch takes of a stream.
+
+    Attributes:
+        position: up to where the stream has been read after it, for the commit: in the source's unit, or how
+            many hand-overs there have been.
+        source, start, end: the stretch to read; no source where the rows come in a frame.
+        frame: a Spark data frame with the rows, or None.
+        ended: whether the stream has no more rows after it.
+        producers: for pushed rows, per producer the last sequence number.
+    """
+
+    position: int
+    source: SplitSource | None = None
+    start: int = 0
+    end: int = 0
+    frame: object = None
+    ended: bool = False
+    producers: Mapping[str, int] = field(default_factory=dict)
+
+
+def check_unchanged(
+    streams: Mapping[str, BoundedStream | LiveStream], points: Mapping[str, StreamPoint]
+) -> None:
+    """See that inputs which have been read before may be read on.
+
+    Args:
+        streams: by name.
+        points: how far each stream has been read; those of other streams are left alone.
+
+    Raises:
+        StoreError: what was read is not there as it was, or an input has grown after its end.
+    """
+    for name, point in points.items():
+        stream = streams.get(name)
+        if stream is None or isinstance(stream, LiveStream):
+            continue
+        if stream.mark(point.position) != point.mark:
+            raise StoreError(
+                f"the input of {name} has changed: the files that have been read are not there as they were",
+                hint="put them back; new files must come after them in the order of names. Or choose an "
+                "empty folder for the store",
+            )
+        if point.heartbeat == INFINITY and stream.source.size > point.position:
+            raise StoreError(
+                f"the input of {name} has grown since it was read to its end, and its answer is final",
+                hint="choose an empty folder for the store to read everything; input that goes on is for "
+                "streams FROM push, or db.stream(name, spark.readStream...)",
+            )

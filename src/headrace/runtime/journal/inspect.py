@@ -1,0 +1,287 @@
+"""What lies in a durable store, read without its lock, and whether it is whole.
+
+Nothing here writes. A store whose driver is at work may be looked at too: what is swept meanwhile can then
+look missing, so a check that finds something is only final when no driver runs.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from headrace.errors import StoreError
+from headrace.operators.state.runs import Part
+from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.journal import load_description
+from headrace.runtime.journal.records import (
+    Commit,
+    EpochResults,
+    StreamPoint,
+    last_checkpoint,
+    load_commit,
+    load_commits,
+    parts_of,
+    plan_after,
+    record_name,
+    state_after,
+)
+from headrace.runtime.store.segments import FolderStore
+from headrace.time import INFINITY
+
+
+@dataclass(frozen=True)
+class OperatorState:
+    """The state of one operator, over all buckets.
+
+    Attributes:
+        identity: the digest of its plan.
+        buckets: in how many buckets it holds something.
+        rows, bytes: how much.
+    """
+
+    identity: str
+    buckets: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class KeptResults:
+    """What is kept of a query's results: in how many files, how many elements and bytes.
+
+    Attributes:
+        heartbeat: up to where the answer is final (instant), or None before the first epoch.
+        failed: why the query ended early, or None.
+        dropped: whether the query is no longer answered.
+    """
+
+    query: str
+    heartbeat: int | None
+    files: int
+    rows: int
+    bytes: int
+    failed: str | None
+    dropped: bool = False
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a store holds.
+
+    Attributes:
+        description: what it is for.
+        epochs: how many have been committed.
+        retained: the oldest epoch whose results are kept, or None before the first.
+        streams: how far each stream has been read.
+        state: per operator, in order of identity.
+        results: per query.
+        dead_letters: rows set apart in all epochs, kept or not.
+    """
+
+    description: Description
+    epochs: int
+    retained: int | None
+    streams: Mapping[str, StreamPoint]
+    state: tuple[OperatorState, ...]
+    results: tuple[KeptResults, ...]
+    dead_letters: int
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that is damaged or missing.
+
+    Attributes:
+        file: its name within the store.
+        reason: what is wrong with it.
+    """
+
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """What reading everything found.
+
+    Attributes:
+        problems: what is damaged or missing.
+        files, bytes: how much was read.
+    """
+
+    problems: tuple[Problem, ...]
+    files: int
+    bytes: int
+
+
+def contents(path: Path) -> Contents:
+    """What a store holds, as its commits say.
+
+    Raises:
+        StoreError: it is no store, one of another layout, or its records are damaged.
+    """
+    store = _store(path)
+    made_for = load_description(store)
+    commits = _commits(store)
+    description = plan_after(commits) or made_for
+    last = commits[-1] if commits else None
+    return Contents(
+        description,
+        last.epoch if last else 0,
+        last.retained if last else None,
+        last.streams if last else {},
+        _operators(commits),
+        _results(description, commits),
+        last.totals.dead_letters if last else 0,
+    )
+
+
+def verify(path: Path) -> Check:
+    """Read everything that a store's commits name, and compare it with its checksum.
+
+    A driver may be at work, and remove what later commits no longer name. So a problem counts only when a
+    second look, by the commits that there are by then, finds it again.
+
+    Raises:
+        StoreError: it is no store, or one of another layout.
+    """
+    store = _store(path)
+    load_description(store)
+    check = _verified(store)
+    if not check.problems:
+        return check
+    suspects = {problem.file for problem in check.problems}
+    again = _verified(store)
+    return replace(again, problems=tuple(part for part in again.problems if part.file in suspects))
+
+
+def _verified(store: FolderStore) -> Check:
+    commits, problems = _readable_commits(store)
+    parts = list(dict.fromkeys(parts_of(commits)))
+    names = {part.segment for part in parts} | {record_name(commit.epoch) for commit in commits}
+    problems += _damaged(store, parts)
+    return Check(tuple(problems), len(names), sum(store.size(name) or 0 for name in names))
+
+
+def named_files(path: Path) -> set[str]:
+    """The files of a store that it needs: commit records, segments, results.
+
+    Raises:
+        StoreError: a record is damaged or missing.
+    """
+    commits = load_commits(_store(path))
+    return {record_name(commit.epoch) for commit in commits} | {part.segment for part in parts_of(commits)}
+
+
+def _commits(store: FolderStore) -> list[Commit]:
+    """The records that are needed; a driver at work may remove one between listing and reading them.
+
+    Raises:
+        StoreError: a record is damaged or missing, twice in a row the same one.
+    """
+    said = ""
+    while True:
+        try:
+            return load_commits(store)
+        except StoreError as error:
+            if str(error) == said:
+                raise
+            said = str(error)
+
+
+def _store(path: Path) -> FolderStore:
+    return FolderStore(str(path), durable=True)
+
+
+def _operators(commits: Sequence[Commit]) -> tuple[OperatorState, ...]:
+    found: dict[str, OperatorState] = {}
+    for (identity, _), manifest in state_after(commits).items():
+        runs = [run for area in manifest.values() for run in area]
+        before = found.get(identity, OperatorState(identity, 0, 0, 0))
+        found[identity] = OperatorState(
+            identity,
+            before.buckets + bool(runs),
+            before.rows + sum(run.rows for run in runs),
+            before.bytes + sum(run.part.length for run in runs),
+        )
+    return tuple(found[identity] for identity in sorted(found))
+
+
+def _results(description: Description, commits: Sequence[Commit]) -> tuple[KeptResults, ...]:
+    """The kept results of the queries that are answered, then of those that no longer are."""
+    kept = [commit.results for commit in commits if commit.epoch >= commits[-1].retained]
+    failed = commits[-1].failed if commits else {}
+    now, before = [], []
+    for name in sorted(description.queries):
+        start = description.starts.get(name, 1)
+        now.append(_kept(name, [part for part in kept if part.epoch >= start], failed.get(name)))
+    for name in sorted({name for part in kept for name in part.results}):
+        start = description.starts.get(name, 1) if name in description.queries else INFINITY
+        parts = [part for part in kept if part.epoch < start and name in part.results]
+        if parts:
+            before.append(replace(_kept(name, parts, None), dropped=True))
+    return (*now, *before)
+
+
+def _kept(query: str, parts: Sequence[EpochResults], failed: tuple[str, str | None] | None) -> KeptResults:
+    refs = [ref for part in parts for ref in part.results.get(query, ())]
+    return KeptResults(
+        query,
+        parts[-1].heartbeats.get(query) if parts else None,
+        len({ref.part.segment for ref in refs}),
+        sum(ref.rows for ref in refs),
+        sum(ref.part.length for ref in refs),
+        failed[0] if failed else None,
+    )
+
+
+def _readable_commits(store: FolderStore) -> tuple[list[Commit], list[Problem]]:
+    """The records that are needed and can be read, and what is wrong with the others."""
+    found: dict[str, Commit] = {}
+    problems: list[Problem] = []
+    for name in store.names("commits"):
+        try:
+            found[name] = load_commit(store, name)
+        except StoreError:
+            problems.append(Problem(name, "is damaged"))
+    if not found:
+        return [], problems
+    last = found[max(found)]
+    needed = [record_name(epoch) for epoch in range(last_checkpoint(last.retained), last.epoch + 1)]
+    damaged = {problem.file for problem in problems}
+    problems = [problem for problem in problems if problem.file >= needed[0]]
+    problems += [Problem(name, "is missing") for name in needed if name not in found and name not in damaged]
+    return [found[name] for name in needed if name in found], problems
+
+
+def _damaged(store: FolderStore, parts: Sequence[Part]) -> Iterator[Problem]:
+    """What is wrong with each file that some parts lie in; one problem per file."""
+    files: dict[str, list[Part]] = {}
+    for part in parts:
+        files.setdefault(part.segment, []).append(part)
+    for name in sorted(files):
+        size = store.size(name)
+        needed = max(part.offset + part.length for part in files[name])
+        if size is None:
+            yield Problem(name, "is missing")
+        elif size < needed:
+            yield Problem(name, f"is truncated: it has {size:,} bytes, and {needed:,} are needed")
+        else:
+            yield from _mismatch(store, name, files[name])
+
+
+def _mismatch(store: FolderStore, name: str, parts: Sequence[Part]) -> Iterator[Problem]:
+    try:
+        content = memoryview(Path(store.path, name).read_bytes())
+    except OSError as error:
+        yield Problem(name, f"cannot be read: {error.strerror}")
+        return
+    for part in parts:
+        if zlib.crc32(content[part.offset : part.offset + part.length]) != part.crc:
+            yield Problem(name, f"is damaged: the bytes from {part.offset:,} on have another checksum")
+            return

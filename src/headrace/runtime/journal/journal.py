@@ -1,0 +1,202 @@
+"""The journal: the commits of a durable store in the hands of one driver, and what the store is for."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Final
+
+from headrace.errors import StoreError
+from headrace.runtime.journal.description import (
+    Description,
+    Differences,
+    differences,
+    packed,
+    refuse,
+    unpacked,
+)
+from headrace.runtime.journal.records import (
+    Commit,
+    last_checkpoint,
+    load_commits,
+    parts_of,
+    plan_after,
+    record_name,
+    sealed,
+)
+from headrace.runtime.store.segments import FolderStore
+
+LAYOUT: Final = 4
+"""The version of how a store is laid out; a store of another one is refused."""
+
+
+class Journal:
+    """The commits of a durable store, held by one driver at a time.
+
+    Args:
+        store: the store; its folder is made if it is missing.
+        description: what the run is; a new store is made for it.
+
+    Raises:
+        StoreError: another driver holds the store, it is of another layout, or it is no store of ours.
+    """
+
+    def __init__(self, store: FolderStore, description: Description) -> None:
+        self._store = store
+        self._oldest = 1
+        self._lock = _locked(Path(store.path))
+        try:
+            self._made_for = _claim(store, description)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def buckets(self) -> int:
+        """How many buckets the store's state is spread over, which does not change."""
+        return self._made_for.buckets
+
+    def present(self, commits: Sequence[Commit]) -> Description:
+        """What the store is for after some commits."""
+        return plan_after(commits) or self._made_for
+
+    def compare(self, commits: Sequence[Commit], ours: Description, *, adapt: bool) -> Differences:
+        """How a run differs from what the store is for.
+
+        Args:
+            commits: those that have been loaded.
+            ours: what the run is.
+            adapt: whether queries may be added and dropped.
+
+        Raises:
+            StoreError: a query or a stream of the same name is another one, or the store may not adapt.
+        """
+        folder = self._store.path
+        if not commits and adapt:
+            return Differences()
+        found = differences(self.present(commits), ours, folder)
+        if not adapt:
+            refuse(found, folder)
+        return found
+
+    def append(self, commit: Commit) -> None:
+        """Make an epoch count.
+
+        Raises:
+            StoreError: the record cannot be written, or another driver has committed the epoch.
+        """
+        if not self._store.put_if_absent(record_name(commit.epoch), sealed(commit)):
+            raise StoreError(
+                f"epoch {commit.epoch} of {self._store.path} has been committed by someone else",
+                hint="stop the other driver, then start again",
+            )
+
+    def load(self) -> list[Commit]:
+        """The records that are still needed, in order; what a sweep left half done is finished.
+
+        Raises:
+            StoreError: a record is damaged or missing, or lacks a file that it names.
+        """
+        commits = load_commits(self._store)
+        self._oldest = commits[0].epoch if commits else 1
+        _check_present(self._store, commits)
+        for name in self._store.names("commits"):
+            if name < record_name(self._oldest):
+                self._store.delete(name)
+        for folder in ("", "commits"):
+            self._store.drop_drafts(folder)
+        return commits
+
+    def outlived(self, epoch: int) -> set[str]:
+        """The records that neither recovery nor results from an epoch on need."""
+        needed = last_checkpoint(epoch)
+        known = range(self._oldest, needed)
+        self._oldest = max(self._oldest, needed)
+        return {record_name(old) for old in known}
+
+    def close(self) -> None:
+        """Let another driver have the store."""
+        self._lock.close()
+
+
+def load_description(store: FolderStore) -> Description:
+    """What a store says it is for.
+
+    Raises:
+        StoreError: it is no store, or one of another layout.
+    """
+    try:
+        content = json.loads(Path(store.path, "store.json").read_text())
+    except FileNotFoundError as error:
+        raise StoreError(f"{store.path} is no Headrace store", hint="name the folder of --storage") from error
+    except NotADirectoryError as error:
+        raise StoreError(f"{store.path} is no folder", hint="name the folder of --storage") from error
+    except (OSError, ValueError) as error:
+        raise StoreError(
+            f"{store.path}/store.json cannot be read: {error}", hint="restore it from a copy"
+        ) from error
+    if not isinstance(content, dict) or content.get("product") != "headrace":
+        raise StoreError(f"{store.path} is no Headrace store", hint="choose an empty folder")
+    if content.get("layout") != LAYOUT:
+        raise StoreError(
+            f"{store.path} has layout {content.get('layout')}, and this Headrace reads layout {LAYOUT}",
+            hint="use the version that wrote it, or choose an empty folder",
+        )
+    try:
+        return unpacked(content)
+    except (KeyError, ValueError) as error:
+        raise StoreError(
+            f"{store.path}/store.json is damaged: it lacks {error}", hint="restore it from a copy"
+        ) from error
+
+
+def _locked(folder: Path) -> IO[str]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("a+")
+    except OSError as error:
+        raise StoreError(f"cannot use {folder} as a store: {error.strerror}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.seek(0)
+        holder = file.read().strip() or "another one"
+        file.close()
+        raise StoreError(
+            f"the store {folder} is in use by process {holder}",
+            hint="stop it first, or choose another folder",
+        ) from error
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def _claim(store: FolderStore, ours: Description) -> Description:
+    """Make the folder ours, or see that it is a store; what it was made for."""
+    folder = Path(store.path)
+    if not (folder / "store.json").exists():
+        foreign = [entry.name for entry in folder.iterdir() if entry.name != "lock" and entry.name[0] != "."]
+        if foreign:
+            raise StoreError(
+                f"{folder} is not empty and no Headrace store: it holds {foreign[0]}",
+                hint="choose an empty folder",
+            )
+        content = {"product": "headrace", "layout": LAYOUT, **packed(ours)}
+        store.put_if_absent("store.json", json.dumps(content, indent=1).encode())
+        return ours
+    return load_description(store)
+
+
+def _check_present(store: FolderStore, commits: Sequence[Commit]) -> None:
+    """Look, before anything is swept, that every file is there and long enough."""
+    for part in parts_of(commits):
+        size = store.size(part.segment)
+        if size is None or size < part.offset + part.length:
+            what = "is missing" if size is None else "is truncated"
+            raise StoreError(
+                f"the segment {part.segment} of {store.path} {what}", hint="restore the store from a copy"
+            )

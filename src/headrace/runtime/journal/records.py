@@ -1,0 +1,297 @@
+"""Commits: what makes an epoch count, and how a store tells where a run was.
+
+A durable store is a folder:
+
+    store.json            what the store was made for: layout version, queries, streams, buckets
+    lock                  held by the driver that uses the store
+    commits/<epoch>.json  one record per epoch: positions, heartbeats, changed state, results; some are
+                          checkpoints, which hold all state, and the queries and streams from then on
+    segments/             runs of operator state, written by tasks
+    results/              result elements and dead letters, written by tasks
+    streams/<name>/       pushed rows on their way to the tasks; the log of Spark's streaming query
+    sinks/<query>-<sink>.json   how far each sink has come, replaced after every epoch it takes
+
+An epoch has happened when its record exists, which one `link` brings about; everything it names was forced to
+disk before. A record is JSON with a checksum, so that a person can read it and damage is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from headrace.errors import StoreError
+from headrace.heartbeats.bounded import Arrivals
+from headrace.operators.state.runs import Part, RunRef
+from headrace.runtime.journal.description import Description, packed, unpacked
+from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
+
+CHECKPOINT_EVERY: Final = 64
+"""So many epochs lie between two records that hold all state."""
+
+
+@dataclass(frozen=True)
+class StreamPoint:
+    """How far a stream has been read.
+
+    Attributes:
+        position: up to where, in the source's unit.
+        heartbeat: its promise (instant).
+        producers: for pushed rows, per producer the last sequence number.
+        mark: identifies the part of a bounded input that has been read; see `SplitSource.mark`.
+    """
+
+    position: int
+    heartbeat: int
+    producers: Mapping[str, int] = field(default_factory=dict)
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class EpochResults:
+    """What an epoch committed for the readers of results.
+
+    Attributes:
+        epoch: its number.
+        heartbeats: per query, after the epoch (instants); a query that has failed has none.
+        results: per query where its new elements lie.
+        dead_letters: where the rows lie that failed.
+        users: for each node that dead letters name, the queries that use it.
+        since: per query that has a heartbeat, the oldest epoch that yielded an element which no epoch before
+            this one released; this one if there is none.
+    """
+
+    epoch: int
+    heartbeats: Mapping[str, int]
+    results: Mapping[str, tuple[ResultRef, ...]]
+    dead_letters: tuple[ResultRef, ...]
+    users: Mapping[int, tuple[str, ...]]
+    since: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Totals:
+    """Counters of a run, from its first epoch on.
+
+    Attributes:
+        seconds: time spent in epochs.
+        arrivals: per stream.
+        emitted: elements yielded per query.
+        dead_letters: rows set apart.
+        state_rows_peak, state_bytes_peak: the most state held after any epoch.
+    """
+
+    epochs: int = 0
+    seconds: float = 0.0
+    arrivals: Mapping[str, Arrivals] = field(default_factory=dict)
+    emitted: Mapping[str, int] = field(default_factory=dict)
+    dead_letters: int = 0
+    state_rows_peak: int = 0
+    state_bytes_peak: int = 0
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One epoch's record.
+
+    Attributes:
+        epoch: its number, from 1.
+        streams: how far each stream has been read, after the epoch.
+        state: the manifests that the epoch changed; all of them in a checkpoint.
+        checkpoint: whether `state` is everything.
+        retained: the oldest epoch whose results are kept after this one; see `retention`.
+        results: what readers of results see.
+        failed: the queries that have ended early, with the reason and a hint.
+        totals: the run's counters after the epoch.
+        plan: the queries and streams from this epoch on, in a checkpoint; else None.
+    """
+
+    epoch: int
+    streams: Mapping[str, StreamPoint]
+    state: Mapping[StateKey, Manifest]
+    checkpoint: bool
+    retained: int
+    results: EpochResults
+    failed: Mapping[str, tuple[str, str | None]]
+    totals: Totals
+    plan: Description | None = None
+
+
+def load_commits(store: FolderStore) -> list[Commit]:
+    """The commit records of a store that are still needed, in order.
+
+    Older ones are what a sweep that was cut short has left; they may have gaps, and are not looked at.
+
+    Raises:
+        StoreError: one is damaged or missing.
+    """
+    names = list(store.names("commits"))
+    if not names:
+        return []
+    last = load_commit(store, names[-1])
+    commits = []
+    for epoch in range(last_checkpoint(last.retained), last.epoch):
+        if record_name(epoch) not in names:
+            raise StoreError(
+                f"the store {store.path} lacks the commit of epoch {epoch}", hint="restore it from a copy"
+            )
+        commits.append(load_commit(store, record_name(epoch)))
+    return [*commits, last]
+
+
+def load_commit(store: FolderStore, name: str) -> Commit:
+    """One commit record, by its file's name.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    return _unpacked(_opened(store, name))
+
+
+def is_checkpoint(epoch: int) -> bool:
+    """Whether the record of an epoch holds all state."""
+    return epoch % CHECKPOINT_EVERY == 1
+
+
+def last_checkpoint(epoch: int) -> int:
+    """The last epoch up to this one whose record holds all state."""
+    return epoch - (epoch - 1) % CHECKPOINT_EVERY
+
+
+def state_after(commits: Sequence[Commit]) -> dict[StateKey, Manifest]:
+    """The manifests that hold after the last of some commits."""
+    state: dict[StateKey, Manifest] = {}
+    for commit in commits:
+        state = dict(commit.state) if commit.checkpoint else state | dict(commit.state)
+    return state
+
+
+def plan_after(commits: Sequence[Commit]) -> Description | None:
+    """The queries and streams after the last of some commits; None where no checkpoint is among them."""
+    return next((commit.plan for commit in reversed(commits) if commit.plan is not None), None)
+
+
+def segments_of(state: Mapping[StateKey, Manifest]) -> set[str]:
+    """The files that hold some state."""
+    return {run.part.segment for manifest in state.values() for area in manifest.values() for run in area}
+
+
+def result_files(results: EpochResults) -> set[str]:
+    """The files that hold an epoch's results and dead letters."""
+    refs = [ref for part in results.results.values() for ref in part]
+    return {ref.part.segment for ref in (*refs, *results.dead_letters)}
+
+
+def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
+    """The parts of files that the commits still need: the state after the last one, and the kept results."""
+    for manifest in state_after(commits).values():
+        yield from (run.part for area in manifest.values() for run in area)
+    for commit in commits:
+        if commit.epoch >= commits[-1].retained:
+            refs = [ref for refs in commit.results.results.values() for ref in refs]
+            yield from (ref.part for ref in (*refs, *commit.results.dead_letters))
+
+
+def record_name(epoch: int) -> str:
+    """The file of an epoch's record; the order of names is that of epochs."""
+    return f"commits/{epoch:012d}.json"
+
+
+def sealed(commit: Commit) -> bytes:
+    """A record as the bytes of its file."""
+    text = json.dumps(_packed(commit), separators=(",", ":"))
+    return f'{{"crc":{zlib.crc32(text.encode())},"body":{text}}}\n'.encode()
+
+
+def _opened(store: FolderStore, name: str) -> dict[str, Any]:
+    try:
+        text = Path(store.path, name).read_text()
+        head, _, tail = text.partition(',"body":')
+        body = tail.removesuffix("}\n")
+        if zlib.crc32(body.encode()) == int(head.removeprefix('{"crc":')):
+            found: dict[str, Any] = json.loads(body)
+            return found
+    except (OSError, ValueError):
+        pass
+    raise StoreError(f"the commit record {store.path}/{name} is damaged", hint="restore it from a copy")
+
+
+def _packed(commit: Commit) -> dict[str, Any]:
+    results = commit.results
+    return {
+        "epoch": commit.epoch,
+        "streams": {
+            name: [point.position, point.heartbeat, dict(point.producers), point.mark]
+            for name, point in commit.streams.items()
+        },
+        "checkpoint": commit.checkpoint,
+        "retained": commit.retained,
+        "state": [
+            [identity, bucket, {name: [_packed_run(run) for run in runs] for name, runs in manifest.items()}]
+            for (identity, bucket), manifest in commit.state.items()
+        ],
+        "heartbeats": dict(results.heartbeats),
+        "results": {name: [_packed_ref(ref) for ref in refs] for name, refs in results.results.items()},
+        "dead_letters": [_packed_ref(ref) for ref in results.dead_letters],
+        "since": dict(results.since),
+        "users": {str(node): list(names) for node, names in results.users.items()},
+        "failed": {name: list(reason) for name, reason in commit.failed.items()},
+        "totals": asdict(commit.totals),
+        "plan": None if commit.plan is None else packed(commit.plan),
+    }
+
+
+def _unpacked(body: dict[str, Any]) -> Commit:
+    epoch = body["epoch"]
+    results = EpochResults(
+        epoch,
+        body["heartbeats"],
+        {name: tuple(map(_unpacked_ref, refs)) for name, refs in body["results"].items()},
+        tuple(map(_unpacked_ref, body["dead_letters"])),
+        {int(node): tuple(names) for node, names in body["users"].items()},
+        body["since"],
+    )
+    state = {
+        (identity, bucket): {name: tuple(map(_unpacked_run, runs)) for name, runs in manifest.items()}
+        for identity, bucket, manifest in body["state"]
+    }
+    totals = body["totals"]
+    arrivals = {name: Arrivals(**seen) for name, seen in totals["arrivals"].items()}
+    return Commit(
+        epoch,
+        {name: StreamPoint(*point) for name, point in body["streams"].items()},
+        state,
+        body["checkpoint"],
+        body["retained"],
+        results,
+        {name: (message, hint) for name, (message, hint) in body["failed"].items()},
+        Totals(**(totals | {"arrivals": arrivals})),
+        None if body["plan"] is None else unpacked(body["plan"]),
+    )
+
+
+def _packed_part(part: Part) -> list[Any]:
+    return [part.segment, part.offset, part.length, part.crc]
+
+
+def _packed_run(run: RunRef) -> list[Any]:
+    return [_packed_part(run.part), run.rows, run.first, run.last, run.reach]
+
+
+def _unpacked_run(packed: list[Any]) -> RunRef:
+    part, *rest = packed
+    return RunRef(Part(*part), *rest)
+
+
+def _packed_ref(ref: ResultRef) -> list[Any]:
+    return [ref.node, _packed_part(ref.part), ref.rows, ref.latest]
+
+
+def _unpacked_ref(packed: list[Any]) -> ResultRef:
+    node, part, *rest = packed
+    return ResultRef(node, Part(*part), *rest)

@@ -1,0 +1,68 @@
+"""Which results have to be kept, and read, so that the changes of an epoch can be told in full.
+
+An epoch releases elements that it yielded, and elements that earlier epochs yielded ahead of the heartbeat
+(decision 0001). So the changes of an epoch lie in its own results and in those of the epochs from its `since`
+on, and these are kept for as long as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from headrace.runtime.journal.records import EpochResults
+from headrace.time import BEGINNING
+
+
+def waiting_since(query: str, results: Sequence[EpochResults]) -> int:
+    """The oldest epoch that yielded an element which waits after the last one; the next epoch if none does.
+
+    The answer only grows from epoch to epoch, so that all epochs of a run together are looked at once.
+
+    Args:
+        query: a query that has not failed.
+        results: what is kept, in order and without gaps; not empty.
+    """
+    last = results[-1]
+    heartbeat = last.heartbeats.get(query, BEGINNING)
+    begin = last.since.get(query, last.epoch) - results[0].epoch
+    for index in range(max(begin, 0), len(results)):
+        if any(ref.latest >= heartbeat for ref in results[index].results.get(query, ())):
+            return results[index].epoch
+    return last.epoch + 1
+
+
+def since_of(query: str, results: Sequence[EpochResults], epoch: int) -> int:
+    """The oldest epoch that has to be read to tell the changes from an epoch on.
+
+    Args:
+        query: the query.
+        results: what is kept, in order and without gaps.
+        epoch: one of them, or a later one.
+    """
+    if not results:
+        return 1
+    if epoch > results[-1].epoch:
+        return waiting_since(query, results)
+    return results[epoch - results[0].epoch].since.get(query, epoch)
+
+
+def whole_from(query: str, results: Sequence[EpochResults]) -> int:
+    """The first epoch whose changes can be told in full; older ones are kept for what later ones release."""
+    oldest = results[0].epoch if results else 1
+    whole = (part.epoch for part in results if part.since.get(query, part.epoch) >= oldest)
+    return next(whole, oldest)
+
+
+def retained_from(retain: int, results: Sequence[EpochResults]) -> int:
+    """The oldest epoch whose results are needed to tell the changes of the last epochs in full.
+
+    Args:
+        retain: of how many epochs the changes are promised.
+        results: what is kept, in order and without gaps, the epoch included that is being committed.
+    """
+    oldest, last = results[0].epoch, results[-1].epoch
+    first = last - retain + 1
+    if first <= oldest:
+        return oldest
+    since: Mapping[str, int] = results[first - oldest].since
+    return max(oldest, min(since.values(), default=first))

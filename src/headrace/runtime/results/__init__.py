@@ -1,0 +1,1 @@
+"""Committed results, read in the views that people ask for."""

@@ -1,0 +1,26 @@
+"""What an epoch changed in a query's answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from headrace.elements import Batch
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What one epoch changed in a query's answer.
+
+    Attributes:
+        epoch: its number.
+        heartbeat: up to where the answer is final after it (instant).
+        elements: what was released, in order of `ts`; may be empty.
+        rows: the same as in `changes`: `epoch`, the payload, `valid_from`, `valid_to`, `change`.
+    """
+
+    epoch: int
+    heartbeat: int
+    elements: Batch
+    rows: pa.Table

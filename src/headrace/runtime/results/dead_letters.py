@@ -1,0 +1,38 @@
+"""The rows that no query could use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.store.segments import Store, read_part
+
+
+def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
+    """The rows that no query could use.
+
+    Returns:
+        `epoch`, `stream`, `query` (which queries did without the row; NULL for all of its stream's),
+        `reason`, `row` (as JSON or text) and `place`.
+    """
+    tables = [_LETTERS.empty_table()]
+    for part in epochs:
+        for ref in part.dead_letters:
+            with pa.ipc.open_stream(read_part(store, ref.part)) as reader:
+                rows = reader.read_all()
+            tables.append(_with_queries(rows, part))
+    return pa.concat_tables(tables)
+
+
+_LETTERS = pa.schema(
+    [("epoch", pa.int64()), *((name, pa.string()) for name in ("stream", "query", "reason", "row", "place"))]
+)
+
+
+def _with_queries(rows: pa.Table, part: EpochResults) -> pa.Table:
+    names = {node: ", ".join(queries) for node, queries in part.users.items()}
+    queries = pa.array([names.get(node) for node in rows["node"].to_pylist()], pa.string())
+    columns = {name: rows[name] for name in _LETTERS.names if name != "query"}
+    return pa.table(columns | {"query": queries}).select(_LETTERS.names)

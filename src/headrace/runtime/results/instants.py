@@ -1,0 +1,70 @@
+"""At which instants a query yields its stream."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from headrace.algebra.nodes import (
+    Filter,
+    Granularity,
+    HopWindow,
+    Plan,
+    Project,
+    Rstream,
+    TimeWindow,
+)
+from headrace.elements import Batch, Int64Array
+from headrace.errors import UserError
+from headrace.time import INFINITY
+
+
+def stream_instants(name: str, plan: Plan) -> tuple[int, int]:
+    """At which instants a query yields its stream: all, or those of the slide or granule under an RSTREAM.
+
+    Returns:
+        How far apart they lie, and by how much they lie above multiples of that.
+
+    Raises:
+        UserError: the query yields no stream of instants.
+    """
+    found = _step_of(plan) if isinstance(plan, Rstream) else (1, 0)
+    if found is None or not (isinstance(plan, Rstream) or plan.is_chronon):
+        raise UserError(
+            f"{name} is no stream: its rows are valid for longer than an instant",
+            hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "
+            "a SLIDE or a GRANULARITY, or ask for the history",
+        )
+    return found
+
+
+def _step_of(plan: Plan) -> tuple[int, int] | None:
+    """When the window that an RSTREAM stands over changes: its slide or granule, and their phase; or None."""
+    below = plan
+    while isinstance(below, Rstream | Filter | Project):
+        below = below.input
+    if hasattr(below, "input") and not isinstance(below, TimeWindow | HopWindow | Granularity):
+        below = below.input
+        while isinstance(below, Filter | Project):
+            below = below.input
+    match below:
+        case TimeWindow(slide=slide) if slide.length > 1:
+            return slide.length, -1
+        case Granularity(granule=granule):
+            return granule.length, 0
+        case HopWindow(size=size, slide=slide, offset=offset) if slide.length > 1:
+            # The stream is told at multiples of the slide, less one, where windows without an offset change.
+            return (slide.length, -1) if (size.length + offset.length) % slide.length == 0 else None
+        case _:
+            return None
+
+
+def expanded(final: Batch, step: int, phase: int) -> tuple[Int64Array, Int64Array]:
+    """The instants k * step + phase (all, for step 1) in each interval: the row and the instant of each."""
+    bounded = np.concatenate([final.ts, final.te[final.te != INFINITY]])
+    end = int(bounded.max()) if len(bounded) else 0
+    first = -(-(final.ts - phase) // step)
+    last = -(-(np.minimum(final.te, end) - phase) // step)
+    counts = np.maximum(last - first, 0)
+    rows = np.repeat(np.arange(len(final)), counts)
+    offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, (first[rows] + offsets) * step + phase

@@ -1,0 +1,169 @@
+"""Views of a query's committed results: history, changes, stream, snapshot.
+
+A strong answer says nothing above the heartbeat. Operators without a horizon pass elements on as they come
+(decision 0001), so it is here that an element is held back: it is released by the first epoch whose heartbeat
+has passed its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import (
+    Plan,
+    TopK,
+)
+from headrace.elements import Batch, Int64Array, concat, decode
+from headrace.errors import HistoryError, UserError
+from headrace.expressions.tree import Column
+from headrace.history import canonical, clip, snapshot
+from headrace.operators.state.order import rank_rows
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.journal.retention import whole_from
+from headrace.runtime.results.instants import expanded, stream_instants
+from headrace.runtime.results.release import Release
+from headrace.runtime.store.segments import Store, read_part
+from headrace.schema import BIGINT, TIMESTAMP, unique_names
+from headrace.time import BEGINNING, INFINITY, TimeDomain
+
+
+@dataclass(frozen=True)
+class ResultReader:
+    """Reads what a run committed for one query.
+
+    Attributes:
+        name: the query.
+        plan: its plan.
+        store: where the segments lie.
+        epochs: what was committed, in order.
+    """
+
+    name: str
+    plan: Plan
+    store: Store
+    epochs: Sequence[EpochResults]
+
+    @property
+    def domain(self) -> TimeDomain:
+        """What the result's instants count."""
+        return self.plan.domain
+
+    @property
+    def heartbeat(self) -> int:
+        """Up to where the result is final."""
+        return self.heartbeat_of(self.epochs[-1]) if self.epochs else BEGINNING
+
+    @property
+    def first(self) -> int:
+        """The first epoch whose changes can be told."""
+        return whole_from(self.name, self.epochs)
+
+    def released(self) -> Iterator[tuple[int, Batch]]:
+        """Per epoch the elements that became part of the strong answer, in order of `ts`."""
+        release, first = Release(self.plan.schema), self.first
+        for part in self.epochs:
+            batch = self.release(release, part)
+            if len(batch) and part.epoch >= first:
+                yield part.epoch, batch
+
+    def release(self, release: Release, part: EpochResults) -> Batch:
+        """What an epoch releases, in order of `ts`, after those before it."""
+        return release.next(part.epoch, self.heartbeat_of(part), self.read(part))
+
+    def elements(self) -> Batch:
+        """All released elements."""
+        return concat(self.plan.schema, [batch for _, batch in self.released()])
+
+    def history(self) -> pa.Table:
+        """The final content as coalesced intervals, sorted by `valid_from`, then payload.
+
+        Returns:
+            The payload, `valid_from` and `valid_to`, which is NULL where a row holds for ever.
+        """
+        return self.history_table(self._final())
+
+    def _final(self) -> Batch:
+        """The final content of everything that is kept."""
+        try:
+            return canonical(clip(self.elements(), self.heartbeat))
+        except HistoryError as error:
+            if self.first == 1:
+                raise
+            raise UserError(
+                f"the answer of {self.name} cannot be told: results before epoch {self.first} are "
+                "no longer kept",
+                hint="read the changes from that epoch on, or keep more with retain_epochs",
+            ) from error
+
+    def history_table(self, final: Batch) -> pa.Table:
+        """Final rows in the form of `history`."""
+        return self._table(final, {"valid_from": final.ts, "valid_to": final.te})
+
+    def changes(self) -> pa.Table:
+        """The elements as they were emitted, corrections included.
+
+        Returns:
+            `epoch`, the payload, `valid_from`, `valid_to` and `change` (+1, -1, ...).
+        """
+        parts = [self.change_table(epoch, batch) for epoch, batch in self.released()]
+        return pa.concat_tables(parts) if parts else self.change_table(0, concat(self.plan.schema, []))
+
+    def change_table(self, epoch: int, batch: Batch) -> pa.Table:
+        """Elements that an epoch released, in the form of `changes`."""
+        table = self._table(batch, {"valid_from": batch.ts, "valid_to": batch.te})
+        table = table.append_column(_free(table, "change"), pa.array(batch.w))
+        return table.add_column(0, _free(table, "epoch"), pa.array(np.full(len(batch), epoch, np.int64)))
+
+    def stream(self) -> pa.Table:
+        """What the query's relation-to-stream operator yields: the payload and `ts`, in order of `ts`.
+
+        Raises:
+            UserError: the result is no stream of instants.
+        """
+        step, phase = stream_instants(self.name, self.plan)
+        final = self._final()
+        rows, times = expanded(final, step, phase)
+        order = np.argsort(times, kind="stable")
+        chosen = final.take(rows[order])
+        return self._table(chosen, {"ts": times[order]})
+
+    def snapshot(self, instant: int) -> pa.Table:
+        """The content at an instant, sorted by the query's ORDER BY, then by payload.
+
+        Raises:
+            UserError: the instant is not final yet.
+        """
+        if instant >= self.heartbeat:
+            raise UserError(f"the answer at {instant} is not final yet")
+        rows = snapshot(self.elements(), instant)
+        if isinstance(self.plan, TopK) and self.plan.order:
+            places = [key.expression.index for key in self.plan.order if isinstance(key.expression, Column)]
+            ranks = rank_rows([rows.column(place) for place in places], self.plan.order)
+            rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
+        return pa.Table.from_batches([rows], schema=self.plan.schema.arrow())
+
+    def heartbeat_of(self, part: EpochResults) -> int:
+        """Up to where the result was final after an epoch."""
+        return part.heartbeats.get(self.name, BEGINNING)
+
+    def read(self, part: EpochResults) -> list[Batch]:
+        """The elements that an epoch wrote."""
+        return [decode(read_part(self.store, ref.part)) for ref in part.results.get(self.name, ())]
+
+    def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
+        schema = self.plan.schema
+        names = unique_names([*schema.names, *times])
+        arrays = [*batch.payload.columns, *(self._instants(column) for column in times.values())]
+        return pa.table(dict(zip(names, arrays, strict=True)))
+
+    def _instants(self, values: Int64Array) -> pa.Array:
+        column = pa.array(values, BIGINT, mask=values == INFINITY)
+        return column.cast(TIMESTAMP) if self.domain is TimeDomain.TIMESTAMP else column
+
+
+def _free(table: pa.Table, name: str) -> str:
+    return unique_names([*table.schema.names, name])[-1]

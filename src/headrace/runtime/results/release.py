@@ -1,0 +1,74 @@
+"""When results are released: never above the heartbeat.
+
+A strong answer says nothing above the heartbeat. Operators without a horizon pass elements on as they come
+(decision 0001), so it is here that an element is held back: it is released by the first epoch whose heartbeat
+has passed its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from headrace.elements import Batch, concat
+from headrace.history import canonical, clip
+from headrace.schema import Schema
+from headrace.time import BEGINNING, INFINITY
+
+
+class Release:
+    """Holds elements back until the heartbeat has passed their start."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._waiting = concat(schema, [])
+        self._epochs = np.empty(0, np.int64)
+
+    @property
+    def oldest(self) -> int | None:
+        """The oldest epoch that yielded an element which still waits, or None."""
+        return int(self._epochs.min()) if len(self._epochs) else None
+
+    def next(self, epoch: int, heartbeat: int, yielded: Sequence[Batch]) -> Batch:
+        """What the next epoch releases, in order of `ts`.
+
+        Args:
+            epoch: its number.
+            heartbeat: up to where the answer is final after it (instant).
+            yielded: the elements that it yielded.
+        """
+        everything = concat(self._schema, [self._waiting, *yielded])
+        new = np.full(len(everything) - len(self._waiting), epoch)
+        ready = everything.ts < heartbeat
+        self._waiting = everything.take(np.flatnonzero(~ready))
+        self._epochs = np.concatenate([self._epochs, new])[~ready]
+        released = everything.take(np.flatnonzero(ready))
+        return released.take(np.argsort(released.ts, kind="stable"))
+
+
+class Finals:
+    """Turns released elements into final rows of the history, each told once: when its end has passed.
+
+    A row that is still open at the heartbeat is kept, and told when it ends, or when everything does.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._heartbeat = BEGINNING
+        self._kept = concat(self._schema, [])
+
+    def next(self, released: Batch, heartbeat: int) -> Batch:
+        """The rows that ended below the new heartbeat, coalesced, in order of `ts`."""
+        known = concat(self._schema, [self._kept, released])
+        final = canonical(clip(known, heartbeat))
+        is_open = (final.te == heartbeat) & (heartbeat != INFINITY)
+        beyond = known.take(np.flatnonzero(known.te > heartbeat))
+        beyond = Batch(beyond.payload, np.maximum(beyond.ts, heartbeat), beyond.te, beyond.w)
+        self._kept = concat(self._schema, [final.take(np.flatnonzero(is_open)), beyond])
+        self._heartbeat = heartbeat
+        return final.take(np.flatnonzero(~is_open))
+
+    def rest(self) -> Batch:
+        """The rows that are open at the last heartbeat, up to it: what `next` has not told of the history."""
+        return canonical(clip(self._kept, self._heartbeat))

@@ -1,0 +1,1 @@
+"""Epochs on Spark; the only folder that imports it."""

@@ -1,0 +1,203 @@
+"""The Spark runner: an epoch as one Spark job.
+
+Level 0 is one partition per task; every further level repartitions by the task number. Between the stages
+travel chunks, one row each, whose payload is an encoded batch: the engine moves bytes, and never looks at a
+row of a stream.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pyspark import RDD, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import DataFrame, SparkSession
+
+from headrace.errors import UserError
+from headrace.lowering.graph import Graph
+from headrace.runtime.spark.feed import quoted
+from headrace.runtime.spark.stages import (
+    CHUNK_ROW,
+    LevelStage,
+    PackedWork,
+    RowStage,
+    SourceStage,
+    chunks_of,
+    pack_graph,
+)
+from headrace.runtime.spark.types import SPARK_ERRORS, reason_of, struct_of
+from headrace.runtime.store.segments import FolderStore, Store
+from headrace.runtime.tasks.inline import reports_of
+from headrace.runtime.tasks.messages import Chunk, EpochWork, TaskReport
+from headrace.schema import Schema
+
+_SQL_SETTINGS = {
+    # One job per epoch: adaptive execution would cut it into several.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    # Any other limit, and Spark adds up the size of all its vectors after every row: half of the hand-over.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # Otherwise the shuffle files of every epoch stay on disk until the session ends.
+    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
+}
+
+_CORE_SETTINGS = {
+    # Over TCP a task waits 40 ms for a delayed acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.python.daemon.module": "headrace.runtime.spark.daemon",
+    # Workers take and free large arrays all the time; fetching each from the system is a tenth of their work.
+    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**28),
+    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**29),
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+_FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
+"""Formats that have columns of their own and refuse to be given any."""
+
+
+class SparkRunner:
+    """Runs each epoch as one job of a Spark session.
+
+    Args:
+        session: a session of the user's; its settings are kept, the epochs run under a clone of it.
+        master: where to run when there is no session; a local master with all cores by default.
+    """
+
+    def __init__(self, session: SparkSession | None = None, master: str | None = None) -> None:
+        self._owned = session is None
+        base = _start(master) if session is None else session
+        self._session = base.newSession()
+        for name, value in _SQL_SETTINGS.items():
+            self._session.conf.set(name, value)
+        self._base = base
+        self._graph: tuple[Graph, bytes] | None = None
+        self.parallelism = base.sparkContext.defaultParallelism
+
+    def new_store(self) -> Store:
+        """A store for the segments of a run; on a cluster the folder must be one that all machines share."""
+        return FolderStore.temporary()
+
+    def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
+        """Run one epoch as one job; the reports of its tasks.
+
+        A union runs under the session of its leftmost frame: ours comes first.
+        """
+        self._session.sparkContext.setJobDescription(f"headrace epoch {work.epoch}")
+        with _our_python(self._session.sparkContext):
+            return reports_of(self._over_frames(work, frames) if frames else self._over_splits(work))
+
+    def _over_splits(self, work: EpochWork) -> list[Chunk]:
+        """The epoch's job where all rows come from splits, on RDDs: half the overhead of a data frame's."""
+        packed = self._packed(work)
+        numbers = range(len(work.assignments))
+        rows = self._session.sparkContext.parallelize(numbers, len(numbers))
+        job: RDD[tuple[int, Chunk]] = rows.mapPartitions(SourceStage(packed).keyed)
+        for level in range(1, work.graph.levels + 1):
+            job = job.partitionBy(work.tasks, _itself).mapPartitions(LevelStage(packed, level).keyed)
+        chunks = [chunk for _, chunk in job.collect()]
+        job.cleanShuffleDependencies()
+        return chunks
+
+    def _over_frames(self, work: EpochWork, frames: Mapping[str, object]) -> Iterator[Chunk]:
+        """The epoch's job where rows come in frames: level 0 over splits and frames, then level by level."""
+        packed = self._packed(work)
+        tasks = len(work.assignments)
+        splits = range(tasks if any(work.assignments) else 0)
+        job = self._session.range(0, len(splits), 1, tasks).mapInArrow(SourceStage(packed).rows, CHUNK_ROW)
+        for name, rows in frames.items():
+            assert isinstance(rows, DataFrame)
+            # Spark's mapInArrow cannot look up a column with a dot in its name.
+            names = work.streams[name].schema.names
+            wanted = rows.select(*map(quoted, names)).toDF(*(f"c{place}" for place in range(len(names))))
+            job = job.union(wanted.mapInArrow(RowStage(packed, name).rows, CHUNK_ROW))
+        for level in range(1, work.graph.levels + 1):
+            sent = job.repartitionById(work.tasks, job.task)
+            job = sent.mapInArrow(LevelStage(packed, level).rows, CHUNK_ROW)
+        return chunks_of(job.toArrow().to_batches())
+
+    def _packed(self, work: EpochWork) -> PackedWork:
+        """The work for the tasks; a graph is pickled once, however many epochs it serves."""
+        if self._graph is None or self._graph[0] is not work.graph:
+            self._graph = work.graph, pack_graph(work.graph)
+        return PackedWork.of(work, self._graph[1])
+
+    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> DataFrame:
+        """A streaming data frame of one of Spark's own formats, or of a data source registered with it.
+
+        Raises:
+            UserError: Spark does not know the format, or refuses the options.
+        """
+        reader = self._base.readStream.format(source).options(**options)
+        if schema is not None and source not in _FIXED_SCHEMA:
+            reader = reader.schema(struct_of(schema))
+        try:
+            return reader.load()
+        except SPARK_ERRORS as error:
+            raise UserError(
+                f"Spark cannot read the format {source}: {reason_of(error)}",
+                hint="give the session the format's package, or use parquet, csv, json, arrow or nexmark",
+            ) from error
+
+    def close(self) -> None:
+        """Stop the session if it was started here."""
+        if self._owned:
+            self._base.stop()
+
+
+@contextlib.contextmanager
+def _our_python(context: SparkContext) -> Iterator[None]:
+    """On a local master, let the workers run this very Python, unless the user has named another one.
+
+    A session that was started outside of an activated environment would look for Headrace in the system's
+    Python, and not find it.
+    """
+    named = context.pythonExec
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = named
+
+
+def session_settings(master: str | None) -> dict[str, str]:
+    """What a session that serves epochs best is started with.
+
+    Args:
+        master: where it runs; all cores of this machine if None.
+    """
+    logging = Path(__file__).with_name("log4j2.properties").as_uri()
+    settings = _SQL_SETTINGS | _CORE_SETTINGS
+    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging}"
+    if master is None or master.startswith("local"):
+        # What travels is packed already, and goes no further than this machine's disk cache.
+        settings["spark.shuffle.compress"] = "false"
+    return settings
+
+
+def _start(master: str | None) -> SparkSession:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("headrace").master(master or "local[*]")
+    for name, value in session_settings(master).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        if error.getCondition() != "JAVA_GATEWAY_EXITED":
+            raise
+        raise UserError(
+            "Spark did not start",
+            hint="it needs Java 17 or newer in PATH or JAVA_HOME, and a master that exists; the inline "
+            "runner needs neither",
+        ) from error
+
+
+def _itself(task: int) -> int:
+    """Where a chunk goes: to the partition with its task's number."""
+    return task

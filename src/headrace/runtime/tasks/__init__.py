@@ -1,0 +1,1 @@
+"""The work of one epoch: messages, stages, levels, and the runner that moves chunks between them."""

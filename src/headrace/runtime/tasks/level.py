@@ -1,0 +1,187 @@
+"""A level of an epoch behind level 0: what a task is sent, and its operators' run over its buckets."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from headrace.algebra.nodes import Stateful, Stateless
+from headrace.algebra.properties import is_stateful, is_stateless
+from headrace.elements import Batch, concat, decode, decode_rows, empty, encode_rows
+from headrace.errors import ExecutionError
+from headrace.lowering.graph import Edge, Exchange, Node
+from headrace.operators.contract import Operator, Progress
+from headrace.operators.create import create_operator
+from headrace.operators.state.runs import Run, RunRef, stored_run
+from headrace.operators.stateless import apply
+from headrace.runtime.store.segments import SegmentWriter, read_part
+from headrace.runtime.tasks.messages import (
+    ARRIVALS_CHANNEL,
+    REPORT_CHANNEL,
+    Chunk,
+    EpochWork,
+    merge_arrivals,
+    pickled,
+)
+from headrace.runtime.tasks.outbox import DeadLetters, Outbox
+from headrace.runtime.tasks.profile import Stopwatch
+
+
+def label(node: Node) -> str:
+    """What a profile calls a node's work."""
+    return f"#{node.number} {type(node.plan).__name__}"
+
+
+class Inbox:
+    """The chunks of one task, sorted so that repeats see the same order.
+
+    Args:
+        work: the epoch.
+        level: the task's, from 1.
+        task: its number.
+        chunks: everything that was sent to it.
+    """
+
+    def __init__(self, work: EpochWork, level: int, task: int, chunks: Sequence[Chunk]) -> None:
+        self._level = level
+        self._task = task
+        self._levels = work.graph.levels
+        channels = work.graph.channels()
+        self._numbers = {channel: number for number, channel in enumerate(channels)}
+        self._reach = [_last_level(work, channel) for channel in channels]
+        self._reports: list[Chunk] = []
+        self._data: dict[tuple[int, int], list[Chunk]] = {}
+        summaries = []
+        for chunk in sorted(chunks, key=lambda chunk: (chunk.channel, chunk.bucket, chunk.sender)):
+            if chunk.channel == REPORT_CHANNEL:
+                self._reports.append(chunk)
+            elif chunk.channel == ARRIVALS_CHANNEL:
+                summaries.append(pickle.loads(chunk.payload))
+            else:
+                self._data.setdefault((chunk.channel, chunk.bucket), []).append(chunk)
+        self.arrivals = merge_arrivals(summaries)
+
+    def forwarded(self) -> Iterator[Chunk]:
+        """What goes on unchanged: reports, the arrival summary, and exchanges that reach further levels."""
+        yield from self._reports
+        if self._level < self._levels:
+            yield Chunk(self._task, 0, ARRIVALS_CHANNEL, self._task, pickled(self.arrivals))
+        for (channel, _), chunks in self._data.items():
+            if self._reach[channel] > self._level:
+                yield from chunks
+
+    def batches(self, edge: Edge, bucket: int) -> list[Batch]:
+        """What an exchange delivered for a bucket."""
+        assert edge.exchange is not None
+        channel = self._numbers[edge.producer, edge.exchange]
+        return [decode(chunk.payload) for chunk in self._data.get((channel, bucket), [])]
+
+
+def _last_level(work: EpochWork, channel: tuple[int, Exchange]) -> int:
+    return max(
+        node.level
+        for node in work.graph.nodes
+        for edge in node.inputs
+        if (edge.producer, edge.exchange) == channel
+    )
+
+
+class Level:
+    """The run of one level's nodes over the buckets of one task.
+
+    Args:
+        work: the epoch.
+        level: which, from 1.
+        inbox: what was sent to the task.
+        outbox: takes what the nodes yield.
+        letters: takes the rows that fail.
+        watch: takes the time of every node.
+
+    Attributes:
+        failures: the nodes that failed, with the reason and a hint.
+    """
+
+    def __init__(
+        self,
+        work: EpochWork,
+        level: int,
+        inbox: Inbox,
+        outbox: Outbox,
+        letters: DeadLetters,
+        watch: Stopwatch,
+    ) -> None:
+        self._work = work
+        self._nodes = work.graph.at(level)
+        self._inbox = inbox
+        self._outbox = outbox
+        self._letters = letters
+        self._watch = watch
+        self._before = work.graph.heartbeats(work.heartbeats_before())
+        self._after = work.graph.heartbeats(work.heartbeats_after(inbox.arrivals))
+        self.failures: list[tuple[int, str, str | None]] = []
+
+    def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
+        """Run a bucket; the operators with state, whose areas are to be stored."""
+        outputs: dict[int, Batch] = {}
+        for node in self._nodes:
+            try:
+                if is_stateful(node.plan):
+                    operator = self._operator(node, node.plan, bucket)
+                    with self._watch(label(node)):
+                        outputs[node.number] = self._advance(node, operator, bucket, outputs)
+                    yield node, operator
+                elif is_stateless(node.plan):
+                    with self._watch(label(node)):
+                        outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
+            except ExecutionError as error:
+                self.failures.append((node.number, error.message, error.hint))
+                outputs[node.number] = empty(node.plan.schema)
+            with self._watch("route"):
+                self._outbox.put(node.number, outputs[node.number])
+
+    def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
+        operator = create_operator(plan, node.reduced, self._letters.reporter(node.number))
+        for name, refs in self._work.state.get((node.identity, bucket), {}).items():
+            operator.areas[name].runs = [stored_run(ref, self._load) for ref in refs]
+        return operator
+
+    def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
+        for port, edge in enumerate(node.inputs):
+            for batch in self._batches(edge, bucket, outputs):
+                operator.process(port, batch)
+        producers = [edge.producer for edge in node.inputs]
+        before = tuple(self._before[producer] for producer in producers)
+        return operator.advance(Progress(before, tuple(self._after[producer] for producer in producers)))
+
+    def _apply(self, node: Node, plan: Stateless, bucket: int, outputs: dict[int, Batch]) -> Batch:
+        report = self._letters.reporter(node.number)
+        found = [
+            apply(plan, batch, report)
+            for edge in node.inputs
+            for batch in self._batches(edge, bucket, outputs)
+        ]
+        return concat(plan.schema, found)
+
+    def _batches(self, edge: Edge, bucket: int, outputs: dict[int, Batch]) -> list[Batch]:
+        if edge.exchange is None:
+            return [outputs[edge.producer]]
+        return self._inbox.batches(edge, bucket)
+
+    def _load(self, ref: RunRef) -> pa.RecordBatch:
+        with self._watch("load state"):
+            return decode_rows(read_part(self._work.store, ref.part))
+
+
+def store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[RunRef, ...]]:
+    """The manifest of an operator's areas; new runs are appended to the task's segment."""
+    return {
+        name: tuple(run.ref or _store_run(run, writer) for run in area.runs)
+        for name, area in operator.areas.items()
+    }
+
+
+def _store_run(run: Run, writer: SegmentWriter) -> RunRef:
+    part = writer.add(encode_rows(run.batch))
+    return RunRef(part, run.rows, run.first, run.last, run.reach)

@@ -1,0 +1,175 @@
+"""What the driver hands to the tasks of an epoch, and what they hand back."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from headrace.errors import UserError
+from headrace.heartbeats.bounded import Arrivals, advance
+from headrace.lowering.graph import Graph
+from headrace.operators.state.runs import Part, RunRef
+from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.store.segments import Store
+from headrace.runtime.tasks.profile import TaskTime
+from headrace.schema import Schema
+
+StateKey = tuple[str, int]
+"""An operator's identity and a bucket."""
+
+Manifest = Mapping[str, tuple[RunRef, ...]]
+"""The runs of an operator's areas, by area name, oldest first."""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A range of positions of a stream's source, in the source's unit."""
+
+    stream: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class StreamInput:
+    """A stream as the tasks see it.
+
+    Attributes:
+        source: where its rows come from, or None where they come in a frame or not at all.
+        schema: the columns that some query reads, and the timestamp.
+        timestamp: the column it is timed by.
+        disorder: how much older than the newest row a row may be (instants).
+        heartbeat: the promise at the start of the epoch; a row below it is late.
+        ended: whether this epoch reads the last of it.
+    """
+
+    source: SplitSource | None
+    schema: Schema
+    timestamp: str
+    disorder: int
+    heartbeat: int
+    ended: bool
+
+
+@dataclass(frozen=True)
+class EpochWork:
+    """One epoch, as every task of it gets it.
+
+    Attributes:
+        epoch: counted from 1.
+        token: names the driver's run, so that no task left over from another one writes to our names.
+        graph: the query graph.
+        buckets: how many buckets state is spread over; bucket b belongs to task b modulo `tasks`.
+        tasks: how many tasks a level has.
+        streams: by name.
+        assignments: what each task of level 0 reads.
+        state: the manifests of the last commit.
+        store: where segments lie.
+        keep_results: whether results are written, or only counted.
+    """
+
+    epoch: int
+    token: str
+    graph: Graph
+    buckets: int
+    tasks: int
+    streams: Mapping[str, StreamInput]
+    assignments: tuple[tuple[Split, ...], ...]
+    state: Mapping[StateKey, Manifest]
+    store: Store
+    keep_results: bool
+
+    def heartbeats_before(self) -> dict[str, int]:
+        """The streams' heartbeats at the start of the epoch."""
+        return {name: stream.heartbeat for name, stream in self.streams.items()}
+
+    def heartbeats_after(self, arrivals: Mapping[str, Arrivals]) -> dict[str, int]:
+        """The streams' heartbeats at its end, from what arrived."""
+        return {
+            name: advance(stream.heartbeat, arrivals.get(name, Arrivals()), stream.disorder, stream.ended)
+            for name, stream in self.streams.items()
+        }
+
+
+@dataclass(frozen=True)
+class ResultRef:
+    """Result elements in a segment.
+
+    Attributes:
+        node: the graph node that yielded them.
+        part: where they lie.
+        rows: how many.
+        latest: the largest `ts` among them (instant); for dead letters `BEGINNING`.
+    """
+
+    node: int
+    part: Part
+    rows: int
+    latest: int
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """What one task of an epoch did; it counts when the driver commits the epoch.
+
+    Attributes:
+        arrivals: per stream, from level 0.
+        results: the results it wrote.
+        emitted: per output node how many elements it yielded, kept or not.
+        dead_letters: where it wrote the rows that failed, or None.
+        state: the manifests of the operators it ran.
+        failures: nodes that failed, with the message and the hint.
+        error: what stopped the task, such as a damaged input; the epoch then does not count.
+        time: what it took.
+    """
+
+    arrivals: dict[str, Arrivals] = field(default_factory=dict)
+    results: tuple[ResultRef, ...] = ()
+    emitted: dict[int, int] = field(default_factory=dict)
+    dead_letters: ResultRef | None = None
+    state: dict[StateKey, dict[str, tuple[RunRef, ...]]] = field(default_factory=dict)
+    failures: tuple[tuple[int, str, str | None], ...] = ()
+    error: UserError | None = None
+    time: TaskTime | None = None
+
+
+ARRIVALS_CHANNEL = -1
+"""Carries the arrival summaries to every task of every level."""
+REPORT_CHANNEL = -2
+"""Carries the reports to the driver."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What travels between levels.
+
+    Attributes:
+        task: the task of the next level that gets it.
+        bucket: the bucket it is for.
+        channel: the exchange's number in the graph, or one of the channels above.
+        sender: the task that sent it; with the channel it orders chunks, so that repeats give the same bytes.
+        payload: an encoded batch, or a pickled summary or report.
+    """
+
+    task: int
+    bucket: int
+    channel: int
+    sender: int
+    payload: pa.Buffer
+
+
+def pickled(value: object) -> pa.Buffer:
+    """A value as a payload."""
+    return pa.py_buffer(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
+
+
+def merge_arrivals(parts: list[dict[str, Arrivals]]) -> dict[str, Arrivals]:
+    """The sum of arrival summaries, by stream."""
+    total: dict[str, Arrivals] = {}
+    for part in parts:
+        for name, arrivals in part.items():
+            total[name] = total.get(name, Arrivals()) + arrivals
+    return total

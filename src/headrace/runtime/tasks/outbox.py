@@ -1,0 +1,195 @@
+"""What a task sends and writes: exchanged chunks, results, dead letters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date, datetime
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import Plan
+from headrace.elements import Batch, BoolArray, concat, encode, take_rows
+from headrace.lowering.graph import Exchange, Spread
+from headrace.operators.before_exchange import reduce, reduce_again, reduced_keys, reduced_schema
+from headrace.operators.contract import Report, evaluate_all
+from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, order_by
+from headrace.runtime.sources.contract import Rejected
+from headrace.runtime.store.segments import SegmentWriter
+from headrace.runtime.tasks.messages import Chunk, EpochWork, ResultRef
+from headrace.time import BEGINNING
+
+DEAD_LETTERS = -1
+"""Stands for a node's number in the reference to a task's dead letters."""
+
+_DEAD_LETTER_SCHEMA = pa.schema(
+    [
+        pa.field("epoch", pa.int64()),
+        pa.field("stream", pa.string()),
+        pa.field("node", pa.int64()),
+        pa.field("reason", pa.string()),
+        pa.field("row", pa.string()),
+        pa.field("place", pa.string()),
+    ]
+)
+
+
+class DeadLetters:
+    """The rows of one task that no query could use, with the reason."""
+
+    def __init__(self, epoch: int) -> None:
+        self._epoch = epoch
+        self._rows: list[tuple[str | None, int | None, str, str, str]] = []
+
+    def reject(self, stream: str, rejected: tuple[Rejected, ...]) -> None:
+        """Rows of a stream that did not parse."""
+        self._rows += [(stream, None, part.reason, part.text, part.place) for part in rejected]
+
+    def drop(self, stream: str, rows: pa.RecordBatch, mask: BoolArray, reason: str) -> None:
+        """Rows of a stream whose timestamp is of no use, or that are late."""
+        self._rows += [(stream, None, reason, text, "") for text in _texts(rows, mask)]
+
+    def reporter(self, node: int) -> Report:
+        """What an operator of a node tells of elements whose expression fails."""
+
+        def report(batch: Batch, failed: BoolArray, reason: str) -> None:
+            self._rows += [(None, node, reason, text, "") for text in _texts(batch.payload, failed)]
+
+        return report
+
+    def write(self, writer: SegmentWriter) -> ResultRef | None:
+        """Append them to the task's segment."""
+        if not self._rows:
+            return None
+        columns = list(zip(*self._rows, strict=True))
+        epochs = pa.array([self._epoch] * len(self._rows), pa.int64())
+        arrays = [epochs, *(pa.array(column) for column in columns)]
+        typed = [array.cast(field.type) for array, field in zip(arrays, _DEAD_LETTER_SCHEMA, strict=True)]
+        rows = pa.RecordBatch.from_arrays(typed, schema=_DEAD_LETTER_SCHEMA)
+        return ResultRef(DEAD_LETTERS, writer.add(stream_of(rows)), rows.num_rows, BEGINNING)
+
+
+class Outbox:
+    """Collects what the nodes of one task yield, by exchange and by query result.
+
+    Args:
+        work: the epoch.
+        level: the level the task belongs to.
+        task: its number there.
+        letters: where rows go for which a key's expression fails.
+
+    Attributes:
+        sent: how many bytes went to the next levels.
+    """
+
+    def __init__(self, work: EpochWork, level: int, task: int, letters: DeadLetters) -> None:
+        self._work = work
+        self._task = task
+        self._letters = letters
+        self.sent = 0
+        graph = work.graph
+        self._level_of = tuple(node.level for node in graph.nodes)
+        self._channels = [
+            (number, producer, exchange)
+            for number, (producer, exchange) in enumerate(graph.channels())
+            if self._level_of[producer] == level
+        ]
+        self._outputs = {node for _, node in graph.outputs if self._level_of[node] == level}
+        self._pending: dict[int, list[Batch]] = {}
+        self._results: dict[int, list[Batch]] = {node: [] for node in self._outputs}
+
+    def put(self, node: int, batch: Batch) -> None:
+        """Take what a node yielded."""
+        if not len(batch):
+            return
+        if node in self._outputs:
+            self._results[node].append(batch)
+        for number, producer, exchange in self._channels:
+            if producer == node:
+                self._pending.setdefault(number, []).append(_prepared(exchange, batch, self._report(node)))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Everything that goes to the next levels, one chunk per exchange and bucket."""
+        for number, producer, exchange in self._channels:
+            batches = self._pending.pop(number, [])
+            if batches:
+                plan = self._work.graph.nodes[producer].plan
+                yield from self._spread(number, exchange, plan, batches)
+
+    def write(self, writer: SegmentWriter) -> tuple[tuple[ResultRef, ...], dict[int, int]]:
+        """Append the results to the task's segment; where they lie, and each node's number of elements."""
+        refs, emitted = [], {}
+        for node, batches in self._results.items():
+            emitted[node] = sum(map(len, batches))
+            if emitted[node] and self._work.keep_results:
+                batch = concat(self._work.graph.nodes[node].plan.schema, batches)
+                latest = int(batch.ts.max())
+                refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), latest))
+        return tuple(refs), emitted
+
+    def _report(self, node: int) -> Report:
+        return self._letters.reporter(node)
+
+    def _spread(self, number: int, exchange: Exchange, plan: Plan, batches: list[Batch]) -> Iterator[Chunk]:
+        batch = concat(plan.schema if exchange.reduce is None else reduced_schema(exchange.reduce), batches)
+        if exchange.reduce is not None and len(batches) > 1:
+            batch = reduce_again(exchange.reduce, batch)
+        buckets = self._work.buckets
+        if exchange.spread is Spread.COPY:
+            payload = encode(batch)
+            yield from (self._chunk(bucket, number, payload) for bucket in range(buckets))
+            return
+        batch, hashes = _hashes(exchange, batch, self._report(self._work.graph.channels()[number][0]))
+        codes = bucket_rows(hashes, buckets)
+        if buckets == 1 or (not exchange.keys and exchange.spread is Spread.KEY):
+            if len(batch):
+                yield self._chunk(int(codes[0]), number, encode(batch))
+            return
+        order = order_by(codes, np.zeros(len(codes), dtype=np.int64), buckets)
+        bounds = np.searchsorted(codes[order], np.arange(buckets + 1))
+        routed = batch.take(order)
+        for bucket in range(buckets):
+            start, end = int(bounds[bucket]), int(bounds[bucket + 1])
+            if end > start:
+                yield self._chunk(bucket, number, encode(routed.slice(start, end - start)))
+
+    def _chunk(self, bucket: int, number: int, payload: pa.Buffer) -> Chunk:
+        self.sent += payload.size
+        return Chunk(bucket % self._work.tasks, bucket, number, self._task, payload)
+
+
+def _prepared(exchange: Exchange, batch: Batch, report: Report) -> Batch:
+    # Small batches are reduced one by one: their groups stay in the processor's cache.
+    return batch if exchange.reduce is None else reduce(exchange.reduce, batch, report)
+
+
+def _hashes(exchange: Exchange, batch: Batch, report: Report) -> tuple[Batch, np.ndarray]:
+    if exchange.reduce is not None:
+        columns = reduced_keys(exchange.reduce, batch)
+    elif exchange.spread is Spread.ROW:
+        columns = [normalise(column) for column in batch.payload.columns]
+    else:
+        batch, columns = evaluate_all(exchange.keys, batch, report)
+        columns = [normalise(column) for column in columns]
+    return batch, hash_rows(columns, len(batch))
+
+
+def stream_of(rows: pa.RecordBatch) -> pa.Buffer:
+    """A record batch as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue()
+
+
+def _texts(rows: pa.RecordBatch, mask: BoolArray) -> list[str]:
+    listed = take_rows(rows, np.flatnonzero(mask)).to_pylist()
+    return [json.dumps(row, default=_plain) for row in listed]
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    return str(value) if isinstance(value, Decimal) else repr(value)

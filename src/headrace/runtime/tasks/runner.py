@@ -1,0 +1,44 @@
+"""What a run needs of the machinery that carries out its epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from headrace.runtime.store.segments import Store
+from headrace.runtime.tasks.messages import EpochWork, TaskReport
+from headrace.schema import Schema
+
+
+class Runner(Protocol):
+    """Moves the chunks of an epoch between its stages; it has no semantics of its own."""
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks can run at once."""
+        ...
+
+    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> Any:
+        """A streaming data frame of one of Spark's own formats.
+
+        Raises:
+            UserError: the runner is not Spark's, or Spark does not know the format.
+        """
+        ...
+
+    def new_store(self) -> Store:
+        """A store that the runner's tasks can reach."""
+        ...
+
+    def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
+        """Run one epoch; the reports of its tasks.
+
+        Args:
+            work: the epoch.
+            frames: Spark data frames with the rows of streams that no source is read for.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of whatever was started."""
+        ...

@@ -1,0 +1,165 @@
+"""Writing a table: as text for people, as JSON lines, CSV, Parquet or Arrow; to a file or a stream."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, TextIO, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from headrace.errors import UserError
+from headrace.runtime.writing.texts import csv_texts, json_texts, pad, shown_texts, width_of
+from headrace.schema import STRING
+
+FORMATS: Final = ("table", "jsonl", "csv", "parquet", "arrow", "null")
+"""What a table can be written as; `null` writes nothing."""
+
+_ROWS_AT_ONCE: Final = 32_768
+
+
+def write_table(table: pa.Table, format: str, target: Path | TextIO | BinaryIO | None) -> None:
+    """Write all rows of a table.
+
+    A file is written beside its place and then moved there, so that it is whole or not there at all. In
+    text, TIMESTAMPs are ISO 8601 in UTC; NULL is `NULL` in a table, `null` in JSON, empty in CSV; JSON has
+    NaN and the infinities as strings. Parquet and Arrow keep the column types.
+
+    Args:
+        table: the rows.
+        format: one of `FORMATS`.
+        target: a file, an open stream, or None for standard output.
+
+    Raises:
+        UserError: the format is unknown, cannot be printed, or the file cannot be written.
+    """
+    match format:
+        case "table":
+            _write_text(_aligned(table), target)
+        case "jsonl":
+            _write_text(_json_lines(table), target)
+        case "csv":
+            _write_text(_csv_lines(table), target)
+        case "parquet":
+            with _new_file(target, format) as path:
+                pq.write_table(table, path, compression="zstd")
+        case "arrow":
+            with _new_file(target, format) as path, pa.ipc.new_file(str(path), table.schema) as writer:
+                writer.write_table(table)
+        case "null":
+            pass
+        case _:
+            raise UserError(f"there is no format {format}", hint=f"the formats are {', '.join(FORMATS)}")
+
+
+# --- text ------------------------------------------------------------------------------------------------
+
+
+def _json_lines(table: pa.Table) -> Iterator[bytes]:
+    keys = [json.dumps(name, ensure_ascii=False) + ":" for name in table.column_names]
+    prefixes = ["{" + key if place == 0 else "," + key for place, key in enumerate(keys)]
+    if not prefixes:
+        yield b"{}\n" * table.num_rows
+    for batch in table.to_batches(_ROWS_AT_ONCE) if prefixes else ():
+        parts: list[pa.Array | str] = []
+        for prefix, column in zip(prefixes, batch.columns, strict=True):
+            parts += [prefix, json_texts(column)]
+        yield _lines([*parts, "}\n"], "")
+
+
+def _csv_lines(table: pa.Table) -> Iterator[bytes]:
+    names = csv_texts(pa.array(table.column_names, STRING)).to_pylist()
+    yield (",".join(names) + "\n").encode()
+    for batch in table.to_batches(_ROWS_AT_ONCE):
+        yield _lines([_lined([csv_texts(column) for column in batch.columns], ","), "\n"], "")
+
+
+def _aligned(table: pa.Table) -> Iterator[bytes]:
+    """The rows in columns: numbers to the right, the rest to the left; then how many rows there are."""
+    names = shown_texts(pa.array(table.column_names, STRING))
+    batches = [[shown_texts(column) for column in batch.columns] for batch in table.to_batches(_ROWS_AT_ONCE)]
+    widths = [
+        max([width_of(names.slice(place, 1)), *(width_of(columns[place]) for columns in batches)])
+        for place in range(table.num_columns)
+    ]
+    numeric = [_is_number(field.type) for field in table.schema]
+    rule = pa.array(["-" * width for width in widths], STRING)
+    headings = [[texts.slice(place, 1) for place in range(len(widths))] for texts in (names, rule)]
+    for columns in [*headings, *batches] if widths else ():
+        last = len(columns) - 1
+        padded = [
+            column
+            if place == last and not numeric[place]
+            else pad(column, widths[place], left=numeric[place])
+            for place, column in enumerate(columns)
+        ]
+        yield _lines([_lined(padded, "  "), "\n"], "")
+    yield f"({table.num_rows} row{'' if table.num_rows == 1 else 's'})\n".encode()
+
+
+def _is_number(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype))
+
+
+def _lined(columns: list[pa.Array], separator: str) -> pa.StringArray:
+    return pc.binary_join_element_wise(*columns, separator)
+
+
+def _lines(parts: list[pa.Array | str], separator: str) -> bytes:
+    """The texts of each row joined, and all rows one after the other."""
+    joined = pc.binary_join_element_wise(*parts, separator)
+    _, offsets, data = joined.buffers()
+    ends = np.frombuffer(offsets, np.int32)[joined.offset :]
+    return bytes(data[int(ends[0]) : int(ends[len(joined)])]) if data is not None else b""
+
+
+def _write_text(pieces: Iterable[bytes], target: Path | TextIO | BinaryIO | None) -> None:
+    if isinstance(target, Path):
+        with _new_file(target, "text") as path, path.open("wb") as file:
+            file.writelines(pieces)
+        return
+    stream = sys.stdout if target is None else target
+    for piece in pieces:
+        if isinstance(stream, io.TextIOBase):
+            stream.write(piece.decode())
+        else:
+            cast(BinaryIO, stream).write(piece)
+    stream.flush()
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _new_file(target: Path | TextIO | BinaryIO | None, format: str) -> Iterator[Path]:
+    """A place to write to, which becomes the target when all went well, and otherwise leaves no trace.
+
+    What is no ordinary file, such as a pipe or a device, is written to directly.
+    """
+    if not isinstance(target, Path):
+        raise UserError(f"{format} cannot be printed", hint="write it to a file")
+    place = target.resolve()
+    if place.is_dir():
+        raise UserError(f"{target} is a folder", hint="name a file in it")
+    if not place.parent.is_dir():
+        raise UserError(f"{target}: there is no folder {place.parent}", hint="make the folder first")
+    try:
+        if place.exists() and not place.is_file():
+            yield place
+            return
+        unfinished = place.with_name(f".{place.name}.{os.getpid()}.part")
+        try:
+            yield unfinished
+            unfinished.replace(place)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"{target} cannot be written: {error.strerror or error}") from error

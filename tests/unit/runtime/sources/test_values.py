@@ -1,0 +1,136 @@
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.runtime.sources.values import infer_type, parse_texts
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+
+ODD = [
+    *("1", "-1", "+1", "007", "0x1F", "-0x1F", "1e2", "1.5", ".5", "5.", "1_0", "nan", "NaN", "inf"),
+    *("-Infinity", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "1e400", "", "x"),
+    *("true", "TRUE", "False", "t", "yes", "1 2", "2024-01-01", "2024-02-30", "2024-1-1", "20240101"),
+    *("2024-01-01T10:20:30Z", "2024-01-01 10:20:30", "2024-01-01T10:20", "2024-01-01T10:20:30.123456789Z"),
+    *("2024-01-01T10:20:30.5+02:00", "2024-01-01T10:20:30-0130", "2024-01-01T25:00:00", "2024-13-01"),
+    *("2024-01-01T10:20:30.123456789", "10000-01-01", "1.234", "123456789.01", "1.230", "-.5", "é"),
+]
+
+BAD = "bad"
+
+
+def values(texts: list[str | None], dtype: pa.DataType, **options: object) -> list[object]:
+    parsed, bad = parse_texts(pa.array(texts, STRING), dtype, **options)
+    assert parsed.type == dtype
+    listed = zip(parsed.to_pylist(), bad, strict=True)
+    return [BAD if wrong else value for value, wrong in listed]
+
+
+def utc(*parts: int) -> dt.datetime:
+    return dt.datetime(*parts, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "texts", "expected"),
+    [
+        (BIGINT, ["1", "x", None, "9223372036854775808", "1.0"], [1, BAD, None, BAD, BAD]),
+        (DOUBLE, ["1", "1e2", "x", "-.5", ""], [1.0, 100.0, BAD, -0.5, BAD]),
+        (BOOLEAN, ["true", "FALSE", "maybe"], [True, False, BAD]),
+        (DATE, ["2024-02-29", "2023-02-29", "x"], [dt.date(2024, 2, 29), BAD, BAD]),
+        (
+            pa.decimal128(6, 2),
+            ["1.5", "1.230", "1.234", "12345.00", "x", "-1e3"],
+            [Decimal("1.50"), Decimal("1.23"), BAD, BAD, BAD, Decimal("-1000.00")],
+        ),
+    ],
+)
+def test_texts_are_parsed_one_by_one(
+    dtype: pa.DataType, texts: list[str | None], expected: list[object]
+) -> None:
+    assert values(texts, dtype) == expected
+
+
+def test_timestamps_with_and_without_zones() -> None:
+    texts = [
+        "2024-01-01T10:20:30Z",
+        "2024-01-01T10:20:30",
+        "2024-01-01 10:20:30.5",
+        "2024-01-01",
+        "2024-01-01T10:20:30+02:00",
+        "2024-01-01T10:20:30-0130",
+        "2024-01-01T10:20:30.123456789Z",
+        "2024-01-01T10:20:30.123456789",
+        "2024-02-30T00:00:00",
+        "2024-01-01T24:00:00Z",
+        "yesterday",
+        None,
+    ]
+    assert values(texts, TIMESTAMP) == [
+        utc(2024, 1, 1, 10, 20, 30),
+        utc(2024, 1, 1, 10, 20, 30),
+        utc(2024, 1, 1, 10, 20, 30, 500_000),
+        utc(2024, 1, 1),
+        utc(2024, 1, 1, 8, 20, 30),
+        utc(2024, 1, 1, 11, 50, 30),
+        utc(2024, 1, 1, 10, 20, 30, 123_456),
+        utc(2024, 1, 1, 10, 20, 30, 123_456),
+        BAD,
+        BAD,
+        BAD,
+        None,
+    ]
+
+
+def test_blanks_and_the_null_text() -> None:
+    assert values([" 1\t", "NA", "2"], BIGINT, trim=True, null="NA") == [1, None, 2]
+    assert values([" 1"], BIGINT) == [BAD]
+    assert values(["NA", ""], STRING, null="NA") == ["NA", ""]
+
+
+@pytest.mark.parametrize("dtype", [BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, pa.decimal128(10, 2)], ids=str)
+@given(texts=st.lists(st.one_of(st.none(), st.sampled_from(ODD), st.text(max_size=6)), max_size=8))
+def test_a_text_is_judged_for_itself(dtype: pa.DataType, texts: list[str | None]) -> None:
+    alone = [value for text in texts for value in values([text], dtype, trim=True)]
+    assert repr(values(texts, dtype, trim=True)) == repr(alone)
+
+
+@pytest.mark.parametrize("dtype", [BIGINT, DOUBLE], ids=str)
+@pytest.mark.parametrize("text", [*(odd for odd in ODD if odd), " 1", "1 ", "\t1.5 ", "1  2"])
+def test_arrows_csv_reader_judges_numbers_alike(dtype: pa.DataType, text: str) -> None:
+    """The fast path of CSV leaves these types to Arrow; it must agree with `parse_texts`."""
+    options = pyarrow.csv.ConvertOptions(column_types={"x": dtype}, null_values=["-"])
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(text.encode()),
+            pyarrow.csv.ReadOptions(column_names=["x"]),
+            convert_options=options,
+        )
+        found = table["x"].to_pylist()
+    except pa.ArrowInvalid:
+        found = [BAD]
+    assert repr(found) == repr(values([text], dtype, trim=True))
+
+
+@pytest.mark.parametrize(
+    ("texts", "dtype"),
+    [
+        (["1", None, "-2"], BIGINT),
+        (["1", "2.5"], DOUBLE),
+        (["1", "1e3"], DOUBLE),
+        (["99999999999999999999"], DOUBLE),
+        (["true", "False"], BOOLEAN),
+        (["0", "1"], BIGINT),
+        (["2024-01-01"], DATE),
+        (["2024-01-01", "2024-01-01T00:00:00Z"], TIMESTAMP),
+        (["0x1F"], STRING),
+        (["nan"], STRING),
+        (["1", "x"], STRING),
+        ([None, None], STRING),
+        ([], STRING),
+    ],
+)
+def test_types_are_inferred_from_all_texts(texts: list[str | None], dtype: pa.DataType) -> None:
+    assert infer_type(pa.array(texts, STRING)) == dtype

@@ -41,7 +41,7 @@ from headrace.expressions.tree import AggregateCall, Call, Column, Expression, S
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
 from headrace.operators.contract import Progress
-from headrace.operators.top_k.top_k import standings, top_k
+from headrace.operators.top_k import standings, top_k
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema

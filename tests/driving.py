@@ -17,7 +17,7 @@ from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, BoolArray, concat, from_rows
 from headrace.lowering.graph import Edge, Graph, Node
 from headrace.lowering.lower import lower
-from headrace.operators.before_exchange import reduce
+from headrace.operators.before_exchange import reduction_for
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
 from headrace.operators.state.runs import Part, Run, RunRef, stored_run
@@ -143,9 +143,9 @@ def no_failure(batch: Batch, failed: BoolArray, reason: str) -> None:
 
 def _sent(edge: Edge, batch: Batch) -> Batch:
     """What the exchange of an edge makes of a batch."""
-    if edge.exchange is None or edge.exchange.reduce is None:
+    if edge.exchange is None or edge.exchange.reduced_for is None:
         return batch
-    return reduce(edge.exchange.reduce, batch, no_failure)
+    return reduction_for(edge.exchange.reduced_for).reduce(batch, no_failure)
 
 
 def _reloaded(run: Run) -> Run:

@@ -69,7 +69,7 @@ def test_queries_of_one_shape_are_one_aggregate_whose_state_does_not_depend_on_t
     )
     for graph in (few, many):
         assert sum(isinstance(node.plan, Aggregate) for node in graph.nodes) == 1
-        assert len(graph.channels()) == 1
+        assert len(graph.channels) == 1
     assert identity_of(few) == identity_of(many)
 
 

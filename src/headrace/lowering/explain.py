@@ -23,7 +23,7 @@ def explain_graph(graph: Graph) -> str:
     lines = []
     for level in range(graph.levels + 1):
         lines.append(f"level {level}")
-        lines += [f"  {_node(node)}" for node in graph.at(level)]
+        lines += [f"  {_node(node)}" for node in graph.by_level[level]]
     lines += [f"{name} <- #{node}" for name, node in graph.outputs]
     return "\n".join(lines)
 
@@ -54,7 +54,7 @@ def _exchange(exchange: Exchange) -> str:
             text = "by hash of " + ", ".join(render(key) for key in exchange.keys)
         case _:
             text = "to one bucket"
-    match exchange.reduce:
+    match exchange.reduced_for:
         case Aggregate():
             return f"{text}, added up before"
         case TopK():

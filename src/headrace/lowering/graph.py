@@ -38,13 +38,14 @@ class Exchange:
     Attributes:
         spread: how elements find their bucket.
         keys: expressions over the producer's columns, for `Spread.KEY`.
-        reduce: what the elements are made fewer for before they leave, or None: an aggregation, whose
-            accumulated form travels, added up; or a TopK, without the rows that it can never show.
+        reduced_for: the node for which the producer reduces its elements before it sends them, or None: an
+            aggregation, whose accumulated form travels, added up; or a TopK, without the rows that it can
+            never show.
     """
 
     spread: Spread
     keys: tuple[Expression, ...] = ()
-    reduce: Aggregate | TopK | None = None
+    reduced_for: Aggregate | TopK | None = None
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Node:
 
     @property
     def reduced(self) -> bool:
-        """Whether the input was made less before an exchange, and so comes in an aggregation's form."""
-        return any(edge.exchange is not None and edge.exchange.reduce for edge in self.inputs)
+        """Whether the producer reduced the input for this node, so that it comes in another form."""
+        return any(edge.exchange is not None and edge.exchange.reduced_for for edge in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,19 @@ class Graph:
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[str, int], ...]
 
-    @property
+    @cached_property
     def levels(self) -> int:
         """How many levels follow level 0."""
         return max((node.level for node in self.nodes), default=0)
 
-    def at(self, level: int) -> tuple[Node, ...]:
-        """The nodes of a level, in topological order."""
-        return tuple(node for node in self.nodes if node.level == level)
+    @cached_property
+    def by_level(self) -> tuple[tuple[Node, ...], ...]:
+        """The nodes of every level from 0 on, each in topological order."""
+        return tuple(
+            tuple(node for node in self.nodes if node.level == level) for level in range(self.levels + 1)
+        )
 
+    @cached_property
     def channels(self) -> tuple[tuple[int, Exchange], ...]:
         """The distinct exchanges: producer and exchange; their place here is the channel's number."""
         edges = (edge for node in self.nodes for edge in node.inputs)

@@ -133,7 +133,7 @@ class _Lowering:
         return any(set(alternative) <= set(columns) for alternative in present)
 
     def _by_key(self, plan: Plan, port: int) -> Exchange:
-        return Exchange(Spread.KEY, _required(plan, port), _reduction(plan))
+        return Exchange(Spread.KEY, _required(plan, port), _reduced_for(plan))
 
     def _level(self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]) -> int:
         if isinstance(plan, Source):
@@ -217,8 +217,8 @@ def _join_partitioning(
     return frozenset(sides)
 
 
-def _reduction(plan: Plan) -> Aggregate | TopK | None:
-    """What the input of a plan is made less for before it travels, where that pays."""
+def _reduced_for(plan: Plan) -> Aggregate | TopK | None:
+    """The node for which a producer reduces its elements before it sends them, where that pays."""
     match plan:
         case Aggregate() if _shares_intervals(plan):
             return plan

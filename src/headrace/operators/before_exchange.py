@@ -1,8 +1,9 @@
-"""What is done to the input of an operator before it travels, so that less of it does."""
+"""How the input of an operator is reduced before it travels, so that less of it does."""
 
 from __future__ import annotations
 
-from typing import assert_never
+from dataclasses import dataclass
+from typing import Protocol, assert_never
 
 import pyarrow as pa
 
@@ -15,43 +16,81 @@ from headrace.operators.top_k.skyband import reachable
 from headrace.schema import Schema
 
 
-def reduced_schema(plan: Aggregate | TopK) -> Schema:
-    """The columns of what travels."""
-    return Accumulation.of(plan).schema if isinstance(plan, Aggregate) else plan.input.schema
+class Reduction(Protocol):
+    """What a producer does for an operator behind an exchange."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of what travels."""
+        ...
+
+    def reduce(self, batch: Batch, report: Report) -> Batch:
+        """What travels of elements, in the form in which it does."""
+        ...
+
+    def reduce_again(self, batch: Batch) -> Batch:
+        """What travels of batches that were reduced one by one and put together."""
+        ...
+
+    def keys(self, batch: Batch) -> list[pa.Array]:
+        """The normalised keys of what travels, which decide its bucket."""
+        ...
 
 
-def reduce(plan: Aggregate | TopK, batch: Batch, report: Report) -> Batch:
-    """What travels of elements, in the form in which it does."""
+def reduction_for(plan: Aggregate | TopK) -> Reduction:
+    """How the input of a plan's operator is reduced."""
     match plan:
         case Aggregate():
-            form = Accumulation.of(plan)
-            return form.combine(form.accumulate(batch, report))
+            return AddedUp(Accumulation.of(plan))
         case TopK():
-            return reachable(plan, batch)
+            return OnlyReachable(plan)
         case _:
             assert_never(plan)
 
 
-def reduce_again(plan: Aggregate | TopK, batch: Batch) -> Batch:
-    """What travels of batches that were reduced one by one and put together.
+@dataclass(frozen=True)
+class AddedUp:
+    """For an aggregation: the accumulated form, added up where keys and intervals are equal."""
 
-    What TopK leaves of each is so little, or can be made so little less, that another look does not pay.
-    """
-    match plan:
-        case Aggregate():
-            return Accumulation.of(plan).combine(batch)
-        case TopK():
-            return batch
-        case _:
-            assert_never(plan)
+    form: Accumulation
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the accumulated form."""
+        return self.form.schema
+
+    def reduce(self, batch: Batch, report: Report) -> Batch:
+        """The accumulated form of elements."""
+        return self.form.combine(self.form.accumulate(batch, report))
+
+    def reduce_again(self, batch: Batch) -> Batch:
+        """The same, added up across batches."""
+        return self.form.combine(batch)
+
+    def keys(self, batch: Batch) -> list[pa.Array]:
+        """The grouping keys, which the accumulated form holds."""
+        return [batch.payload.column(name) for name in self.form.key_names]
 
 
-def reduced_keys(plan: Aggregate | TopK, batch: Batch) -> list[pa.Array]:
-    """The normalised keys of what travels, by which it finds its bucket."""
-    match plan:
-        case Aggregate():
-            return [batch.payload.column(name) for name in Accumulation.of(plan).key_names]
-        case TopK(keys=keys):
-            return [normalise(batch.payload.column(key.index)) for key in keys]
-        case _:
-            assert_never(plan)
+@dataclass(frozen=True)
+class OnlyReachable:
+    """For a top-k: the elements that can be among the first rows of some snapshot."""
+
+    plan: TopK
+
+    @property
+    def schema(self) -> Schema:
+        """The input's columns."""
+        return self.plan.input.schema
+
+    def reduce(self, batch: Batch, report: Report) -> Batch:
+        """The elements without those that the operator can never show."""
+        return reachable(self.plan, batch)
+
+    def reduce_again(self, batch: Batch) -> Batch:
+        """The batch unchanged: few rows are left, and a second pass does not pay."""
+        return batch
+
+    def keys(self, batch: Batch) -> list[pa.Array]:
+        """The columns that make the groups."""
+        return [normalise(batch.payload.column(key.index)) for key in self.plan.keys]

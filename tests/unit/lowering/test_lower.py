@@ -29,7 +29,7 @@ def test_state_and_what_stands_on_it_is_not_shared_between_starts() -> None:
     counts = [node.identity for node in graph.nodes if node.plan == COUNT]
     assert counts == [identity(COUNT), identity(COUNT, 7)]
     assert len(set(counts)) == 2
-    assert len(graph.channels()) == 1, "what travels to both is sent once"
+    assert len(graph.channels) == 1, "what travels to both is sent once"
 
 
 def test_a_chain_of_outer_joins_takes_so_many_nodes_for_each_link() -> None:

@@ -48,7 +48,7 @@ class Inbox:
         self._level = level
         self._task = task
         self._levels = work.graph.levels
-        channels = work.graph.channels()
+        channels = work.graph.channels
         self._numbers = {channel: number for number, channel in enumerate(channels)}
         self._reach = [_last_level(work, channel) for channel in channels]
         self._reports: list[Chunk] = []
@@ -113,7 +113,7 @@ class Level:
         watch: Stopwatch,
     ) -> None:
         self._work = work
-        self._nodes = work.graph.at(level)
+        self._nodes = work.graph.by_level[level]
         self._inbox = inbox
         self._outbox = outbox
         self._letters = letters

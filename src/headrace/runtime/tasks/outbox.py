@@ -10,10 +10,9 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan
 from headrace.elements import Batch, BoolArray, concat, encode, take_rows
-from headrace.lowering.graph import Exchange, Spread
-from headrace.operators.before_exchange import reduce, reduce_again, reduced_keys, reduced_schema
+from headrace.lowering.graph import Exchange, Node, Spread
+from headrace.operators.before_exchange import Reduction, reduction_for
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, order_by
 from headrace.runtime.sources.contract import Rejected
@@ -90,13 +89,12 @@ class Outbox:
         self._letters = letters
         self.sent = 0
         graph = work.graph
-        self._level_of = tuple(node.level for node in graph.nodes)
         self._channels = [
-            (number, producer, exchange)
-            for number, (producer, exchange) in enumerate(graph.channels())
-            if self._level_of[producer] == level
+            _Channel(number, graph.nodes[producer], exchange)
+            for number, (producer, exchange) in enumerate(graph.channels)
+            if graph.nodes[producer].level == level
         ]
-        self._outputs = {node for _, node in graph.outputs if self._level_of[node] == level}
+        self._outputs = {node for _, node in graph.outputs if graph.nodes[node].level == level}
         self._pending: dict[int, list[Batch]] = {}
         self._results: dict[int, list[Batch]] = {node: [] for node in self._outputs}
 
@@ -106,17 +104,17 @@ class Outbox:
             return
         if node in self._outputs:
             self._results[node].append(batch)
-        for number, producer, exchange in self._channels:
-            if producer == node:
-                self._pending.setdefault(number, []).append(_prepared(exchange, batch, self._report(node)))
+        for channel in self._channels:
+            if channel.producer.number == node:
+                prepared = channel.prepare(batch, self._letters.reporter(node))
+                self._pending.setdefault(channel.number, []).append(prepared)
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything that goes to the next levels, one chunk per exchange and bucket."""
-        for number, producer, exchange in self._channels:
-            batches = self._pending.pop(number, [])
+        for channel in self._channels:
+            batches = self._pending.pop(channel.number, [])
             if batches:
-                plan = self._work.graph.nodes[producer].plan
-                yield from self._spread(number, exchange, plan, batches)
+                yield from self._spread(channel, batches)
 
     def write(self, writer: SegmentWriter) -> tuple[tuple[ResultRef, ...], dict[int, int]]:
         """Append the results to the task's segment; where they lie, and each node's number of elements."""
@@ -129,19 +127,14 @@ class Outbox:
                 refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), latest))
         return tuple(refs), emitted
 
-    def _report(self, node: int) -> Report:
-        return self._letters.reporter(node)
-
-    def _spread(self, number: int, exchange: Exchange, plan: Plan, batches: list[Batch]) -> Iterator[Chunk]:
-        batch = concat(plan.schema if exchange.reduce is None else reduced_schema(exchange.reduce), batches)
-        if exchange.reduce is not None and len(batches) > 1:
-            batch = reduce_again(exchange.reduce, batch)
-        buckets = self._work.buckets
+    def _spread(self, channel: _Channel, batches: list[Batch]) -> Iterator[Chunk]:
+        exchange, number, buckets = channel.exchange, channel.number, self._work.buckets
+        batch = channel.joined(batches)
         if exchange.spread is Spread.COPY:
             payload = encode(batch)
             yield from (self._chunk(bucket, number, payload) for bucket in range(buckets))
             return
-        batch, hashes = _hashes(exchange, batch, self._report(self._work.graph.channels()[number][0]))
+        batch, hashes = channel.hashes(batch, self._letters.reporter(channel.producer.number))
         codes = bucket_rows(hashes, buckets)
         if buckets == 1 or (not exchange.keys and exchange.spread is Spread.KEY):
             if len(batch):
@@ -160,20 +153,44 @@ class Outbox:
         return Chunk(bucket % self._work.tasks, bucket, number, self._task, payload)
 
 
-def _prepared(exchange: Exchange, batch: Batch, report: Report) -> Batch:
-    # Small batches are reduced one by one: their groups stay in the processor's cache.
-    return batch if exchange.reduce is None else reduce(exchange.reduce, batch, report)
+class _Channel:
+    """An exchange as its producer sees it.
 
+    Args:
+        number: the exchange's, in the graph.
+        producer: the node whose elements travel.
+        exchange: how they are reduced and spread.
+    """
 
-def _hashes(exchange: Exchange, batch: Batch, report: Report) -> tuple[Batch, np.ndarray]:
-    if exchange.reduce is not None:
-        columns = reduced_keys(exchange.reduce, batch)
-    elif exchange.spread is Spread.ROW:
-        columns = [normalise(column) for column in batch.payload.columns]
-    else:
-        batch, columns = evaluate_all(exchange.keys, batch, report)
-        columns = [normalise(column) for column in columns]
-    return batch, hash_rows(columns, len(batch))
+    def __init__(self, number: int, producer: Node, exchange: Exchange) -> None:
+        self.number = number
+        self.producer = producer
+        self.exchange = exchange
+        reduced_for = exchange.reduced_for
+        self._reduction: Reduction | None = None if reduced_for is None else reduction_for(reduced_for)
+
+    def prepare(self, batch: Batch, report: Report) -> Batch:
+        """A batch in the form in which it travels."""
+        # Small batches are reduced one by one: their groups stay in the processor's cache.
+        return batch if self._reduction is None else self._reduction.reduce(batch, report)
+
+    def joined(self, batches: list[Batch]) -> Batch:
+        """Prepared batches as one."""
+        if self._reduction is None:
+            return concat(self.producer.plan.schema, batches)
+        batch = concat(self._reduction.schema, batches)
+        return self._reduction.reduce_again(batch) if len(batches) > 1 else batch
+
+    def hashes(self, batch: Batch, report: Report) -> tuple[Batch, np.ndarray]:
+        """The elements that have a bucket, and the hashes that decide it."""
+        if self._reduction is not None:
+            columns = self._reduction.keys(batch)
+        elif self.exchange.spread is Spread.ROW:
+            columns = [normalise(column) for column in batch.payload.columns]
+        else:
+            batch, columns = evaluate_all(self.exchange.keys, batch, report)
+            columns = [normalise(column) for column in columns]
+        return batch, hash_rows(columns, len(batch))
 
 
 def stream_of(rows: pa.RecordBatch) -> pa.Buffer:

@@ -258,7 +258,7 @@ def _run_prefix(
 ) -> None:
     """Run level 0's nodes over a batch of one stream; nodes that stand over other streams see nothing."""
     outputs: dict[int, Batch] = {}
-    for node in work.graph.at(0):
+    for node in work.graph.by_level[0]:
         plan = node.plan
         if isinstance(plan, Source):
             if plan.name != stream:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Coalesce, Plan, inputs_of, with_inputs
+from headrace.algebra.properties import is_insert_only
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
@@ -50,4 +51,6 @@ def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: 
         history = evaluate(plan, case.reference_streams())
         expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in history])
         found = readers[name].elements()
+        assert not plan.is_chronon or (found.te == found.ts + 1).all()
+        assert not is_insert_only(plan) or (found.w > 0).all()
         assert equivalent(found, expected, float_tolerance=1e-9), (history, to_rows(canonical(found)))

@@ -5,7 +5,7 @@ Logical streams are written as the content per instant, physical ones as element
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from driving import drive, in_epochs, standing_for
 from headrace.algebra.nodes import Plan
@@ -71,8 +71,21 @@ def same(plan: Plan, elements: str, streams: Mapping[str, Stream] = PHYSICAL) ->
     answers |= {f"the operators in {cuts} epochs": emitted(plan, streams, cuts) for cuts in CUTS}
     for whose, have in answers.items():
         joined: list[Element] = [(("".join(map(str, row)),), ts, te, w) for row, ts, te, w in have]
-        for at in {end for _, ts, te, _ in (*want, *have) for end in (ts, te)}:
-            assert content_at(joined, at) == content_at(want, at), f"{whose} at {at}"
+        assert_equal_contents(joined, want, whose)
+
+
+def equivalent(left: Plan, right: Plan, streams: Mapping[str, Stream], cuts: int = 1) -> None:
+    """Two plans have the same content at every instant, by the reference and by their operators."""
+    answer = _reference(left, streams)
+    assert_equal_contents(_reference(right, streams), answer, "the reference of the right side")
+    assert_equal_contents(emitted(left, streams, cuts), answer, "the operators of the left side")
+    assert_equal_contents(emitted(right, streams, cuts), answer, "the operators of the right side")
+
+
+def assert_equal_contents(have: Sequence[Element], want: Sequence[Element], whose: str) -> None:
+    """The elements have the same content at every instant."""
+    for at in {end for _, ts, te, _ in (*want, *have) for end in (ts, te)}:
+        assert content_at(have, at) == content_at(want, at), f"{whose} at {at}"
 
 
 def emitted(plan: Plan, streams: Mapping[str, Stream], cuts: int = 1) -> list[Element]:

@@ -4,7 +4,7 @@ Where the thesis prints something that its own equations contradict, the equatio
 
 Table 11.5 lists the predicates that make PIPES' sweep area into that of each operator. It is not applicable:
 here a sweep area has no predicates, since it is one structure of sorted runs with an index of their ends;
-`tests/unit/operators/test_sweep_area.py` tests it.
+`tests/unit/operators/state/test_sweep_area.py` tests it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import STRING, Field, Schema
 from headrace.time import INFINITY, Duration, TimeDomain
-from worked.tables import LOGICAL, PHYSICAL, contents, logical, physical, same
+from worked.tables import LOGICAL, PHYSICAL, contents, emitted, logical, physical, same
 
 ONE = Source("S1", Schema((Field("e", STRING),)), "t", TimeDomain.INTEGER)
 TWO = Source("S2", Schema((Field("e", STRING),)), "t", TimeDomain.INTEGER)
@@ -168,6 +168,28 @@ def test_scalar_aggregation() -> None:
     assert contents(plan) == {1: "31", 2: "33", 3: "54", 4: "85", 5: "42", 6: "42"}
 
 
+def test_grouping() -> None:
+    # Table 8.8: the substreams of the groups 1 (a), 2 (b) and 3 (all others), by equations 8.7 and 8.8.
+    branches = tuple(
+        (call("=", e(ONE), literal(letter)), literal(group)) for letter, group in (("a", 1), ("b", 2))
+    )
+    group = make_case(branches, literal(3))
+    substreams = {place: Filter(ONE, call("=", group, literal(place))) for place in (1, 2, 3)}
+    assert {place: contents(plan) for place, plan in substreams.items()} == {
+        1: {2: "a a a", 3: "a a a", 4: "a a a"},
+        2: {3: "b", 4: "b", 5: "b b", 6: "b b"},
+        3: {1: "c", 4: "c"},
+    }
+    # Equation 8.15: grouping with aggregation is the union of the substreams' aggregates.
+    count = (("n", resolve_aggregate("COUNT", None)),)
+    grouped = Aggregate(ONE, (("group", group),), count)
+    assert contents(grouped) == {1: "31", 2: "13", 3: "13 21", 4: "13 21 31", 5: "22", 6: "22"}
+    apart = Union(
+        tuple(Aggregate(substream, (("group", group),), count) for substream in substreams.values())
+    )
+    assert contents(apart) == contents(grouped)
+
+
 def test_an_empty_content_has_no_aggregate() -> None:
     plan = Aggregate(Filter(ONE, literal(False)), (), (("n", resolve_aggregate("COUNT", None)),))
     assert contents(plan) == {}
@@ -291,7 +313,17 @@ def test_a_row_window_orders_the_rows_of_one_instant_by_payload() -> None:
 
 
 def test_split() -> None:
-    # Table 11.14; a split changes no content, but where a window looks for it.
+    # Table 11.14: what is emitted are the chronons, here all of them; the content stays what it is.
+    pieces = [
+        (letter, at)
+        for letter, start, end in (("c", 1, 8), ("a", 5, 11), ("d", 6, 14), ("a", 9, 10), ("b", 12, 17))
+        for at in range(start, end)
+    ]
+    printed = "c1 c2 c3 c4 c5 a5 c6 a6 d6"
+    assert sorted(f"{letter}{at}" for letter, at in pieces if at <= 6) == sorted(printed.split())
+    for cuts in (1, 2):
+        found = sorted(emitted(Split(ONE), PHYSICAL, cuts))
+        assert found == sorted(((letter,), at, at + 1, 1) for letter, at in pieces)
     same(Split(ONE), "c[1,8) a[5,11) d[6,14) a[9,10) b[12,17)")
     streams = {"S1": physical("c[1,4) a[3,5)")}
     same(TimeWindow(Split(ONE), Duration(2)), "c[1,3) c[2,4) c[3,5) a[3,5) a[4,6)", streams)
@@ -307,6 +339,15 @@ def test_granularity() -> None:
     # Algorithm 24: d[6,14) and b[12,17) start on a multiple of 6, c[1,8) and a[5,11) reach one.
     same(Granularity(ONE, Duration(6)), "c[6,12) a[6,12) d[6,18) b[12,18)")
     same(Granularity(TWO, Duration(4)), "b[4,8) d[4,12) a[4,8) b[8,16) e[12,20)")
+
+
+def test_granularity_of_two() -> None:
+    # Table 20.1 has the content at the granules alone; that of an instant between them is its granule's.
+    assert contents(Granularity(ONE, Duration(2))) == {
+        2: "a a a", 3: "a a a", 4: "a a a b c", 5: "a a a b c", 6: "b b", 7: "b b",
+    }  # fmt: skip
+    # Table 20.2, where a[9,10) has gone.
+    same(Granularity(ONE, Duration(2)), "c[2,8) a[6,12) d[6,14) b[12,18)")
 
 
 def test_istream() -> None:

@@ -1,4 +1,25 @@
-"""Headrace: exact answers at every instant, from continuous SQL, on Apache Spark."""
+"""Headrace: exact answers at every instant, from continuous SQL, on Apache Spark.
+
+A stream of bids, and the highest bid of the last five minutes, which has an answer at every instant:
+
+    >>> import pyarrow as pa
+    >>> import headrace as hr
+    >>> bids = pa.table({"minute": [0, 3, 7], "item": ["vase", "vase", "vase"], "price": [10, 18, 15]})
+    >>> with hr.connect(runner="inline") as db:
+    ...     db.stream("bid", bids, timestamp="minute")
+    ...     highest = db.query("SELECT item, MAX(price) AS highest FROM bid [RANGE 5] GROUP BY item")
+    ...     summary = db.run()
+    ...     rows = highest.history().to_pylist()
+    >>> for row in rows:
+    ...     print(row["highest"], "from", row["valid_from"], "to", row["valid_to"])
+    10 from 0 to 3
+    18 from 3 to 8
+    15 from 8 to 12
+
+The same query runs on Spark with `hr.connect()`, over files, pushed rows, data frames and Spark's streaming
+sources, for as long as it is wanted. `docs/tutorial.md` is the way in; `docs/concepts.md` says what an answer
+means.
+"""
 
 from headrace.engine import Database, Query, Summary, connect
 from headrace.errors import HeadraceError, UserError

@@ -6,8 +6,14 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str | None:
-    """`did you mean x?` for the known name closest to an unknown one, or None where none is close."""
+def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str | None:
+    """`did you mean x?` for the known names closest to an unknown one, or None where none is close.
+
+    Args:
+        name: the unknown name.
+        known: the names that there could be, whatever their case.
+        most: how many of them are named at most.
+    """
     by_lower = {candidate.lower(): candidate for candidate in known}
-    close = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    return f"did you mean {by_lower[close[0]]}?" if close else None
+    close = get_close_matches(name.lower(), list(by_lower), n=most, cutoff=0.6)
+    return f"did you mean {' or '.join(by_lower[found] for found in close)}?" if close else None

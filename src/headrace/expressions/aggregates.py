@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -22,6 +21,7 @@ from headrace.expressions.coercion import (
 from headrace.expressions.tree import AggregateCall, Call, Case, Expression, Literal, SortKey
 from headrace.expressions.user import UserAggregate, signature
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, sql_type
+from headrace.suggestions import did_you_mean
 
 _SYNONYMS: Final = {
     "COLLECT_LIST": "ARRAY_AGG",
@@ -97,10 +97,7 @@ def resolve_aggregate(
     known = _SYNONYMS.get(name, name)
     entry = _TABLE.get(known)
     if entry is None:
-        close = difflib.get_close_matches(name, AGGREGATES, n=2)
-        hint = (
-            f"did you mean {' or '.join(close)}?" if close else "the aggregates are " + ", ".join(AGGREGATES)
-        )
+        hint = did_you_mean(name, AGGREGATES, most=2) or f"the aggregates are {', '.join(AGGREGATES)}"
         raise LanguageError(f"there is no aggregate {name}", hint=hint)
     if None in arguments:
         return _modified(name, _star(name, modifiers), entry, modifiers)

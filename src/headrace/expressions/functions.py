@@ -15,7 +15,6 @@ on anything but the row: there is no current time and no random number. On purpo
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +24,7 @@ from headrace.expressions import typing_rules as rules
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast
 from headrace.expressions.tree import Expression
 from headrace.expressions.typing_rules import Arguments, make_case
+from headrace.suggestions import did_you_mean
 
 __all__ = ["FUNCTIONS", "cast_arguments", "common_type", "literal", "make_case", "make_cast", "resolve"]
 
@@ -53,7 +53,7 @@ def resolve(name: str, arguments: Arguments) -> Expression:
     name = _SYNONYMS.get(name, name)
     entry = _TABLE.get(name)
     if entry is None:
-        raise LanguageError(f"there is no function {name}", hint=_close_names(name))
+        raise LanguageError(f"there is no function {name}", hint=did_you_mean(name, FUNCTIONS, most=3))
     count = len(arguments)
     if count < entry.least or (entry.most is not None and count > entry.most):
         raise LanguageError(f"{name} takes {_count_text(entry)}, not {count}")
@@ -65,11 +65,6 @@ def _count_text(entry: _Entry) -> str:
     if entry.most is None:
         count = f"at least {entry.least}"
     return f"{count} argument" + ("" if count.endswith("1") else "s")
-
-
-def _close_names(name: str) -> str | None:
-    close = difflib.get_close_matches(name, FUNCTIONS, n=3)
-    return f"did you mean {' or '.join(close)}?" if close else None
 
 
 # --- the table ---------------------------------------------------------------------------------------------

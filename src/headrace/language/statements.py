@@ -15,7 +15,10 @@ from headrace.time import Duration
 FILE_FORMATS: Final = ("parquet", "csv", "json", "arrow")
 """The formats that are read from a file or a folder."""
 
-FORMATS: Final = (*FILE_FORMATS, "nexmark", "push")
+SPLIT_FORMATS: Final = (*FILE_FORMATS, "nexmark")
+"""The formats of bounded input, any part of which can be read on its own."""
+
+FORMATS: Final = (*SPLIT_FORMATS, "push")
 """The formats a stream can be read from; any other name is one of Spark's streaming formats."""
 
 

@@ -15,7 +15,7 @@ from headrace.expressions.tree import Expression
 from headrace.operators.state.runs import Area
 
 Report = Callable[[Batch, BoolArray, str], None]
-"""Told of elements that fail: the batch, which of its elements, and the reason."""
+"""Receives elements that fail: the batch, which of its elements, and the reason."""
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,25 @@ class Progress:
 
 
 class Operator(Protocol):
-    """A physical operator of one bucket, for one epoch."""
+    """A physical operator of one bucket, for one epoch.
+
+    Its life: it is made, its areas are given the runs of the last epoch that committed, `process` is called
+    any number of times, `advance` once, and the runs that its areas then hold are stored. The next epoch
+    makes a new one, on whatever worker. Nothing but the areas survives, and the same calls leave the same
+    bytes in them.
+    """
 
     @property
     def areas(self) -> Mapping[str, Area]:
-        """The state, by name."""
+        """The state, by name: read before the first `process`, stored after `advance`."""
         ...
 
     def process(self, port: int, batch: Batch) -> None:
-        """Take in elements of an input."""
+        """Take in elements of an input; they may be in any order, and below no heartbeat of their port."""
         ...
 
     def advance(self, progress: Progress) -> Batch:
-        """Everything the epoch's input and the new heartbeats yield."""
+        """What the epoch's input and the new heartbeats yield; the operator takes in nothing after that."""
         ...
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.errors import SourceError
+from headrace.language.statements import SPLIT_FORMATS
 from headrace.runtime.sources.arrow import open_arrow
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource
 from headrace.runtime.sources.csv import open_csv
@@ -16,10 +17,7 @@ from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.schema import BIGINT, TIMESTAMP, Schema
 from headrace.suggestions import did_you_mean
 
-__all__ = ["FORMATS", "Read", "Rejected", "SplitSource", "open_source", "to_arrow_table", "write_arrow"]
-
-FORMATS = ("parquet", "csv", "json", "arrow", "nexmark")
-"""What a stream can be created FROM."""
+__all__ = ["Read", "Rejected", "SplitSource", "open_source", "to_arrow_table", "write_arrow"]
 
 
 def open_source(
@@ -33,7 +31,7 @@ def open_source(
     """Open the input of a stream.
 
     Args:
-        format: one of `FORMATS`, in lower case.
+        format: one of `SPLIT_FORMATS`, in lower case.
         options: the options by name in lower case, as text.
         declared: the columns as declared, or None to take those of the input.
         timestamp: the column that the stream is timed by.
@@ -55,7 +53,8 @@ def open_source(
         case "nexmark":
             source = open_nexmark(options, declared, stream_name)
         case _:
-            raise SourceError(f"there is no format {format}", hint=f"the formats are {', '.join(FORMATS)}")
+            hint = f"the formats are {', '.join(SPLIT_FORMATS)}"
+            raise SourceError(f"there is no format {format}", hint=hint)
     _check_timestamp(source.schema, timestamp)
     return source
 

@@ -1,0 +1,116 @@
+"""Every node of the closed union `Plan` has a text, a definition, operators and a golden file.
+
+mypy's `assert_never` sees to the functions that match on a plan; it does not see a table of types, a class
+that raises, or a golden file that nobody wrote.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import cache
+from typing import get_args
+
+import pytest
+
+from auctions import plan_of
+from golden.case import CASES, load
+from headrace.algebra.explain import explain
+from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.nodes import Coalesce, Join, OuterJoin, Plan, SemiJoin, SetOperation, Source, TopK
+from headrace.algebra.properties import is_stateful, is_stateless, walk
+from headrace.language.printer import to_sql
+from headrace.lowering.lower import lower
+from headrace.optimizer import optimize
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
+from worked.tables import equivalent
+
+TEXTS = {
+    "Source": "SELECT * FROM tick",
+    "Filter": "SELECT * FROM tick WHERE id > 1",
+    "Project": "SELECT id + 1 AS next FROM tick",
+    "TimeWindow": "SELECT * FROM tick [RANGE 3]",
+    "HopWindow": "SELECT * FROM HOP(tick, DESCRIPTOR(at), 2, 4)",
+    "RowWindow": "SELECT * FROM tick [PARTITION BY kind ROWS 2]",
+    "SessionWindow": "SELECT * FROM SESSION(tick, DESCRIPTOR(at), DESCRIPTOR(kind), 2)",
+    "Sample": "SELECT * FROM tick SAMPLE(50)",
+    "Granularity": "SELECT * FROM tick [RANGE 3] GRANULARITY(2)",
+    "Split": "SELECT id FROM (SELECT id FROM tick [RANGE 2]) [RANGE 2]",
+    "OverRows": "SELECT id, COUNT(*) OVER (PARTITION BY kind ORDER BY at ROWS 1 PRECEDING) FROM tick",
+    "Union": "SELECT id FROM tick UNION ALL SELECT at FROM tick",
+    "SetOperation": "SELECT id FROM tick [RANGE 3] EXCEPT ALL SELECT at FROM tick",
+    "Join": "SELECT a.id, b.kind FROM tick [RANGE 3] a JOIN tick [RANGE 2] b ON a.id = b.id",
+    "OuterJoin": "SELECT a.id, b.kind FROM tick [RANGE 3] a LEFT JOIN tick b ON a.id = b.id",
+    "SemiJoin": "SELECT * FROM tick [RANGE 3] a SEMI JOIN tick b ON a.id = b.id",
+    "Aggregate": "SELECT kind, COUNT(*) AS n, MAX(id) AS most FROM tick [RANGE 3] GROUP BY kind",
+    "TopK": "SELECT id, kind FROM tick [RANGE 3] ORDER BY id DESC LIMIT 2",
+    "Distinct": "SELECT DISTINCT kind FROM tick [RANGE 3]",
+    "Istream": "ISTREAM(SELECT kind FROM tick [RANGE 3])",
+    "Dstream": "DSTREAM(SELECT kind FROM tick [RANGE 3])",
+    "Rstream": "RSTREAM(SELECT kind FROM tick [RANGE 3])",
+}
+"""A query for each node that has a syntax, or that the binder puts where the syntax asks for it."""
+
+WITHOUT_TEXT = {"Coalesce"}
+"""Nodes that only the optimizer makes; they change no content, and so print as their input."""
+
+REWRITTEN = (OuterJoin, SemiJoin)
+"""Nodes that have no operator: lowering writes them with others (`headrace.lowering.outer_joins`)."""
+
+NAMES = [node.__name__ for node in get_args(Plan)]
+ROWS = [(1, "a", 1), (2, "b", 1), (1, None, 2), (5, "a", 4), (2, "a", 4), (9, "b", 9)]
+TICK = Stream(
+    ("id", "kind", "price", "at"),
+    [((id_, kind, Decimal("1.50"), at), at, at + 1, 1) for id_, kind, at in ROWS],
+)
+
+
+def example(name: str) -> Plan:
+    """A plan with the node in it."""
+    plan = plan_of(TEXTS[name]) if name in TEXTS else Coalesce(plan_of(TEXTS["TimeWindow"]))
+    assert name in {type(node).__name__ for node in walk(plan)}
+    return plan
+
+
+def test_every_node_has_an_example() -> None:
+    assert set(NAMES) == TEXTS.keys() | WITHOUT_TEXT
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_text_to_plan_to_text(name: str) -> None:
+    plan = example(name)
+    again = plan_of(to_sql(plan))
+    assert again == (plan.input if isinstance(plan, Coalesce) else plan)
+    assert to_sql(again) == to_sql(plan)
+    assert len(explain(plan).splitlines()) == len(list(walk(plan)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_node_has_a_definition_and_operators_that_keep_it(name: str) -> None:
+    plan = example(name)
+    assert evaluate(plan, {"tick": TICK}), "an answer that shows something"
+    for cuts in (1, 3):
+        equivalent(plan, plan, {"tick": TICK}, cuts)
+    lowered = [node.plan for node in lower({"q": plan}).nodes]
+    assert not any(isinstance(node, REWRITTEN) for node in lowered)
+    assert all(isinstance(node, Source) or is_stateless(node) != is_stateful(node) for node in lowered)
+    if not any(isinstance(node, REWRITTEN) for node in walk(plan)):
+        assert {type(node) for node in lowered} == {type(node) for node in walk(plan)}
+
+
+@cache
+def golden_nodes() -> tuple[Plan, ...]:
+    """The nodes of all golden files' plans, as written and optimized."""
+    plans = [load(path).plan for path in sorted(CASES.glob("*.txt"))]
+    return tuple(node for plan in plans for whole in (plan, optimize(plan)) for node in walk(whole))
+
+
+def test_every_node_is_in_a_golden_file() -> None:
+    assert {type(node) for node in golden_nodes()} == set(get_args(Plan))
+
+
+def test_every_kind_is_in_a_golden_file() -> None:
+    nodes = golden_nodes()
+    assert {node.kind for node in nodes if isinstance(node, SetOperation)} == set(SetKind)
+    assert {node.kept for node in nodes if isinstance(node, Join | OuterJoin | SemiJoin)} == set(JoinKind)
+    assert {node.ranking for node in nodes if isinstance(node, TopK)} == set(Ranking)

@@ -14,7 +14,8 @@
 
 Every `--` ends a step; all streams of a file have equally many. The answer after a step is the history below
 the query's heartbeat; after the last step all is final. `make golden` writes the last sections again: plans
-from the binder and the optimizer, answers from the reference evaluator, never from the operators.
+from the binder and the optimizer, answers from the reference evaluator, never from the operators. So the
+plans are snapshots of our own output, which prove nothing but show what a change does to them.
 """
 
 from __future__ import annotations

@@ -5,17 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Source
 from headrace.elements import concat, from_rows, to_rows
-from headrace.history import canonical, clip
-from headrace.runtime.results.reader import ResultReader
+from headrace.reference.contents import Element, History
 from headrace.runtime.results.release import Finals
-from headrace.runtime.store.segments import MemoryStore
 from headrace.schema import STRING, Field, Schema
-from headrace.time import INFINITY, TimeDomain
+from headrace.time import INFINITY
+from histories import history_of_elements
 
 SCHEMA = Schema((Field("x", STRING),))
-READER = ResultReader("q", Source("s", SCHEMA, "t", TimeDomain.INTEGER), MemoryStore(), ())
 
 rows = st.lists(
     st.tuples(st.sampled_from("ab"), st.integers(0, 15), st.one_of(st.integers(1, 9), st.just(INFINITY))),
@@ -25,17 +22,19 @@ rows = st.lists(
 
 @given(rows, st.lists(st.integers(0, 20), max_size=4))
 def test_every_row_is_told_once_when_it_has_ended(parts: list[tuple[str, int, int]], cuts: list[int]) -> None:
-    whole = [((x,), ts, INFINITY if te == INFINITY else ts + te, 1) for x, ts, te in parts]
-    finals, told, last = Finals(READER.plan.schema), [], -1
+    whole: list[Element] = [((x,), ts, INFINITY if te == INFINITY else ts + te, 1) for x, ts, te in parts]
+    finals, told, last = Finals(SCHEMA), [], -1
     for heartbeat in sorted(set(cuts)):
         released = [row for row in whole if last <= row[1] < heartbeat]
         told.append(finals.next(from_rows(SCHEMA, released), heartbeat))
         last = heartbeat
-        so_far = to_rows(
-            canonical(clip(from_rows(SCHEMA, [row for row in whole if row[1] < heartbeat]), heartbeat))
-        )
-        assert sorted(to_rows(concat(SCHEMA, told))) == sorted(row for row in so_far if row[2] < heartbeat)
-        assert sorted(to_rows(concat(SCHEMA, [*told, finals.rest()]))) == sorted(so_far)
+        so_far = told_once(history_of_elements(whole, heartbeat))
+        assert sorted(to_rows(concat(SCHEMA, told))) == [row for row in so_far if row[2] < heartbeat]
+        assert sorted(to_rows(concat(SCHEMA, [*told, finals.rest()]))) == so_far
     told.append(finals.next(from_rows(SCHEMA, [row for row in whole if row[1] >= last]), INFINITY))
-    assert sorted(to_rows(concat(SCHEMA, told))) == sorted(to_rows(canonical(from_rows(SCHEMA, whole))))
+    assert sorted(to_rows(concat(SCHEMA, told))) == told_once(history_of_elements(whole))
     assert not len(finals.rest())
+
+
+def told_once(history: History) -> list[Element]:
+    return sorted((row, ts, te, 1) for row, ts, te in history)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from headrace.errors import UserError
@@ -74,8 +76,9 @@ def test_instants_are_written(instant: int, domain: TimeDomain, text: str) -> No
 
 def test_clocks() -> None:
     clock = ManualClock(5)
+    assert clock.now() == clock.now() == 5
     clock.advance(7)
     assert clock.now() == 12
-    first = SystemClock().now()
-    assert first <= SystemClock().now()
-    assert first > 1_700_000_000_000_000
+    before = datetime.now(UTC)
+    now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=SystemClock().now())
+    assert before <= now <= datetime.now(UTC), "microseconds since 1970 in UTC"

@@ -1,3 +1,5 @@
+"""What EXPLAIN writes, as snapshots of our own output: they show a change, and prove no plan right."""
+
 from __future__ import annotations
 
 from textwrap import dedent

@@ -1,15 +1,23 @@
-"""What the reports of an epoch's tasks add up to."""
+"""What an epoch's commit says: from the state before it, and what its tasks report or its change asks for."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.journal.description import Description
-from headrace.runtime.journal.records import EpochResults, StreamPoint, Totals
+from headrace.runtime.journal.records import (
+    Commit,
+    EpochResults,
+    StreamPoint,
+    Totals,
+    is_checkpoint,
+    segments_of,
+)
 from headrace.runtime.journal.retention import since_of
 from headrace.runtime.tasks.messages import (
     EpochWork,
@@ -19,6 +27,132 @@ from headrace.runtime.tasks.messages import (
     TaskReport,
     merge_arrivals,
 )
+from headrace.time import BEGINNING
+
+Streams = Mapping[str, BoundedStream | LiveStream]
+
+
+@dataclass(frozen=True)
+class RunState:
+    """What a run knows between two epochs.
+
+    Attributes:
+        queries: those that are answered.
+        points: how far each stream has been read.
+        state: the manifests of all state.
+        results: those that are kept, in order and without gaps.
+        totals: the counters.
+        description: what the run is.
+        buckets: how many buckets state is spread over.
+    """
+
+    queries: QuerySet
+    points: Mapping[str, StreamPoint]
+    state: Mapping[StateKey, Manifest]
+    results: Sequence[EpochResults]
+    totals: Totals
+    description: Description
+    buckets: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An epoch that is about to count.
+
+    Attributes:
+        commit: its record.
+        queries: those that are answered after it.
+        state: all state after it.
+        written: the segments of state that it wrote.
+    """
+
+    commit: Commit
+    queries: QuerySet
+    state: Mapping[StateKey, Manifest]
+    written: frozenset[str] = frozenset()
+
+
+def commit_of_epoch(
+    before: RunState,
+    work: EpochWork,
+    streams: Streams,
+    intakes: Mapping[str, Intake],
+    reports: Sequence[TaskReport],
+    retained: Callable[[EpochResults], int],
+    started: float,
+) -> Outcome:
+    """What an epoch that ran commits.
+
+    Args:
+        before: what the run knew.
+        work: the epoch.
+        streams: those that some query reads.
+        intakes: what the epoch took of them.
+        reports: of its tasks, none of which failed.
+        retained: the oldest epoch whose results are kept, given those of this one.
+        started: when it began (`time.perf_counter()`).
+    """
+    heartbeats = work.heartbeats_after(merge_arrivals([report.arrivals for report in reports]))
+    queries = before.queries.with_failures(failures(work.graph, reports))
+    changed = {key: value for report in reports for key, value in report.state.items()}
+    state: Mapping[StateKey, Manifest] = {**before.state, **changed}
+    checkpoint = is_checkpoint(work.epoch) or queries is not before.queries
+    if queries is not before.queries:
+        # A delta cannot say that state is gone; this record holds what the other queries need.
+        state = queries.state_of(state)
+    points = points_after(before.points, streams, intakes, heartbeats)
+    results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
+    commit = Commit(
+        epoch=work.epoch,
+        streams=points,
+        state=state if checkpoint else changed,
+        checkpoint=checkpoint,
+        retained=retained(results),
+        results=results,
+        failed=queries.failed,
+        totals=counted(before.totals, work, reports, state, time.perf_counter() - started),
+        plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
+    )
+    return Outcome(commit, queries, state, frozenset(segments_of(changed)))
+
+
+def commit_of_change(
+    before: RunState, queries: QuerySet, streams: Streams, description: Description, started: float
+) -> Outcome:
+    """What a change of the plan commits: an epoch without input.
+
+    Args:
+        before: what the run knew.
+        queries: those from the change on.
+        streams: all streams from then on; how far others have been read is forgotten.
+        description: what the run is from then on.
+        started: when the change began (`time.perf_counter()`).
+    """
+    epoch = before.totals.epochs + 1
+    new = dict.fromkeys(queries.columns, StreamPoint(0, BEGINNING))
+    points = new | {name: point for name, point in before.points.items() if name in streams}
+    heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
+    results = results_of_change(epoch, queries, heartbeats, before.results)
+    state = queries.state_of(before.state)
+    totals = replace(
+        before.totals,
+        epochs=epoch,
+        seconds=before.totals.seconds + time.perf_counter() - started,
+        emitted={name: count for name, count in before.totals.emitted.items() if name in queries.plans},
+    )
+    commit = Commit(
+        epoch=epoch,
+        streams=points,
+        state=state,
+        checkpoint=True,
+        # Sinks may not have said yet what they need; the next epoch lets go of what is too old.
+        retained=(before.results or [results])[0].epoch,
+        results=results,
+        failed=queries.failed,
+        totals=totals,
+        plan=described(description, before.buckets, queries, points),
+    )
+    return Outcome(commit, queries, state)
 
 
 def results_of(

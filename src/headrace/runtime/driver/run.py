@@ -9,18 +9,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
-from headrace.runtime.driver.commit import (
-    counted,
-    described,
-    failures,
-    points_after,
-    results_of,
-    results_of_change,
-)
+from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.intake.shares import assignments, next_share, total_rows
@@ -28,11 +20,9 @@ from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream, c
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
-    Commit,
     EpochResults,
     StreamPoint,
     Totals,
-    is_checkpoint,
     result_files,
     segments_of,
     state_after,
@@ -46,7 +36,6 @@ from headrace.runtime.tasks.messages import (
     StateKey,
     StreamInput,
     TaskReport,
-    merge_arrivals,
 )
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.tasks.runner import Runner
@@ -162,38 +151,15 @@ class Run:
             StoreError: the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        epoch = self.totals.epochs + 1
-        queries = self._queries.changed(plans, epoch)
+        queries = self._queries.changed(plans, self.totals.epochs + 1)
         description = description or self._description
-        used = {name: streams[name] for name in queries.columns}
-        new = dict.fromkeys(used, StreamPoint(0, BEGINNING))
-        points = new | {name: point for name, point in self._points.items() if name in streams}
-        heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in used})
-        results = results_of_change(epoch, queries, heartbeats, self.results)
-        totals = replace(
-            self.totals,
-            epochs=epoch,
-            seconds=self.totals.seconds + time.perf_counter() - started,
-            emitted={name: count for name, count in self.totals.emitted.items() if name in plans},
-        )
-        commit = Commit(
-            epoch=epoch,
-            streams=points,
-            state=queries.state_of(self._state),
-            checkpoint=True,
-            # Sinks may not have told yet what they need; the next epoch lets go of what is too old.
-            retained=(self.results or [results])[0].epoch,
-            results=results,
-            failed=queries.failed,
-            totals=totals,
-            plan=described(description, self._buckets, queries, points),
-        )
+        outcome = commit_of_change(self._known(), queries, streams, description, started)
         reach("change.begun")
         if self._journal is not None:
-            self._journal.append(commit)
+            self._journal.append(outcome.commit)
         reach("change.done")
-        self._description, self._declared, self._streams = description, dict(streams), used
-        self._accept(commit, queries, commit.state, set())
+        self._description, self._declared = description, dict(streams)
+        self._accept(outcome)
 
     def keep_for(self, oldest_needed: Callable[[], int]) -> None:
         """Keep the results of further epochs than the retained ones.
@@ -301,6 +267,17 @@ class Run:
             keep_results=self._keep_results,
         )
 
+    def _known(self) -> RunState:
+        return RunState(
+            self._queries,
+            self._points,
+            self._state,
+            self.results,
+            self.totals,
+            self._description,
+            self._buckets,
+        )
+
     def _commit(
         self,
         work: EpochWork,
@@ -313,47 +290,20 @@ class Run:
             if report.error is not None:
                 raise report.error
         reach("epoch.reported")
-        arrivals = merge_arrivals([report.arrivals for report in reports])
-        heartbeats = work.heartbeats_after(arrivals)
-        queries = self._queries.with_failures(failures(work.graph, reports))
-        changed = {key: value for report in reports for key, value in report.state.items()}
-        state = self._state | changed
-        checkpoint = is_checkpoint(work.epoch) or queries is not self._queries
-        if queries is not self._queries:
-            # A delta cannot say that state is gone; this record holds what the other queries need.
-            state = queries.state_of(state)
-        points = points_after(self._points, self._streams, intakes, heartbeats)
-        results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, self.results)
-        commit = Commit(
-            epoch=work.epoch,
-            streams=points,
-            state=state if checkpoint else changed,
-            checkpoint=checkpoint,
-            retained=self._retained_after(results),
-            results=results,
-            failed=queries.failed,
-            totals=counted(self.totals, work, reports, state, time.perf_counter() - started),
-            plan=described(self._description, self._buckets, queries, points) if checkpoint else None,
+        outcome = commit_of_epoch(
+            self._known(), work, self._streams, intakes, reports, self._retained_after, started
         )
         if self._journal is not None:
-            self._journal.append(commit)
-        self._streams = {name: self._streams[name] for name in queries.columns}
-        self._accept(commit, queries, state, segments_of(changed))
+            self._journal.append(outcome.commit)
+        self._accept(outcome)
 
-    def _accept(
-        self, commit: Commit, queries: QuerySet, state: Mapping[StateKey, Manifest], written: set[str]
-    ) -> None:
-        """Move on to what a commit says, and remove what it made needless.
-
-        Args:
-            commit: it counts already.
-            queries: those that are answered after it.
-            state: all state after it.
-            written: the segments of state that its epoch wrote.
-        """
-        before = segments_of(self._state) | written
-        self._state, self._points, self.totals = dict(state), dict(commit.streams), commit.totals
-        self._queries = queries
+    def _accept(self, outcome: Outcome) -> None:
+        """Move on to what a commit says, which counts already, and remove what it made needless."""
+        commit = outcome.commit
+        before = segments_of(self._state) | outcome.written
+        self._state, self._points, self.totals = dict(outcome.state), dict(commit.streams), commit.totals
+        self._queries = outcome.queries
+        self._streams = {name: self._declared[name] for name in self._queries.columns}
         self.results.append(commit.results)
         self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
 

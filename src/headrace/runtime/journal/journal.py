@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from headrace.errors import StoreError
+from headrace.lowering.lower import STATE_FORMAT
 from headrace.runtime.journal.description import (
     Description,
     Differences,
@@ -29,7 +30,7 @@ from headrace.runtime.journal.records import (
 )
 from headrace.runtime.store.segments import FolderStore
 
-LAYOUT: Final = 4
+LAYOUT: Final = 5
 """The version of how a store is laid out; a store of another one is refused."""
 
 
@@ -41,7 +42,8 @@ class Journal:
         description: what the run is; a new store is made for it.
 
     Raises:
-        StoreError: another driver holds the store, it is of another layout, or it is no store of ours.
+        StoreError: another driver holds the store, it is of another layout or state format, or it is not a
+            store of ours.
     """
 
     def __init__(self, store: FolderStore, description: Description) -> None:
@@ -126,7 +128,7 @@ def load_description(store: FolderStore) -> Description:
     """What a store says it is for.
 
     Raises:
-        StoreError: it is no store, or one of another layout.
+        StoreError: it is no store, or one of another layout or state format.
     """
     try:
         content = json.loads(Path(store.path, "store.json").read_text())
@@ -140,11 +142,15 @@ def load_description(store: FolderStore) -> Description:
         ) from error
     if not isinstance(content, dict) or content.get("product") != "headrace":
         raise StoreError(f"{store.path} is no Headrace store", hint="choose an empty folder")
-    if content.get("layout") != LAYOUT:
-        raise StoreError(
-            f"{store.path} has layout {content.get('layout')}, and this Headrace reads layout {LAYOUT}",
-            hint="use the version that wrote it, or choose an empty folder",
-        )
+    for name, what, ours in (
+        ("layout", "layout", LAYOUT),
+        ("state_format", "operator state of format", STATE_FORMAT),
+    ):
+        if content.get(name) != ours:
+            raise StoreError(
+                f"{store.path} has {what} {content.get(name)}, and this Headrace reads {ours}",
+                hint="use the version that wrote it, or choose an empty folder",
+            )
     try:
         return unpacked(content)
     except (KeyError, ValueError) as error:
@@ -185,7 +191,8 @@ def _claim(store: FolderStore, ours: Description) -> Description:
                 f"{folder} is not empty and no Headrace store: it holds {foreign[0]}",
                 hint="choose an empty folder",
             )
-        content = {"product": "headrace", "layout": LAYOUT, **packed(ours)}
+        versions = {"layout": LAYOUT, "state_format": STATE_FORMAT}
+        content = {"product": "headrace", **versions, **packed(ours)}
         store.put_if_absent("store.json", json.dumps(content, indent=1).encode())
         return ours
     return load_description(store)

@@ -15,11 +15,14 @@ import pytest
 
 import headrace as hr
 from headrace.errors import StoreError
+from headrace.lowering.lower import STATE_FORMAT
 from headrace.runtime.journal.inspect import contents, named_files, verify
+from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.store.segments import FolderStore
 
 QUERY = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM s [RANGE 30] GROUP BY k"
 PLAIN = "SELECT k, v FROM s"
+VERSIONS = f'"layout": {LAYOUT}, "state_format": {STATE_FORMAT}'
 ROWS = pa.table({"k": ["a", "b", "c"] * 100, "v": range(300), "ts": [number // 2 for number in range(300)]})
 
 
@@ -199,10 +202,9 @@ def test_a_foreign_folder_is_refused_and_left_alone(storage: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"product": "headrace", "layout": 99}', "has layout 99, and this Headrace reads layout 4"),
         ('{"product": "another"}', "is no Headrace store"),
         ("[1, 2]", "is no Headrace store"),
-        ('{"product": "headrace", "layout": 4}', "is damaged: it lacks 'queries'"),
+        (f'{{"product": "headrace", {VERSIONS}}}', "is damaged: it lacks 'queries'"),
         ('{"product": "headr', "cannot be read"),
     ],
 )

@@ -122,7 +122,7 @@ def check(text: str, catalog: Catalog = CATALOG) -> None:
 
 
 @given(mutated())
-def test_mutated_queries(seed: tuple[str, Catalog]):
+def test_mutated_queries(seed: tuple[str, Catalog]) -> None:
     check(*seed)
 
 
@@ -139,22 +139,22 @@ def test_mutated_queries(seed: tuple[str, Catalog]):
         "SELECT COUNT(*) OVER (ORDER BY at ROWS) FROM tick",
     ],
 )
-def test_texts_that_failed_once(text: str):
+def test_texts_that_failed_once(text: str) -> None:
     check(text)
 
 
 @given(st.lists(PIECES, max_size=12).map(" ".join))
-def test_any_words(text: str):
+def test_any_words(text: str) -> None:
     check(f"SELECT {text}")
 
 
 @given(st.text(max_size=30))
-def test_any_text(text: str):
+def test_any_text(text: str) -> None:
     check(text)
 
 
 @given(st.text(max_size=20))
-def test_any_string_and_any_name_survive(value: str):
+def test_any_string_and_any_name_survive(value: str) -> None:
     name = value.replace("`", "``") or "x"
     text = value.replace("\\", "\\\\").replace("'", "''")
     (plan,) = define(f"SELECT '{text}' AS `{name}` FROM tick", CATALOG)[1]

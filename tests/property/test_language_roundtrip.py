@@ -44,19 +44,19 @@ def bound(text: str, catalog: Catalog = EVENTS) -> Plan:
 
 
 @given(st.sampled_from(KINDS).flatmap(lambda kind: expressions(SCHEMA, kind, rough=True)))
-def test_any_expression(expression: Expression):
+def test_any_expression(expression: Expression) -> None:
     plan = Project(SOURCE, (("result", expression),))
     assert bound(to_sql(plan)) == plan
 
 
 @given(expressions(SCHEMA, BOOLEAN, rough=True))
-def test_any_condition(expression: Expression):
+def test_any_condition(expression: Expression) -> None:
     plan = Filter(SOURCE, expression)
     assert bound(to_sql(plan)) == plan
 
 
 @pytest.mark.parametrize("name", [path.stem for path in sorted(CASES.glob("*.txt"))])
-def test_every_golden_query(name: str):
+def test_every_golden_query(name: str) -> None:
     case = load(CASES / f"{name}.txt")
     assert bound(to_sql(case.plan), case.catalog) == case.plan
     # Columns inside an optimized plan may get other names.
@@ -66,7 +66,7 @@ def test_every_golden_query(name: str):
 
 
 @given(cases(depth=4))
-def test_any_plan(case: Case):
+def test_any_plan(case: Case) -> None:
     catalog = Catalog()
     for stream in case.streams:
         catalog = catalog.define(StreamInfo(stream.name, stream.schema, "ts", TimeDomain.INTEGER))
@@ -77,7 +77,7 @@ def test_any_plan(case: Case):
 
 
 @given(cases(depth=4))
-def test_any_optimized_plan(case: Case):
+def test_any_optimized_plan(case: Case) -> None:
     catalog = Catalog()
     for stream in case.streams:
         catalog = catalog.define(StreamInfo(stream.name, stream.schema, "ts", TimeDomain.INTEGER))

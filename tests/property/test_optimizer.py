@@ -144,14 +144,14 @@ def group_queries(draw: st.DrawFn) -> Case:
 
 
 @given(cases(depth=4) | queries() | row_queries() | group_queries())
-def test_an_optimized_plan_equals_its_original(case: Case):
+def test_an_optimized_plan_equals_its_original(case: Case) -> None:
     optimized = optimize(case.plan)
     assert optimized.schema == case.plan.schema
     assert answer(optimized, case) == answer(case.plan, case)
 
 
 @given(cases(depth=4) | queries() | row_queries() | group_queries())
-def test_every_single_rule_keeps_the_answer(case: Case):
+def test_every_single_rule_keeps_the_answer(case: Case) -> None:
     expected = answer(case.plan, case)
     for rule in (*RULES, *LAST_RULES):
         rewritten = rule.rewrite(case.plan)
@@ -160,5 +160,5 @@ def test_every_single_rule_keeps_the_answer(case: Case):
 
 
 @given(cases(depth=4) | queries() | row_queries() | group_queries())
-def test_an_optimized_plan_is_not_rewritten_again(case: Case):
+def test_an_optimized_plan_is_not_rewritten_again(case: Case) -> None:
     assert rewrites(optimize(case.plan)) == []

@@ -14,7 +14,7 @@ def tree(text: str) -> str:
     return dedent(text).strip("\n")
 
 
-def test_a_tree_with_parameters_and_properties():
+def test_a_tree_with_parameters_and_properties() -> None:
     plan = plan_of(
         """
         SELECT O.sellerID, C.ts AS closed, start_price * 2e0 AS twice
@@ -34,7 +34,7 @@ def test_a_tree_with_parameters_and_properties():
     )
 
 
-def test_corrections_and_joins():
+def test_corrections_and_joins() -> None:
     plan = plan_of(
         """
         SELECT DISTINCT a.n FROM (SELECT kind, COUNT(*) AS n FROM tick [RANGE 10] GROUP BY kind) a
@@ -55,7 +55,7 @@ def test_corrections_and_joins():
     )
 
 
-def test_the_warning_stands_where_state_grows_and_not_above():
+def test_the_warning_stands_where_state_grows_and_not_above() -> None:
     plan = plan_of(
         "ISTREAM(SELECT a.id FROM tick [RANGE UNBOUNDED] a JOIN tick [RANGE UNBOUNDED] b ON a.id = b.id)"
     )
@@ -86,5 +86,5 @@ def test_the_warning_stands_where_state_grows_and_not_above():
         ("RSTREAM(tick)", "Rstream"),
     ],
 )
-def test_nodes_in_one_line(text: str, line: str):
+def test_nodes_in_one_line(text: str, line: str) -> None:
     assert describe(plan_of(text)) == line

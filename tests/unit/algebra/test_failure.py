@@ -43,7 +43,7 @@ def expression_of(text: str) -> Expression:
         ("SQRT(id)", True),
     ],
 )
-def test_which_expressions_can_fail(text: str, fails: bool):
+def test_which_expressions_can_fail(text: str, fails: bool) -> None:
     assert can_fail(expression_of(text)) is fails
 
 
@@ -60,13 +60,13 @@ def test_which_expressions_can_fail(text: str, fails: bool):
         ("AVG(id)", False),
     ],
 )
-def test_which_aggregates_can_fail(text: str, fails: bool):
+def test_which_aggregates_can_fail(text: str, fails: bool) -> None:
     plan = plan_of(f"SELECT {text} FROM tick")
     assert isinstance(plan, Aggregate)
     assert aggregate_can_fail(plan.aggregates[0][1]) is fails
 
 
-def test_conjuncts_and_their_equalities():
+def test_conjuncts_and_their_equalities() -> None:
     predicate = expression_of("id = at AND (id > 1 AND at = 5) AND (at = 1 OR id = 2) AND at = id")
     parts = conjuncts(predicate)
     assert len(parts) == 5

@@ -65,13 +65,13 @@ def expression_of(text: str) -> Expression:
     return plan.items[0][1]
 
 
-def test_q1_currency_conversion():
+def test_q1_currency_conversion() -> None:
     plan = plan_of("SELECT itemID, bid_price * 0.908e0 AS euro, bidderID FROM Bid;")
     euro = functions.resolve("*", (column(BID, 1), Literal(0.908, DOUBLE)))
     assert plan == Project(BID, (("itemID", column(BID, 0)), ("euro", euro), ("bidderID", column(BID, 2))))
 
 
-def test_q2_selection():
+def test_q2_selection() -> None:
     plan = plan_of(
         "SELECT Bid.* FROM Bid WHERE itemID = 1007 OR itemID = 1020 "
         "OR itemID = 2001 OR itemID = 2019 OR itemID = 1087"
@@ -83,7 +83,7 @@ def test_q2_selection():
     assert plan == Filter(BID, functions.resolve("OR", tuple(tests)))
 
 
-def test_q3_short_auctions():
+def test_q3_short_auctions() -> None:
     plan = plan_of(
         "SELECT OpenAuction.* FROM OpenAuction O WINDOW(RANGE 5 HOURS), ClosedAuction C "
         "WHERE O.itemID = C.itemID;"
@@ -94,7 +94,7 @@ def test_q3_short_auctions():
     assert plan == Project(found, named(found, "itemID", "sellerID", "start_price", "ts"))
 
 
-def test_q5_closing_price():
+def test_q5_closing_price() -> None:
     catalog, _ = define(
         """
         CREATE STREAM CurrentPrice AS
@@ -149,11 +149,11 @@ def test_q5_closing_price():
         ),
     ],
 )
-def test_both_front_ends_give_equal_plans(pipes: str, cql: str):
+def test_both_front_ends_give_equal_plans(pipes: str, cql: str) -> None:
     assert plan_of(f"SELECT COUNT(*) FROM {pipes}") == plan_of(f"SELECT COUNT(*) FROM {cql}")
 
 
-def test_windows():
+def test_windows() -> None:
     assert plan_of("SELECT * FROM Bid") == BID
     assert plan_of("SELECT * FROM bid [NOW]") == BID
     assert plan_of("SELECT * FROM Bid [RANGE UNBOUNDED]") == TimeWindow(BID, Duration(INFINITY))
@@ -165,7 +165,7 @@ def test_windows():
     )
 
 
-def test_a_span_is_one_window_for_all_streams():
+def test_a_span_is_one_window_for_all_streams() -> None:
     text = "SELECT a.id FROM tick a JOIN tick b ON a.id = b.id, (SELECT at FROM tick) c WHERE a.id > 1"
     spanned = plan_of(f"{text} BEGIN (NOW - 10) END (NOW)")
     windowed = text.replace("tick a", "tick a [RANGE 11]").replace("tick b", "tick b [RANGE 11]")
@@ -175,7 +175,7 @@ def test_a_span_is_one_window_for_all_streams():
     assert [node.size.length for node in walk(timed) if isinstance(node, TimeWindow)] == [2_000_001]
 
 
-def test_arithmetic_of_queries_reads_the_first_and_asks_the_others():
+def test_arithmetic_of_queries_reads_the_first_and_asks_the_others() -> None:
     first, other = "SELECT MAX(id) {} FROM tick [RANGE 3]", "(SELECT COUNT(*) FROM tick [RANGE 5])"
     computed = plan_of(f"(({first.format('')}) - 1) / {other} + {other}")
     written = f"SELECT (f.value - 1) / {other} + {other} FROM ({first.format('AS value')}) f"
@@ -183,7 +183,7 @@ def test_arithmetic_of_queries_reads_the_first_and_asks_the_others():
     assert plan_of(f"SELECT expression FROM ISTREAM({other} × 2) t").schema.names == ("expression",)
 
 
-def test_the_column_that_over_orders_by_is_told_by_its_table():
+def test_the_column_that_over_orders_by_is_told_by_its_table() -> None:
     others = "FROM tick [RANGE 5] a, tick b"
     by_time = plan_of(f"SELECT b.id, ROW_NUMBER() OVER (ORDER BY b.at) AS n {others}")
     assert by_time == plan_of(
@@ -194,7 +194,7 @@ def test_the_column_that_over_orders_by_is_told_by_its_table():
     )
 
 
-def test_order_by_knows_the_windows_of_its_query():
+def test_order_by_knows_the_windows_of_its_query() -> None:
     named_window = (
         "SELECT id FROM tick WINDOW w AS (PARTITION BY kind ORDER BY at) ORDER BY COUNT(*) OVER w LIMIT 2"
     )
@@ -202,7 +202,7 @@ def test_order_by_knows_the_windows_of_its_query():
     assert plan_of(named_window) == plan_of(written_out)
 
 
-def test_a_table_around_a_subquery_hides_the_stream_that_has_an_alias_in_it():
+def test_a_table_around_a_subquery_hides_the_stream_that_has_an_alias_in_it() -> None:
     subquery = "(SELECT AVG(b.price) FROM tick [RANGE 5] b WHERE b.kind = {}.kind)"
     around = plan_of(f"SELECT * FROM tick a WHERE a.price > {subquery.format('a')}")
     assert plan_of(f"SELECT * FROM tick WHERE tick.price > {subquery.format('tick')}") == around
@@ -215,14 +215,14 @@ def test_a_table_around_a_subquery_hides_the_stream_that_has_an_alias_in_it():
     assert plan_of(f"SELECT * FROM tick WHERE EXISTS ({two_out.format('tick')})") == far
 
 
-def test_row_windows():
+def test_row_windows() -> None:
     assert plan_of("SELECT * FROM tick [ROWS 10]") == RowWindow(TICK, 10)
     assert plan_of("SELECT * FROM tick t WINDOW(ROWS 10 SLIDE 5)") == RowWindow(TICK, 10, 5)
     keys = (column(TICK, 1), column(TICK, 0))
     assert plan_of("SELECT * FROM tick t [PARTITION BY Kind, t.id ROWS 3]") == RowWindow(TICK, 3, 1, keys)
 
 
-def test_samples_and_granules():
+def test_samples_and_granules() -> None:
     sample = Sample(TICK, Decimal("2.5"))
     assert plan_of("SELECT * FROM tick SAMPLE(2.50)") == sample
     assert plan_of("SELECT * FROM tick t [RANGE 5] SAMPLE(2.5)") == TimeWindow(sample, Duration(5))
@@ -231,7 +231,7 @@ def test_samples_and_granules():
     assert plan_of("SELECT * FROM tick GRANULARITY(10)") == Granularity(TICK, Duration(10))
 
 
-def test_a_window_over_a_derived_stream_stands_over_its_instants():
+def test_a_window_over_a_derived_stream_stands_over_its_instants() -> None:
     inner = TimeWindow(TICK, Duration(1000))
     assert plan_of("SELECT * FROM (SELECT * FROM tick [RANGE 1000]) [RANGE 5]") == TimeWindow(
         Split(inner), Duration(5)
@@ -240,21 +240,21 @@ def test_a_window_over_a_derived_stream_stands_over_its_instants():
     assert plan_of("SELECT * FROM (SELECT * FROM tick [RANGE 1000]) [NOW]") == inner
 
 
-def test_the_rows_of_an_interval_are_the_same_by_partition():
+def test_the_rows_of_an_interval_are_the_same_by_partition() -> None:
     assert plan_of("SELECT * FROM tick [PARTITION BY kind RANGE 5 SLIDE 2]") == TimeWindow(
         TICK, Duration(5), Duration(2)
     )
     assert plan_of("SELECT * FROM tick [PARTITION BY kind NOW]") == TICK
 
 
-def test_a_window_filter_stands_below_the_window():
+def test_a_window_filter_stands_below_the_window() -> None:
     inner = Filter(TICK, functions.resolve(">", (column(TICK, 0), Literal(1, BIGINT))))
     assert plan_of("SELECT * FROM tick t [ROWS 3 WHERE t.id > 1]") == RowWindow(inner, 3)
     assert plan_of("SELECT * FROM tick [RANGE 3 PRECEDING WHERE id > 1]") == TimeWindow(inner, Duration(3))
     assert plan_of("SELECT * FROM tick [NOW WHERE id > 1]") == inner
 
 
-def test_stream_operators():
+def test_stream_operators() -> None:
     window = TimeWindow(TICK, Duration(10))
     assert plan_of("ISTREAM(SELECT * FROM tick [RANGE 10])") == Istream(window)
     assert plan_of("SELECT * FROM DSTREAM(SELECT * FROM tick [RANGE 10]) [RANGE 2]") == TimeWindow(
@@ -264,7 +264,7 @@ def test_stream_operators():
     assert plan_of("SELECT * FROM ISTREAM(tick) T") == Istream(TICK)
 
 
-def test_names_of_result_columns():
+def test_names_of_result_columns() -> None:
     plan = plan_of(
         "SELECT id, id, id + 1, UPPER(kind), CAST(price AS DOUBLE), 5, -5, CASE WHEN TRUE THEN 1 END, "
         "ID AS Id_2 FROM tick"
@@ -284,7 +284,7 @@ def test_names_of_result_columns():
     assert grouped.schema.names == ("k", "count_2", "sum", "count")
 
 
-def test_stars_and_names_in_any_case():
+def test_stars_and_names_in_any_case() -> None:
     assert plan_of("SELECT * FROM TICK") == TICK
     plan = plan_of("SELECT b.*, A.ID FROM tick a, Tick B")
     assert plan.schema.names == ("id", "kind", "price", "at", "id_2")
@@ -294,7 +294,7 @@ def test_stars_and_names_in_any_case():
     assert both.names == ("id", "kind", "price", "at", "id_2", "kind_2", "price_2", "at_2")
 
 
-def test_join_with_on_keeps_equalities_apart():
+def test_join_with_on_keeps_equalities_apart() -> None:
     plan = plan_of("SELECT * FROM tick a JOIN tick b ON b.kind = a.kind AND a.price < b.price AND a.id = 1")
     assert isinstance(plan, Join)
     assert plan.equalities == ((column(TICK, 1), column(TICK, 1)),)
@@ -303,7 +303,7 @@ def test_join_with_on_keeps_equalities_apart():
     assert plan.residual == functions.resolve("AND", (less, one))
 
 
-def test_join_of_different_types_casts_the_keys():
+def test_join_of_different_types_casts_the_keys() -> None:
     plan = plan_of("SELECT * FROM tick a JOIN tick b ON a.id = b.price")
     assert isinstance(plan, Join)
     ((left, right),) = plan.equalities
@@ -311,19 +311,19 @@ def test_join_of_different_types_casts_the_keys():
     assert right == Cast(column(TICK, 2), pa.decimal128(22, 2))
 
 
-def test_join_using_shows_its_columns_once():
+def test_join_using_shows_its_columns_once() -> None:
     plan = plan_of("SELECT *, b.id AS other FROM tick a JOIN tick b USING (ID, kind) WHERE id > 3")
     assert plan.schema.names == ("id", "kind", "price", "at", "price_2", "at_2", "other")
     join = plan.input.input  # type: ignore[union-attr]
     assert join.equalities == tuple((column(TICK, place), column(TICK, place)) for place in (0, 1))
 
 
-def test_a_limit_changes_nothing_about_whether_there_is_a_row():
+def test_a_limit_changes_nothing_about_whether_there_is_a_row() -> None:
     query = "SELECT * FROM tick a WHERE EXISTS (SELECT 1 FROM tick b WHERE a.id = b.price ORDER BY at{})"
     assert plan_of(query.format(" LIMIT 1")) == plan_of(query.format("")) != plan_of(query.format(" LIMIT 0"))
 
 
-def test_columns_that_using_has_merged_come_first():
+def test_columns_that_using_has_merged_come_first() -> None:
     for kind in ("", "LEFT", "RIGHT", "FULL"):
         plan = plan_of(
             f"SELECT * FROM (SELECT at, id FROM tick) a NATURAL {kind} JOIN (SELECT kind, id FROM tick) b"
@@ -335,7 +335,7 @@ def test_columns_that_using_has_merged_come_first():
     assert plan.schema.names == ("kind", "id", "price", "at", "id_2", "price_2", "at_2", "other")
 
 
-def test_commas_bind_less_than_join():
+def test_commas_bind_less_than_join() -> None:
     plan = plan_of("SELECT * FROM tick a, tick b JOIN tick c ON b.id = c.id")
     assert isinstance(plan, Join)
     assert plan.left == TICK
@@ -343,7 +343,7 @@ def test_commas_bind_less_than_join():
     assert plan.equalities == ()
 
 
-def test_grouping_by_columns_aliases_ordinals_and_expressions():
+def test_grouping_by_columns_aliases_ordinals_and_expressions() -> None:
     by_name = plan_of("SELECT kind, COUNT(*) AS n FROM tick GROUP BY kind")
     calls = (("n", aggregates.resolve_aggregate("COUNT", None)),)
     assert by_name == Aggregate(TICK, (("kind", column(TICK, 1)),), calls)
@@ -354,7 +354,7 @@ def test_grouping_by_columns_aliases_ordinals_and_expressions():
     assert upper == plan_of("SELECT UPPER(kind) AS u, COUNT(*) AS n FROM tick GROUP BY UPPER(kind)")
 
 
-def test_a_select_list_over_groups():
+def test_a_select_list_over_groups() -> None:
     plan = plan_of(
         "SELECT SUM(id) + COUNT(*) AS s, LOWER(kind) AS l, 7 AS c FROM tick GROUP BY LOWER(kind), price"
     )
@@ -372,7 +372,7 @@ def test_a_select_list_over_groups():
     assert plan == Project(grouped, items)
 
 
-def test_having_sees_aggregates_keys_and_aliases():
+def test_having_sees_aggregates_keys_and_aliases() -> None:
     plan = plan_of(
         "SELECT kind, MAX(price) AS price FROM tick GROUP BY kind HAVING price > 5 AND COUNT(*) > 1"
     )
@@ -399,7 +399,7 @@ def _columns(expression: Expression) -> list[Column]:
             return []
 
 
-def test_scalar_aggregation_and_distinct():
+def test_scalar_aggregation_and_distinct() -> None:
     plan = plan_of("SELECT AVG(id) FROM tick [RANGE 5] WHERE kind = 'a'")
     assert isinstance(plan, Aggregate)
     assert plan.keys == ()
@@ -408,7 +408,7 @@ def test_scalar_aggregation_and_distinct():
     assert plan_of("SELECT DISTINCT * FROM tick") == Distinct(TICK)
 
 
-def test_unions_meet_in_common_types_under_the_first_names():
+def test_unions_meet_in_common_types_under_the_first_names() -> None:
     plan = plan_of(
         "SELECT id AS x FROM tick UNION ALL SELECT price FROM tick UNION ALL SELECT NULL FROM tick"
     )
@@ -420,13 +420,13 @@ def test_unions_meet_in_common_types_under_the_first_names():
     assert isinstance(nested.inputs[1], Union)
 
 
-def test_with():
+def test_with() -> None:
     plan = plan_of("WITH a AS (SELECT id FROM tick), tick AS (SELECT id + 1 AS id FROM a) SELECT * FROM tick")
     first = Project(TICK, named(TICK, "id"))
     assert plan == Project(first, (("id", functions.resolve("+", (column(first, 0), Literal(1, BIGINT)))),))
 
 
-def test_literals():
+def test_literals() -> None:
     assert expression_of("10") == Literal(10, BIGINT)
     assert expression_of("10L") == Literal(10, BIGINT)
     assert expression_of("-9223372036854775808") == Literal(-(2**63), BIGINT)
@@ -473,16 +473,16 @@ def test_literals():
         ("id ≠ 2 × id", "id <> 2 * id"),
     ],
 )
-def test_ways_of_writing_the_same(one: str, other: str):
+def test_ways_of_writing_the_same(one: str, other: str) -> None:
     assert expression_of(one) == expression_of(other)
 
 
-def test_like_with_escape():
+def test_like_with_escape() -> None:
     test = expression_of("kind LIKE 'a!%' ESCAPE '!'")
     assert test == functions.resolve("LIKE", (column(TICK, 1), Literal("a!%", STRING), Literal("!", STRING)))
 
 
-def test_names_that_are_words_of_the_language():
+def test_names_that_are_words_of_the_language() -> None:
     catalog, _ = define(
         "CREATE STREAM s (`select` INT, timestamp TIMESTAMP, date DATE, `a b` INT, range INT, end_ INT) "
         "FROM json OPTIONS (path 'x') TIMESTAMP BY timestamp",

@@ -96,5 +96,5 @@ def cql(text: str) -> str:
         ("SET dialect = 'PIPES'; SELECT id FROM tick", "SELECT id FROM tick"),
     ],
 )
-def test_cql(text: str, meaning: str):
+def test_cql(text: str, meaning: str) -> None:
     assert cql(text) == explain(plan_of(meaning))

@@ -16,14 +16,14 @@ CASES = Path(__file__).with_name("errors.txt").read_text().strip().split("\n\n")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.split("\n")[0])
-def test_error(case: str):
+def test_error(case: str) -> None:
     text, *expected = case.split("\n")
     message, line, column, hint = error_of(text)
     found = [f"  {column}: {message}"] + ([f"  hint: {hint}"] if hint else [])
     assert (line, found) == (1, expected)
 
 
-def test_positions_count_lines():
+def test_positions_count_lines() -> None:
     text = "-- first\nSELECT itemID\n  FROM Bid\n WHERE  missing = 'a\n b'"
     message, line, column, _ = error_of(text)
     assert (message, line, column) == ("there is no column missing", 4, 9)
@@ -41,12 +41,12 @@ def test_positions_count_lines():
     ],
     ids=["parentheses", "or", "not", "queries"],
 )
-def test_deep_nesting_is_refused_and_not_a_crash(text: str):
+def test_deep_nesting_is_refused_and_not_a_crash(text: str) -> None:
     message, *_ = error_of(text)
     assert "nested too deeply" in message
 
 
-def test_subqueries_in_each_other_are_refused_before_they_take_minutes():
+def test_subqueries_in_each_other_are_refused_before_they_take_minutes() -> None:
     def tower(height: int) -> str:
         text = "1"
         for floor in range(height, 0, -1):
@@ -60,11 +60,11 @@ def test_subqueries_in_each_other_are_refused_before_they_take_minutes():
     assert message == "subqueries stand in each other more than 10 deep"
 
 
-def test_a_hundred_alternatives_are_no_problem():
+def test_a_hundred_alternatives_are_no_problem() -> None:
     plan_of("SELECT * FROM Bid WHERE " + " OR ".join(f"itemID = {number}" for number in range(100)))
 
 
-def test_a_tower_of_derived_streams_is_refused_before_it_is_too_high_to_be_optimized():
+def test_a_tower_of_derived_streams_is_refused_before_it_is_too_high_to_be_optimized() -> None:
     floors = [
         f"CREATE STREAM v{n} AS SELECT id + 1 AS id FROM v{n - 1} WHERE id > {n}" for n in range(1, 120)
     ]

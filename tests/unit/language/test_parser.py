@@ -27,7 +27,7 @@ def create(text: str) -> CreateStream:
     return statement
 
 
-def test_create_stream_with_everything():
+def test_create_stream_with_everything() -> None:
     statement = create(
         "CREATE STREAM bid (auction INT, price DECIMAL(10, 2), at TIMESTAMP)\n"
         "  FROM csv OPTIONS (path 'in/bid', header = true, 'Delimiter' ';', skip -1, a.b=>x)\n"
@@ -50,7 +50,7 @@ def test_create_stream_with_everything():
     assert statement.timestamp_position == Position(3, 16)
 
 
-def test_the_form_of_pipes_means_the_same():
+def test_the_form_of_pipes_means_the_same() -> None:
     ours = create("CREATE STREAM b (x INT) FROM parquet OPTIONS (path 'p') TIMESTAMP BY x")
     theirs = create("CREATE STREAM b (x INT) SOURCE parquet('p') ORDERED BY x")
     assert (ours.columns, ours.format, ours.options) == (theirs.columns, theirs.format, theirs.options)
@@ -59,7 +59,7 @@ def test_the_form_of_pipes_means_the_same():
     assert generated.columns is None
 
 
-def test_column_types():
+def test_column_types() -> None:
     names = "BOOLEAN TINYINT SMALLINT INT INTEGER BIGINT REAL FLOAT DOUBLE STRING VARCHAR TEXT DATE TIMESTAMP"
     columns = ", ".join(f"c{index} {name}" for index, name in enumerate(names.split()))
     statement = create(
@@ -93,18 +93,18 @@ def test_column_types():
         ("10 MILLISECONDS", 10_000),
     ],
 )
-def test_disorder(disorder: str, length: int):
+def test_disorder(disorder: str, length: int) -> None:
     statement = create(
         f"CREATE STREAM s (t TIMESTAMP) FROM json OPTIONS (path 'x') TIMESTAMP BY t DISORDER {disorder}"
     )
     assert statement.disorder == Duration(length)
 
 
-def test_disorder_of_integer_timestamps_has_no_unit():
+def test_disorder_of_integer_timestamps_has_no_unit() -> None:
     assert create("CREATE STREAM s FROM nexmark TIMESTAMP BY t DISORDER 7").disorder == Duration(7)
 
 
-def test_several_statements_with_comments():
+def test_several_statements_with_comments() -> None:
     statements = parse(
         """
         -- a comment; with a semicolon
@@ -124,7 +124,7 @@ def test_several_statements_with_comments():
 
 
 @pytest.mark.parametrize("stage", list(Stage))
-def test_explain_takes_a_stage(stage: Stage):
+def test_explain_takes_a_stage(stage: Stage) -> None:
     statement = parse_one(f"explain {stage.value.lower()} select * from a")
     assert isinstance(statement, Explain)
     assert statement.stage is stage
@@ -163,7 +163,7 @@ MINUTES = 60_000_000
         ("Bid [ROWS UNBOUNDED PRECEDING] B", INFINITY, None),
     ],
 )
-def test_windows(written: str, size: int | None, slide: int | None):
+def test_windows(written: str, size: int | None, slide: int | None) -> None:
     (table,) = tables_of(f"SELECT * FROM {written} WHERE x = 1")
     assert isinstance(table, NamedTable)
     assert (table.name.text, table.alias and table.alias.text) == ("Bid", "B")
@@ -184,7 +184,7 @@ def test_windows(written: str, size: int | None, slide: int | None):
         ("[Partition By B.x, `y z` Rows 10 Preceding]", 10, 1, [("B", "x"), (None, "y z")]),
     ],
 )
-def test_row_windows(written: str, rows: int, slide: int, columns: list[tuple[str | None, str]]):
+def test_row_windows(written: str, rows: int, slide: int, columns: list[tuple[str | None, str]]) -> None:
     (table,) = tables_of(f"SELECT * FROM Bid B {written}")
     assert isinstance(table, NamedTable)
     assert table.window is not None
@@ -193,7 +193,7 @@ def test_row_windows(written: str, rows: int, slide: int, columns: list[tuple[st
     assert names == columns
 
 
-def test_window_filter():
+def test_window_filter() -> None:
     (table,) = tables_of("SELECT * FROM Bid [PARTITION BY x ROWS 10 PRECEDING WHERE x > 1 AND y = 2] B")
     assert isinstance(table, NamedTable)
     assert table.window is not None
@@ -201,7 +201,7 @@ def test_window_filter():
     assert table.window.condition.sql() == "x > 1 AND y = 2"
 
 
-def test_windows_on_derived_tables():
+def test_windows_on_derived_tables() -> None:
     for text in ("(SELECT * FROM a) WINDOW(RANGE 5) P", "(SELECT * FROM a) P [RANGE 5]"):
         (table,) = tables_of(f"SELECT * FROM {text}")
         assert isinstance(table, DerivedTable)
@@ -210,7 +210,7 @@ def test_windows_on_derived_tables():
         assert (table.alias.text, table.window.frame) == ("P", RangeFrame(Duration(5), None))
 
 
-def test_stream_operators_around_queries_and_in_from():
+def test_stream_operators_around_queries_and_in_from() -> None:
     statement = parse_one("ISTREAM(SELECT a FROM b UNION ALL SELECT c FROM d)")
     assert isinstance(statement, Select)
     assert isinstance(statement.query, StreamQuery)
@@ -223,7 +223,7 @@ def test_stream_operators_around_queries_and_in_from():
     assert isinstance(nested, Select)
 
 
-def test_leniencies_of_the_thesis():
+def test_leniencies_of_the_thesis() -> None:
     assert len(tables_of("SELECT x FROM a, b, WHERE x = 1")) == 2
     assert len(tables_of("SELECT x FROM a, GROUP BY x")) == 1
     (unnamed,) = tables_of("SELECT x FROM (SELECT x FROM a) WHERE x > 1")
@@ -235,7 +235,7 @@ def test_leniencies_of_the_thesis():
     assert len(bare.query.tables) == 2
 
 
-def test_join_trees():
+def test_join_trees() -> None:
     (first, second) = tables_of("SELECT * FROM a, b JOIN c ON b.x = c.x CROSS JOIN d")
     assert isinstance(first, NamedTable)
     assert isinstance(second, JoinedTable)
@@ -246,7 +246,7 @@ def test_join_trees():
     assert [name.text for name in grouped.right.using] == ["x", "y"]
 
 
-def test_parentheses_around_queries():
+def test_parentheses_around_queries() -> None:
     (table,) = tables_of("SELECT * FROM ((SELECT a FROM b) UNION ALL (SELECT c FROM d [NOW])) P")
     assert isinstance(table, DerivedTable)
     assert isinstance(table.query, UnionQuery)
@@ -266,7 +266,7 @@ def test_parentheses_around_queries():
         assert isinstance(table, DerivedTable)
 
 
-def test_one_statement():
+def test_one_statement() -> None:
     with pytest.raises(LanguageError, match="not 2"):
         parse_one("SELECT a FROM b; SELECT a FROM b")
     with pytest.raises(LanguageError, match="not 0"):

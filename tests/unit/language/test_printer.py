@@ -81,7 +81,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_text_to_plan_to_text_is_the_identity(text: str):
+def test_text_to_plan_to_text_is_the_identity(text: str) -> None:
     plan = plan_of(text)
     printed = to_sql(plan)
     assert plan_of(printed) == plan
@@ -90,12 +90,12 @@ def test_text_to_plan_to_text_is_the_identity(text: str):
 
 
 @pytest.mark.parametrize("text", QUERIES)
-def test_the_text_of_an_optimized_plan_optimizes_to_it(text: str):
+def test_the_text_of_an_optimized_plan_optimizes_to_it(text: str) -> None:
     plan = optimize(plan_of(text))
     assert optimize(plan_of(to_sql(plan))) == plan
 
 
-def test_what_it_looks_like():
+def test_what_it_looks_like() -> None:
     text = "SELECT a.kind, b.id FROM tick [RANGE 10] a, tick b WHERE a.id = b.id"
     assert to_sql(plan_of(text)) == (
         "SELECT t1.kind AS kind, t2.id AS id FROM tick WINDOW(RANGE 10) AS t1 CROSS JOIN tick AS t2 "
@@ -116,11 +116,11 @@ def test_what_it_looks_like():
         "SELECT id, kind, LAG(id) OVER (PARTITION BY kind) AS l FROM (SELECT id, kind FROM tick)",
     ],
 )
-def test_what_reads_whole_rows_stands_over_the_columns_of_an_optimized_plan(text: str):
+def test_what_reads_whole_rows_stands_over_the_columns_of_an_optimized_plan(text: str) -> None:
     plan = optimize(plan_of(text))
     assert optimize(plan_of(to_sql(plan))) == plan
 
 
-def test_the_operator_of_a_select_list_stands_around_the_first_rows():
+def test_the_operator_of_a_select_list_stands_around_the_first_rows() -> None:
     expected = plan_of("ISTREAM(SELECT id FROM tick [RANGE 5] ORDER BY price LIMIT 1)")
     assert plan_of("SELECT ISTREAM(id) FROM tick [RANGE 5] ORDER BY price LIMIT 1") == expected

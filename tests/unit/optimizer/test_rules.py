@@ -184,7 +184,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("rewrite", "before", "after"), CASES)
-def test_before_and_after(rewrite: Rewrite, before: str, after: str):
+def test_before_and_after(rewrite: Rewrite, before: str, after: str) -> None:
     rewritten = everywhere(rewrite).rewrite(plan_of(before))
     expected = plan_of(after)
     assert explain(rewritten) == explain(expected)
@@ -237,7 +237,7 @@ UNCHANGED = [
 
 
 @pytest.mark.parametrize(("rewrite", "text"), UNCHANGED)
-def test_where_a_rule_does_not_hold(rewrite: Rewrite, text: str):
+def test_where_a_rule_does_not_hold(rewrite: Rewrite, text: str) -> None:
     plan = plan_of(text)
     assert everywhere(rewrite).rewrite(plan) is plan
 
@@ -274,7 +274,7 @@ def read_columns(plan: Plan) -> dict[str, set[tuple[str, ...]]]:
         ),
     ],
 )
-def test_columns_not_needed_are_never_read(text: str, columns: dict[str, set[tuple[str, ...]]]):
+def test_columns_not_needed_are_never_read(text: str, columns: dict[str, set[tuple[str, ...]]]) -> None:
     plan = plan_of(text)
     optimized = optimize(plan)
     assert read_columns(optimized) == columns
@@ -299,7 +299,7 @@ FREQUENT = f"(SELECT kind FROM ({GROUPS}) WHERE n > 3) f"
         "SELECT t.id FROM tick t, (SELECT 1 AS one FROM tick [RANGE 9] HAVING COUNT(*) > 3) f",
     ],
 )
-def test_rows_of_groups_that_go_on_are_coalesced_below_a_join(text: str):
+def test_rows_of_groups_that_go_on_are_coalesced_below_a_join(text: str) -> None:
     plan = plan_of(text)
     (coalesced,) = (node for node in walk(optimize(plan)) if isinstance(node, Coalesce))
     assert isinstance(coalesced.input, Project)
@@ -320,11 +320,11 @@ def test_rows_of_groups_that_go_on_are_coalesced_below_a_join(text: str):
     ],
     ids=["no join", "results kept", "one to one", "semi-join", "tumbling", "chronons", "without the keys"],
 )
-def test_where_coalescing_does_not_pay(text: str):
+def test_where_coalescing_does_not_pay(text: str) -> None:
     assert not any(isinstance(node, Coalesce) for node in walk(optimize(plan_of(text))))
 
 
-def test_what_only_a_filter_needs_goes_no_further():
+def test_what_only_a_filter_needs_goes_no_further() -> None:
     plan = optimize(plan_of("SELECT a.id FROM tick a [RANGE 5], tick b WHERE a.at = b.at AND a.kind = 'x'"))
     assert explain(plan).splitlines() == [
         "Project id  [chronon]",
@@ -337,7 +337,7 @@ def test_what_only_a_filter_needs_goes_no_further():
     ]
 
 
-def test_closing_price():
+def test_closing_price() -> None:
     text = """
         SELECT itemID, sellerID, MAX(price) AS price FROM (
             SELECT P.itemID, P.price, O.sellerID AS sellerID
@@ -364,7 +364,7 @@ def test_closing_price():
     ]
 
 
-def test_rewrites_are_shown_by_name_and_end_in_the_optimized_plan():
+def test_rewrites_are_shown_by_name_and_end_in_the_optimized_plan() -> None:
     plan = plan_of("SELECT a.id FROM tick a, tick b WHERE a.at = b.at AND a.kind = 'x'")
     steps = rewrites(plan)
     assert [name for name, _ in steps] == ["push_filter_below_join", "equalities_into_join", "prune_columns"]
@@ -374,7 +374,7 @@ def test_rewrites_are_shown_by_name_and_end_in_the_optimized_plan():
     assert optimize(plan_of("SELECT * FROM tick")) == plan_of("SELECT * FROM tick")
 
 
-def test_optimized_plans_still_share_their_subplans_by_value():
+def test_optimized_plans_still_share_their_subplans_by_value() -> None:
     first = optimize(plan_of("SELECT kind, COUNT(*) FROM tick [RANGE 60] WHERE id > 1 GROUP BY kind"))
     second = optimize(
         plan_of("SELECT kind, COUNT(*) FROM tick [RANGE 60] WHERE id > 1 GROUP BY kind HAVING kind = 'a'")
@@ -397,7 +397,7 @@ def test_optimized_plans_still_share_their_subplans_by_value():
         ("n <= 3 AND n + 1 > id", 3, 0, "n + 1 > id"),
     ],
 )
-def test_conditions_on_a_place_are_a_limit(condition: str, limit: int | None, offset: int, rest: str):
+def test_conditions_on_a_place_are_a_limit(condition: str, limit: int | None, offset: int, rest: str) -> None:
     rows = "(SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM (SELECT id FROM tick [RANGE 9]))"
     plan = plan_of(f"SELECT * FROM {rows} WHERE {condition}")
     pushed = everywhere(push_filter_below_project).rewrite(plan)
@@ -407,7 +407,7 @@ def test_conditions_on_a_place_are_a_limit(condition: str, limit: int | None, of
     assert "limit_from_row_number" in [name for name, _ in rewrites(plan)]
 
 
-def test_conditions_on_a_rank_are_a_limit():
+def test_conditions_on_a_rank_are_a_limit() -> None:
     rows = "(SELECT id, RANK() OVER (ORDER BY kind DESC) AS n FROM tick [RANGE 9])"
     found = explain(optimize(plan_of(f"SELECT id, n FROM {rows} WHERE n > 1 AND n <= 3")))
     assert "TopK LIMIT 2 OFFSET 1 ORDER BY kind DESC: RANK() AS" in found
@@ -425,13 +425,13 @@ def _limits(limit: int | None, offset: int) -> str:
 
 
 @pytest.mark.parametrize("condition", ["n + 1 <= 3", "n <= id", "n <= 3 OR id = 1", "n < 2.5", "n <> 1"])
-def test_other_conditions_on_a_place_are_none(condition: str):
+def test_other_conditions_on_a_place_are_none(condition: str) -> None:
     rows = "(SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM (SELECT id FROM tick [RANGE 9]))"
     names = [name for name, _ in rewrites(plan_of(f"SELECT * FROM {rows} WHERE {condition}"))]
     assert "limit_from_row_number" not in names
 
 
-def test_a_place_that_nobody_reads_is_not_counted():
+def test_a_place_that_nobody_reads_is_not_counted() -> None:
     rows = "(SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM tick [RANGE 9])"
     assert "TopK" not in explain(optimize(plan_of(f"SELECT id FROM {rows}")))
     assert "ROW_NUMBER" not in explain(optimize(plan_of(f"SELECT id FROM {rows} WHERE n <= 2")))

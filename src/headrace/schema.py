@@ -120,7 +120,7 @@ class Schema:
 
 
 def unique_names(names: list[str]) -> list[str]:
-    """The names with `_2`, `_3` ... appended to repeats, so that they can stand in one schema."""
+    """The names with `_2`, `_3` ... appended to repeats, so that they can be in one schema."""
     taken: set[str] = set()
     result = []
     for name in names:

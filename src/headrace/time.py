@@ -74,11 +74,13 @@ def parse_duration(text: str) -> Duration:
     """Read `10`, `5 seconds`, `1 MINUTE`: a whole number and, for TIMESTAMPs, a unit.
 
     Raises:
-        UserError: the text is no duration.
+        UserError: the text is not a valid duration.
     """
     match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]+)?\s*", text)
     if match is None:
-        raise UserError(f"'{text}' is no duration", hint="write a number and a unit, such as '5 seconds'")
+        raise UserError(
+            f"'{text}' is not a valid duration", hint="write a number and a unit, such as '5 seconds'"
+        )
     return make_duration(int(match[1]), match[2])
 
 
@@ -145,7 +147,7 @@ class SystemClock:
 
 @dataclass
 class ManualClock:
-    """A clock that stands still until it is moved, for tests."""
+    """A clock that does not move until it is told to, for tests."""
 
     instant: int = 0
 

@@ -44,7 +44,7 @@ from headrace.schema import Schema
 def explain(plan: Plan) -> str:
     """The plan as an indented tree, inputs below their node.
 
-    Behind a node stand the properties of its stream: `chronon` if every element is valid for one instant,
+    The properties of its stream follow each node: `chronon` if every element is valid for one instant,
     `corrected` if elements may be retracted again, and a warning at the node whose state grows for ever.
 
     Example:

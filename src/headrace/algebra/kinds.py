@@ -74,7 +74,7 @@ class Ranking(Enum):
     """What the place of a row in a sorted group counts, besides the row itself; the value is its SQL."""
 
     ROW_NUMBER = "ROW_NUMBER"
-    """The rows that stand before it."""
+    """The rows before it."""
     RANK = "RANK"
     """The rows that are sorted before it: rows that are equal in the sort keys share a place."""
     DENSE_RANK = "DENSE_RANK"

@@ -42,7 +42,7 @@ MAX_ROWS: Final = 1_000_000_000
 
 @dataclass(frozen=True)
 class Unary:
-    """A node with one input, like which it is where it does not say otherwise."""
+    """A node with one input, whose properties it inherits by default."""
 
     input: Plan
 
@@ -355,7 +355,7 @@ AnyJoin = Join | OuterJoin | SemiJoin
 class TopK(Unary):
     """The rows of `M(t)` that have some places in their group: from `offset + 1` to `offset + limit`.
 
-    At every instant the rows of a group stand in the order of the sort keys, and those equal in them column
+    At every instant the rows of a group are ordered by the sort keys, and rows that are equal in these column
     by column, NULL first and NaN last. By ROW_NUMBER a row of multiplicity n has n places; by RANK and
     DENSE_RANK rows that are equal in the sort keys share one, so that there may be more than `limit` rows.
     Groups are those of `Aggregate`; without keys there is one.
@@ -512,9 +512,9 @@ class SessionWindow(Unary):
 
 @dataclass(frozen=True)
 class OverRows(Unary):
-    """Every row with aggregates over the rows of its partition that stand `first` to `last` places before it.
+    """Every row with aggregates over the rows of its partition that are `first` to `last` places before it.
 
-    Rows of a partition stand in the order of instant and payload, as in a row window. Over no rows a count
+    Rows of a partition are in the order of instant and payload, as in a row window. Over no rows a count
     is 0, an ARRAY empty and any other aggregate NULL. With `first` None the frame starts with the first
     row that ever was in the partition; with `peers` it then ends with the last row of the row's instant
     (SQL's RANGE UNBOUNDED PRECEDING).
@@ -530,7 +530,7 @@ class OverRows(Unary):
         if self.peers and (self.first, self.last) != (None, 0):
             raise PlanError("a frame that ends with an instant starts with the first row")
         if not 0 <= self.last <= (MAX_ROWS if self.first is None else self.first) <= MAX_ROWS:
-            raise PlanError("a frame of rows starts no later than it ends, and not behind the current row")
+            raise PlanError("a frame of rows starts no later than it ends, and not after the current row")
         for key in self.keys:
             require_columns(key, len(self.input.schema))
         for _, call in self.aggregates:
@@ -568,7 +568,7 @@ class Granularity(Unary):
 
 @dataclass(frozen=True)
 class Split(Unary):
-    """`M(t)` itself, in elements of one instant each, so that a window can stand over it (thesis, 11.7.1)."""
+    """`M(t)` itself, in elements of one instant each, so that it can have a window (thesis, 11.7.1)."""
 
     @cached_property
     def is_chronon(self) -> bool:
@@ -608,7 +608,7 @@ class Dstream(Unary):
 
 @dataclass(frozen=True)
 class Rstream(Unary):
-    """`M(t)` itself: only the `stream` view of a result tells it from its input."""
+    """`M(t)` itself: only the `stream` view of a result distinguishes it from its input."""
 
 
 # The union of all nodes.
@@ -701,6 +701,6 @@ def _with_bounds(plan: Plan) -> Schema:
 def _require_chronon(plan: Plan, what: str) -> None:
     if not plan.is_chronon:
         raise PlanError(
-            f"{what} stands over elements that are valid for longer than one instant",
+            f"{what} is over elements that are valid for longer than one instant",
             hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
         )

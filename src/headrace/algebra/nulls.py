@@ -34,7 +34,7 @@ _NULL_OF_NULL: Final = frozenset(
 
 
 def null_rejected(conjunct: Expression) -> frozenset[int]:
-    """The columns of which a NULL makes a condition NULL, or fail; the row is then taken out."""
+    """The columns whose NULL makes a condition NULL, or fail; the row is then taken out."""
     match conjunct:
         case Call(function="IS NOT NULL", arguments=(argument,)):
             return _null_of_null(argument)
@@ -55,7 +55,7 @@ def _null_of_null(part: Expression) -> frozenset[int]:
 
 
 def never_null(plan: Plan) -> frozenset[int]:
-    """The columns that are NULL in no row, as far as filters and keys of joins tell."""
+    """The columns that are NULL in no row, as far as filters and keys of joins show."""
     match plan:
         case Filter(input=below, predicate=predicate):
             return never_null(below) | _rejected_by(predicate)

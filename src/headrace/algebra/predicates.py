@@ -20,7 +20,7 @@ def conjuncts(predicate: Expression) -> tuple[Expression, ...]:
 
 
 def conjunction(parts: Iterable[Expression]) -> Expression | None:
-    """The parts connected by AND from the left, or None where there are none."""
+    """The parts connected by AND from the left, or None if there are no parts."""
     result: Expression | None = None
     for part in parts:
         result = part if result is None else Call("AND", (result, part), BOOLEAN)

@@ -29,7 +29,7 @@ class FileFormat(StrEnum):
 
 
 EVENTS_PER_FILE = 1_000_000
-"""About how many events a file tells of, where the number of files is not given."""
+"""About how many events a file holds, where the number of files is not given."""
 
 
 def nexmark(

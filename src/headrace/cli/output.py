@@ -38,16 +38,16 @@ SUFFIXES = {
 
 
 def format_of(path: Path) -> Format:
-    """The format that a file's ending stands for.
+    """The format that a file's ending means.
 
     Raises:
-        UserError: it stands for none.
+        UserError: it does not mean any.
     """
     for format_, suffix in SUFFIXES.items():
         if path.suffix.lower() == suffix:
             return format_
     raise UserError(
-        f"{path} does not tell its format", hint=f"end its name in one of {' '.join(SUFFIXES.values())}"
+        f"{path} does not say its format", hint=f"end its name in one of {' '.join(SUFFIXES.values())}"
     )
 
 
@@ -107,7 +107,7 @@ def print_answers(
     Args:
         answers: the queries and their tables.
         format_: one that can be printed.
-        titled: whether each stands under its name.
+        titled: whether each has its name above it.
         head: how many rows of each to print; all if None.
     """
     for name, table in answers:

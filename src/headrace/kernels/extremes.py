@@ -112,7 +112,7 @@ def lower_envelope(
         point_codes, point_times: int64[m], sorted by (code, time).
         order: intervals sorted by (code, start).
         codes, ranks, starts, ends: int64[p] per interval.
-        since: an instant that no point lies behind.
+        since: an instant that no point is after.
 
     Returns:
         int64[m], -1 where none is present; and int64[p], 1 for each interval that is the smallest at some

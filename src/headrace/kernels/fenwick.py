@@ -38,7 +38,7 @@ def find_place(tree, start, size, step, rank):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, inline="always")
 def count_below(tree, start, place):  # type: ignore[no-untyped-def]
-    """How many values stand before value `place`, copies included."""
+    """How many values come before value `place`, copies included."""
     count = 0
     while place > 0:
         count += tree[start + place - 1]

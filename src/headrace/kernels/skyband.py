@@ -1,4 +1,4 @@
-"""The k-skyband of intervals: those of which, at some instant, fewer than k better ones are present.
+"""The k-skyband of intervals: those that have, at some instant, fewer than k better ones beside them.
 
 Mouratidis, Bakiras and Papadias (SIGMOD 2006) keep for a sliding window the rows that fewer than k better and
 later ones dominate. That is a walk from the last end to the first with the k best seen so far.

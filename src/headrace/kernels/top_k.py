@@ -16,7 +16,7 @@ ROW_NUMBER, RANK, DENSE_RANK = 0, 1, 2
 """What a row's place counts: the rows before it, those that are sorted before it, or their distinct keys."""
 
 _KEY, _ROW, _COPIES, _PLACE, _SINCE = range(5)
-"""The columns of what is shown: what it is told apart by, the row, how often, its place, and since when."""
+"""The columns of what is shown: what identifies it, the row, how often, its place, and since when."""
 
 
 @numba.njit(cache=True)
@@ -58,7 +58,7 @@ def _fill_by_number(items, counts, tree_at, span, numbered):  # type: ignore[no-
 
 @numba.njit(cache=True)
 def _next_place(tree, live, tree_at, place, position):  # type: ignore[no-untyped-def]
-    """The place behind another of the row at a position; mostly it is near."""
+    """The place, after another, of the row at a position; mostly it is near."""
     start, size, step = tree_at
     for near in range(place + 1, min(place + 8, size)):
         if live[start + near] > 0:
@@ -77,7 +77,7 @@ def _fill_by_rank(items, counts, peers, tree_at, span, total, numbered, dense): 
         peer = peers[start + find_place(tree, start, size, step, rank)]
     position = count_below(tree, start, peer - start)
     if not dense:
-        # Equals of which some stand before the first rank have a smaller one.
+        # If some of several equal rows are before the first rank, all have a smaller one.
         position += crowd[peer] if position < rank else 0
         rank = position
     found, peer = 0, np.int64(-1)
@@ -199,13 +199,13 @@ def first_rows(
         codes, times, numbers, counts: int64[n], sorted by (code, time): at `times` the count of the row
             `numbers` of the group `codes` changes.
         starts: int64[k + 1]: the rows of group c have the numbers from `starts[c]` up to `starts[c + 1]`, in
-            the order in which they stand.
+            their order.
         peers: int64[starts[k]]: of each row the first that is equal to it in what rows are sorted by.
         points: int64[k + 1], where the points of each group start; instants: int64[m], when they are.
         covered: int64[k], up to where what was shown before the first point was emitted.
         until: int64[k], up to where what is shown after the last point holds.
         kind: what places count, ROW_NUMBER, RANK or DENSE_RANK.
-        offset, limit: how many places stand before those that are shown, and how many are shown.
+        offset, limit: how many places come before those that are shown, and how many are shown.
         numbered: whether a row is shown with its place, from 1.
         coalesce: whether a row that stays is not emitted again; not for streams that promise chronons.
 
@@ -233,7 +233,7 @@ def first_rows(
                 _count(counted, peers, tree_at, numbers[at], counts[at], totals, kind)
                 lowest = min(lowest, peers[numbers[at]] if kind else numbers[at])
                 at += 1
-            # What changes behind the first rows, when all places are taken, changes nothing.
+            # When all places are taken, a change after the first rows changes nothing.
             if full and coalesce and lowest > shown[held - 1, _ROW]:
                 continue
             fresh, found, full = _fill(fresh, counted, peers, tree_at, totals, wanted, numbered, kind)

@@ -45,7 +45,7 @@ class Chosen:
     """The rows that some query of a shape asks for.
 
     Attributes:
-        filter: a filter whose predicate is `e IN ()`; it stands for the rows with any of the constants.
+        filter: a filter whose predicate is `e IN ()`; it means the rows with any of the constants.
         constant: the constant of one query.
     """
 

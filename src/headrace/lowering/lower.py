@@ -52,7 +52,7 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
     """The graph that answers all queries; equal subplans become one node.
 
     A query answers from its start on, so that state is shared only among queries of the same start. What
-    holds no state, and stands over nothing that does, is shared by all.
+    holds no state, and has nothing below it that does, is shared by all.
 
     Args:
         queries: optimized plans by query name.
@@ -65,7 +65,7 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
 
 
 class _Lowering:
-    """Adds node after node; plans are told apart by their parameters and their inputs' nodes."""
+    """Adds node after node; plans are identified by their parameters and their inputs' nodes."""
 
     def __init__(self, filled_filters: Mapping[Filter, Filter]) -> None:
         self._filled = filled_filters

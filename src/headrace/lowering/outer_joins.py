@@ -1,7 +1,7 @@
 """Semi-, anti- and outer joins, written as joins, set operations and unions, for which there are operators.
 
 Semi-join: the left rows that occur in a join. An equality alone is joined with the different keys of the
-right input, so that every left row has one partner at most; otherwise the join's left columns tell which rows
+right input, so that every left row has one partner at most; otherwise the join's left columns show which rows
 to keep (thesis, equations 8.11 and 8.16, with the matching made existential). Outer join: the join, and the
 rows that do not occur in it beside NULLs.
 """

@@ -107,7 +107,7 @@ class JoinOperator:
         (self._right if port else self._left).inputs.append(batch)
 
     def advance(self, progress: Progress) -> Batch:
-        """The pairs of which at least one element is new."""
+        """The pairs in which at least one element is new."""
         left, right = self._left.entered(), self._right.entered()
         pairs = []
         if left is not None:
@@ -147,5 +147,5 @@ class JoinOperator:
 
 
 def _is_stored(key: Expression) -> TypeGuard[Column]:
-    """Whether a key is a payload column as it stands; floats are kept beside it in normal form."""
+    """Whether a key is an unchanged payload column; floats are kept beside it in normal form."""
     return isinstance(key, Column) and key.type != DOUBLE

@@ -32,7 +32,7 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
     Args:
         node: the plan node.
         batch: elements of one of its inputs.
-        report: told of elements whose expression fails; they are left out.
+        report: receives the elements for which an expression fails; they are left out.
     """
     match node:
         case Filter():
@@ -64,7 +64,7 @@ def _window(node: TimeWindow, batch: Batch) -> Batch:
     size, slide = node.size.length, node.slide.length
     if slide == 1:
         return Batch(batch.payload, batch.ts, _ends(batch.ts, size), batch.w)
-    # Thesis, Algorithm 18: the start moves up to the next slide, the end to the slide that leaves it behind.
+    # Thesis, Algorithm 18: the start moves up to the next slide, the end to the slide that drops it.
     ts = -(-(batch.ts + 1) // slide) * slide - 1
     te = _ends(batch.ts, size)
     if size != INFINITY:

@@ -21,7 +21,7 @@ def fold_constants(plan: Plan) -> Plan:
     Before: `SELECT price * CAST(2 AS DOUBLE) FROM bid WHERE 1 = 1 AND price > 10 - 1`
     After: `SELECT price * 2e0 FROM bid WHERE price > 9`
 
-    An expression that fails is left as it is, and makes every row fail as before.
+    An expression that fails is left unchanged, and makes every row fail as before.
     """
     match plan:
         case Filter(input=below, predicate=predicate):

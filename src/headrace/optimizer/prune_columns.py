@@ -44,7 +44,7 @@ from headrace.expressions.tree import (
 )
 
 Places = dict[int, int]
-"""Where the columns that are left of a plan's result now stand, by where they stood."""
+"""The new places of the columns that are left of a plan's result, by their old places."""
 
 
 def prune_columns(plan: Plan) -> Plan:
@@ -132,7 +132,7 @@ def _window(
 
 
 def _beside_bounds(plan: HopWindow | SessionWindow, needed: frozenset[int]) -> tuple[frozenset[int], Places]:
-    """Which columns of its input a window needs that adds its start and end behind them."""
+    """Which columns of its input a window needs that adds its start and end after them."""
     width = len(plan.input.schema)
     kept = frozenset(index for index in needed if index < width)
     return kept, _places([*sorted(kept), width, width + 1])
@@ -181,7 +181,7 @@ def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
 
 
 def _top_k(plan: TopK, needed: frozenset[int]) -> tuple[Plan, Places]:
-    """Rows that are equal in the sort keys stand in the order of all columns; a place may be left out."""
+    """Rows that are equal in the sort keys are in the order of all columns; a place may be left out."""
     width = len(plan.input.schema)
     unread = plan.number is not None and width not in needed
     if unread and plan.limit is None and not plan.offset:

@@ -55,5 +55,5 @@ def _keeps_order(window: RowWindow, items: list[Expression]) -> bool:
 
 
 def _exact(window: RowWindow, places: set[int]) -> set[int]:
-    """The columns of which equal values are the same; of DOUBLEs, 0 equals -0."""
+    """The columns whose equal values are identical; among DOUBLEs, 0 equals -0."""
     return {place for place in places if window.schema[place].type != DOUBLE}

@@ -15,7 +15,7 @@ def remove_unbounded_window(plan: Plan) -> Plan:
 
         SELECT ISTREAM(L) FROM S [RANGE UNBOUNDED] WHERE C   becomes   SELECT L FROM S [NOW] WHERE C
 
-    The state that held all rows there ever were is gone. Filters, projections and unions may stand between.
+    The state that held all rows so far is gone. Filters, projections and unions may be in between.
     """
     if not isinstance(plan, Istream):
         return plan

@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, sql_type
 
 EXACT: Final = Context(prec=1000, rounding=ROUND_HALF_UP)
-"""Decimal arithmetic that loses no digit, but for quotients far behind any type's scale."""
+"""Decimal arithmetic that loses no digit, except for quotients far beyond any type's scale."""
 
 BLANKS: Final = "".join(map(chr, (*range(33), 127)))
 """What CAST passes over at both ends of a text."""

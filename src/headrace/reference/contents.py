@@ -16,7 +16,7 @@ Element = tuple[Payload, int, int, int]
 """Payload, ts, te and signed multiplicity."""
 
 Content = Counter[Payload]
-"""A payload's multiplicity is how often it is in the content; there are no zeros."""
+"""A payload's multiplicity is how often it is in the content, never zero."""
 
 History = list[tuple[Payload, int, int]]
 """Payload, ts and te of maximal, coalesced intervals, sorted by ts, payload and te."""
@@ -44,7 +44,7 @@ class Stream:
 
 
 def equal_form(value: object) -> object:
-    """What stands for all values that are equal in grouping: one NaN, 0 for -0, a tuple for a list."""
+    """The representative of all values that are equal in grouping: one NaN, 0 for -0, a tuple for a list."""
     if isinstance(value, float):
         return NAN if value != value else value + 0.0
     return tuple(map(equal_form, value)) if isinstance(value, list | tuple) else value

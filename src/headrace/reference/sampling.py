@@ -47,7 +47,7 @@ def _words(value: object, dtype: pa.DataType) -> Iterator[int]:
 def _integer(value: object) -> int:
     match value:
         case float():
-            # One NaN stands for all: a quiet one without a sign.
+            # All NaNs are represented by one: a quiet one without a sign.
             bits = 0x7FF8000000000000 if value != value else struct.unpack("<q", struct.pack("<d", value))[0]
             return int(bits)
         case datetime():

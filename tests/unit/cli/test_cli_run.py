@@ -155,7 +155,7 @@ def test_a_query_that_fails_leaves_the_others_their_answers(folder: Path) -> Non
         (STREAM + DEAR, ["--output", "."], "headrace: . is a folder"),
         (STREAM + DEAR, ["--output", "no/where.csv"], "headrace: there is no folder no"),
         (STREAM + DEAR + COUNTS, ["--output", "bids.csv"], "headrace: bids.csv is a file"),
-        (STREAM + DEAR, ["--dead-letters", "dead.doc"], "headrace: dead.doc does not tell its format"),
+        (STREAM + DEAR, ["--dead-letters", "dead.doc"], "headrace: dead.doc does not say its format"),
         (STREAM + DEAR, ["--dead-letters", "."], "headrace: . is a folder"),
         (STREAM + DEAR, ["--master", "local[2]"], "headrace: --master is for --runner spark"),
         (STREAM + COUNTS, ["--as", "stream"], "headrace: query_1 is no stream"),

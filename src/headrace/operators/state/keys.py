@@ -1,6 +1,6 @@
 """Keys: hashes of rows, SQL's grouping equality, and dense codes inside a batch.
 
-Two rows are the same key when SQL's grouping says so: NULL = NULL, NaN = NaN, -0 = 0. Rows are told apart by
+Two rows are the same key when SQL's grouping says so: NULL = NULL, NaN = NaN, -0 = 0. Rows are compared by
 a 64-bit hash first; equality is verified, so a collision costs time and nothing else.
 """
 

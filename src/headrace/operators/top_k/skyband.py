@@ -1,7 +1,7 @@
 """Rows that can be among the first of a snapshot, where nothing is ever retracted.
 
-What is behind k better rows for as long as it is there is never shown, whatever else comes; so it needs
-neither travel nor wait in state.
+A row that has k better rows beside it for as long as it is there is never shown, whatever else comes; so it
+needs neither to travel nor to wait in state.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def reachable(plan: TopK, batch: Batch) -> Batch:
 
 
 def _first_key(plan: TopK) -> tuple[int, SortKey] | None:
-    """What rows are compared by first, with its column; None where nothing tells places apart."""
+    """What rows are compared by first, with its column; None where nothing distinguishes places."""
     keys = list(plan.order)
     if plan.ranking is Ranking.ROW_NUMBER:
         keys += (SortKey(column(plan.input, place)) for place in range(len(plan.input.schema)))

@@ -1,4 +1,4 @@
-"""In which order the rows of groups stand."""
+"""The order of the rows of groups."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from headrace.operators.state.order import break_ties, rank_rows
 from headrace.time import BEGINNING
 
 _MARGIN: Final = 4
-"""How many times the rows that are asked for, and so many more, should stand up to a bound."""
+"""How many times the rows that are asked for, and so many more, should reach a bound."""
 _NO_BOUND: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """Changes of rows, and how these rows stand.
+    """Changes of rows, and the order of these rows.
 
     Attributes:
         changes: what changes, by row.
-        numbers: int64[n], the number of each row: group after group, and in a group as rows stand; equal rows
+        numbers: int64[n], the number of each row: group after group, and in a group in order; equal rows
             share one. -1 for rows of no group.
         peers: int64[n], the smallest number of those that are equal to the row in what rows are sorted by.
         starts: int64[k + 1], where the numbers of each group start.
@@ -61,10 +61,10 @@ def stand(plan: TopK, changes: LiveChanges, groups: int) -> Standings:
 
 
 def within_bounds(plan: TopK, changes: LiveChanges, groups: int) -> LiveChanges:
-    """The changes without rows that stand behind enough others, at every instant, to be shown.
+    """The changes without rows that are, at every instant, after too many others to be shown.
 
     Per group a bound is guessed from what was there before: if at no instant fewer rows than are asked for
-    stand up to it, none behind it is shown. Rows that enter and leave behind the bound, as the small groups
+    reach it, none after it is shown. Rows that enter and leave after the bound, as the small groups
     of an aggregation do, then need not be put in order.
     """
     if plan.limit is None or plan.ranking is Ranking.DENSE_RANK or not sorted_by(plan.order):
@@ -107,7 +107,7 @@ def _ranks(plan: TopK, changes: LiveChanges) -> Int64Array:
 
 
 def sorted_by(keys: Iterable[SortKey]) -> list[tuple[int, SortKey]]:
-    """The keys that tell rows apart, with their columns: NULLs of no type are all the same."""
+    """The keys that distinguish rows, with their columns: NULLs of no type are all the same."""
     columns = ((key.expression, key) for key in keys)
     return [
         (place.index, key)

@@ -40,7 +40,7 @@ class TopKOperator:
         the order of the sort keys and then of all columns; by RANK and DENSE_RANK equals share a place.
 
     Retractions:
-        Change how often a row is there; the rows behind it move up or down.
+        Change how often a row is there; the rows after it move up or down.
 
     State:
         Per group all its rows at the heartbeat, since any of them may move up; where nothing is ever

@@ -23,8 +23,8 @@ class OverRowsOperator(RowWindowOperator):
     """Every row with aggregates over rows before it (row window family; SQL's OVER with ROWS).
 
     Definition:
-        At t, every row of `M(t)` with the aggregates over those rows of its partition that stand `first` to
-        `last` places before it. Rows stand in the order of instant and payload, as in a row window.
+        At t, every row of `M(t)` with the aggregates over those rows of its partition that are `first` to
+        `last` places before it. Rows are in the order of instant and payload, as in a row window.
 
     Retractions:
         Cancel a row that waits above the heartbeat. Below it all rows are known, and answered once.
@@ -91,7 +91,7 @@ class OverRowsOperator(RowWindowOperator):
         if self._over.first is None:
             counts = old.counts[partitions] + places + 1 - self._over.last
             return [pa.array(np.maximum(counts, 0)) for _ in self._over.aggregates]
-        # Places count from the first new row of each partition on; kept rows stand before it.
+        # Places count from the first new row of each partition on; kept rows come before it.
         found = self._grouped(batch, new, old, at)
         reach = np.int64(len(places) + 2 * self._over.first + 2)
         starts = integers(found.payload.column(_PARTITION)) * reach + found.ts
@@ -149,7 +149,7 @@ class OverRowsOperator(RowWindowOperator):
 
 
 def _counts(node: OverRows) -> bool:
-    """Whether the rows' numbers tell all that is asked for."""
+    """Whether the rows' numbers suffice for everything that is asked for."""
     return all(call.function == "COUNT" and not expressions_of(call) for _, call in node.aggregates)
 
 

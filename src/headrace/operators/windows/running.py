@@ -43,7 +43,7 @@ class RunningRows:
 
     Args:
         node: the aggregates, with a frame that has no first row.
-        report: told of what fails.
+        report: receives what fails.
     """
 
     def __init__(self, node: OverRows, report: Report) -> None:

@@ -52,7 +52,7 @@ def test_declared_columns_are_a_choice_by_name(read_all: ReadAll) -> None:
         ({"events": "-1"}, "events >= 0"),
         ({"rate": "0"}, "a rate >= 1"),
         ({"disorder": "5"}, "option disorder is '5'.*write a unit"),
-        ({"disorder": "soon"}, "'soon' is no duration"),
+        ({"disorder": "soon"}, "'soon' is not a valid duration"),
     ],
 )
 def test_wrong_options(options: dict[str, str], message: str) -> None:

@@ -73,4 +73,4 @@ class DeliveryError(UserError):
 
 
 class HistoryError(HeadraceError):
-    """Elements that are no history, because a payload's multiplicity falls below zero: a fault of ours."""
+    """Elements that are not a history, because a multiplicity falls below zero: a fault of ours."""

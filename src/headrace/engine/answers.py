@@ -46,7 +46,7 @@ class Answers:
         run: commits the epochs.
         store: where results lie.
         changed: notified after every commit.
-        state: tells whether an endless run is going on, and what has ended it.
+        state: whether an endless run is going on, and what has ended it.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Answers:
 
 
 def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int, start: int) -> tuple[int, int]:
-    """The first epoch to tell, and the one after which reading begins.
+    """The first epoch to yield, and the one after which reading begins.
 
     Args:
         query: the query's name.

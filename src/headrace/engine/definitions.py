@@ -1,4 +1,4 @@
-"""What a database has been told: its streams and queries, as a value that a change replaces."""
+"""What a database knows: its streams and queries, as a value that a change replaces."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Query:
 
         Args:
             from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1. The
-                query's first epoch stands for the oldest one that is kept.
+                query's first epoch means the oldest one that is kept.
 
         Raises:
             UserError: an epoch that is due is no longer kept (`retain_epochs`), or what ended the run.
@@ -173,7 +173,7 @@ def _instant(at: object, domain: TimeDomain) -> int:
     if isinstance(at, int):
         return at
     if domain is TimeDomain.INTEGER:
-        raise UserError(f"{at!r} is no instant of an integer timeline", hint="give a number")
+        raise UserError(f"{at!r} is not an instant of an integer timeline", hint="give a number")
     try:
         moment = pa.scalar(at)
         if pa.types.is_timestamp(moment.type) and moment.type.tz is None:

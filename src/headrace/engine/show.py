@@ -1,4 +1,4 @@
-"""SHOW: what a database has been told, as tables of text."""
+"""SHOW: what a database knows, as tables of text."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class UserCode(ABC):
             body: the function.
             arguments: the types of its arguments, by their SQL names or as Arrow types.
             returns: the type of its result.
-            version: tells it from other code of the same name in a stored run; a digest of the code if None.
+            version: distinguishes it from other code of the same name in a stored run; a digest if None.
 
         Returns:
             The body.
@@ -123,7 +123,7 @@ def user_function(
     """A scalar function; see `Database.function`.
 
     Raises:
-        UserError: the body cannot be called, a type is none, or there are no arguments.
+        UserError: the body cannot be called, a type is not valid, or there are no arguments.
     """
     if not callable(body):
         raise UserError(
@@ -139,7 +139,7 @@ def user_aggregate(
     """An aggregate; see `Database.aggregate`.
 
     Raises:
-        UserError: the class lacks a method, a type is none, or there are no arguments.
+        UserError: the class lacks a method, a type is not valid, or there are no arguments.
     """
     version = version or version_of(body)
     instance = body() if isinstance(body, type) else body

@@ -39,7 +39,7 @@ _SYNONYMS: Final = {
 
 @dataclass(frozen=True)
 class Modifiers:
-    """What may stand in and behind an aggregate's parentheses, besides its arguments.
+    """What may be in and after an aggregate's parentheses, besides its arguments.
 
     Attributes:
         distinct: DISTINCT.

@@ -64,7 +64,7 @@ def render_call(call: AggregateCall, naming: Naming = column_name) -> str:
 
 
 def render_sort_key(key: SortKey, naming: Naming) -> str:
-    """A part of ORDER BY; where NULLs stand is said where it is not what SQL takes for granted."""
+    """A part of ORDER BY; the place of NULLs is printed where it is not SQL's default."""
     text = render(key.expression, naming) + (" DESC" if key.descending else "")
     if key.nulls_first == key.descending:
         text += f" NULLS {'FIRST' if key.nulls_first else 'LAST'}"

@@ -195,7 +195,7 @@ def _check_pattern(pattern: str, escape: str) -> None:
             index += 1
             if index == len(pattern) or pattern[index] not in ("_", "%", escape):
                 raise LanguageError(
-                    f"in the pattern '{pattern}' of LIKE, {escape} must stand before %, _ or {escape}"
+                    f"in the pattern '{pattern}' of LIKE, {escape} must be followed by %, _ or {escape}"
                 )
         index += 1
 

@@ -101,7 +101,7 @@ def test_views_of_one_answer(db: hr.Database) -> None:
     assert set(query.changes()["change"].to_pylist()) <= {1, -1}
     with pytest.raises(UserError, match="query_1 is no stream"):
         query.stream()
-    with pytest.raises(UserError, match="is no instant of an integer timeline"):
+    with pytest.raises(UserError, match="is not an instant of an integer timeline"):
         query.snapshot("2024-01-01")
 
 

@@ -92,7 +92,7 @@ def _in_list(value: pa.Array, candidates: Sequence[pa.Scalar]) -> pa.Array:
 
 
 def _one_form(values: pa.Array) -> pa.Array:
-    """The same DOUBLEs; Arrow looks them up by their bits, of which 0 and NaN have several kinds."""
+    """The same DOUBLEs; Arrow looks them up by their bits, and 0 and NaN have several representations."""
     values = pc.add(values, 0.0)
     return pc.if_else(pc.is_nan(values), math.nan, values) if _has_nan(values) else values
 

@@ -111,7 +111,7 @@ def _strict(
 
 
 def _once(compute: Callable[[Sequence[Datum]], Computed], constants: Sequence[Datum], count: int) -> Computed:
-    """A kernel over constants, computed for one row that stands for all."""
+    """A kernel over constants, computed for one row that represents all."""
     values, failures = compute([spread(constant, 1) for constant in constants])
     return values[0], tuple((reason, np.repeat(mask, count)) for reason, mask in failures if count)
 

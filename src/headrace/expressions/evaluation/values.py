@@ -18,7 +18,7 @@ from headrace.expressions.tree import Call
 from headrace.schema import sql_type
 
 Datum = Any
-"""A `pyarrow.Array`, or a `pyarrow.Scalar` that stands for as many equal rows as are needed."""
+"""A `pyarrow.Array`, or a `pyarrow.Scalar` that represents as many equal rows as are needed."""
 
 Failures = tuple[tuple[str, BoolArray], ...]
 """Reasons with the rows that failed for them; no row is in two masks."""
@@ -27,7 +27,7 @@ Computed = tuple[Datum, Failures]
 """What a kernel gives: values, NULL where the row failed, and the failures it found itself."""
 
 Kernel = Callable[[Call, Sequence[Datum]], Computed]
-"""Computes a call from its arguments, of which at least one is an Array; rows that failed are NULL there."""
+"""Computes a call from its arguments, at least one of which is an Array; rows that failed are NULL there."""
 
 DIVISION_BY_ZERO: Final = "division by zero"
 BIGINT_OVERFLOW: Final = "BIGINT overflow"
@@ -93,7 +93,7 @@ def zero(dtype: pa.DataType) -> pa.Scalar:
 
 
 def is_constant(datum: Datum) -> bool:
-    """Whether it stands for equal rows."""
+    """Whether it represents equal rows."""
     return isinstance(datum, pa.Scalar)
 
 
@@ -105,7 +105,7 @@ def spread(datum: Datum, count: int) -> pa.Array:
 
 
 def rows_of(arguments: Sequence[Datum]) -> int:
-    """The number of rows, which the arguments that are no constants tell."""
+    """The number of rows, which is that of the arguments that are not constants."""
     return next(len(argument) for argument in arguments if not is_constant(argument))
 
 

@@ -1,7 +1,7 @@
 """The live values of each group, for aggregates that depend on which values there are.
 
 MIN, MAX, FIRST, LAST and PERCENTILE are values at a place of the group's values in sorted order, ARRAY_AGG is
-all of them. Sums do not tell them: when the smallest value leaves, the next one must be known.
+all of them. Sums do not suffice for them: when the smallest value leaves, the next one must be known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a live stream's source is to an epoch: asked for what has come, and told when that is committed."""
+"""The source of a live stream: epochs ask it for what has arrived, and confirm what they have committed."""
 
 from __future__ import annotations
 

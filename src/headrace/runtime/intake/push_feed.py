@@ -1,6 +1,6 @@
 """Feeds of streams that never end, and the one of rows that are pushed.
 
-A feed is asked for what has come, epoch by epoch, and told when that is committed. Only then is a push
+A feed is asked for what has arrived, epoch by epoch, and notified when that is committed. Only then is a push
 acknowledged.
 """
 

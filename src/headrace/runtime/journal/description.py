@@ -1,4 +1,4 @@
-"""What a durable store is for: the queries and streams of its run, as its files tell them."""
+"""What a durable store is for: the queries and streams of its run, as its files describe them."""
 
 from __future__ import annotations
 
@@ -102,10 +102,10 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
     ):
         for name in sorted(mine.keys() & its.keys()):
             if mine[name] != its[name]:
-                # A query's identity is a digest, which tells people nothing.
-                told = f": over {its[name]}, not {mine[name]}" if what == "stream" else ""
+                # A query's identity is a digest, which means nothing to people.
+                details = f": over {its[name]}, not {mine[name]}" if what == "stream" else ""
                 raise StoreError(
-                    f"the store {folder} is for another {what} {name} than the one given now{told}",
+                    f"the store {folder} is for another {what} {name} than the one given now{details}",
                     hint="start with the text that made the store, or give this one another name",
                 )
     return Differences(

@@ -123,7 +123,7 @@ def contents(path: Path) -> Contents:
     """What a store holds, as its commits say.
 
     Raises:
-        StoreError: it is no store, one of another layout, or its records are damaged.
+        StoreError: it is not a store, has another layout, or its records are damaged.
     """
     store = _store(path)
     made_for = load_description(store)
@@ -148,7 +148,7 @@ def verify(path: Path) -> Check:
     second look, by the commits that there are by then, finds it again.
 
     Raises:
-        StoreError: it is no store, or one of another layout.
+        StoreError: it is not a store, or has another layout.
     """
     store = _store(path)
     load_description(store)

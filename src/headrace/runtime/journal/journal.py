@@ -128,7 +128,7 @@ def load_description(store: FolderStore) -> Description:
     """What a store says it is for.
 
     Raises:
-        StoreError: it is no store, or one of another layout or state format.
+        StoreError: it is not a store, or has another layout or state format.
     """
     try:
         content = json.loads(Path(store.path, "store.json").read_text())

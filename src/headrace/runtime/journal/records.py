@@ -1,4 +1,4 @@
-"""Commits: what makes an epoch count, and how a store tells where a run was.
+"""Commits: what makes an epoch count, and how a store knows where a run was.
 
 A durable store is a folder:
 

@@ -1,8 +1,8 @@
-"""Which results have to be kept, and read, so that the changes of an epoch can be told in full.
+"""Which results have to be kept, and read, so that the changes of an epoch can be read in full.
 
 An epoch releases elements that it yielded, and elements that earlier epochs yielded ahead of the heartbeat
 (decision 0001). So the changes of an epoch lie in its own results and in those of the epochs from its `since`
-on, and these are kept for as long as it is.
+on, and these are kept for as long as the epoch itself.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def waiting_since(query: str, results: Sequence[EpochResults]) -> int:
 
 
 def since_of(query: str, results: Sequence[EpochResults], epoch: int) -> int:
-    """The oldest epoch that has to be read to tell the changes from an epoch on.
+    """The oldest epoch that has to be read for the changes from an epoch on.
 
     Args:
         query: the query.
@@ -47,14 +47,14 @@ def since_of(query: str, results: Sequence[EpochResults], epoch: int) -> int:
 
 
 def whole_from(query: str, results: Sequence[EpochResults]) -> int:
-    """The first epoch whose changes can be told in full; older ones are kept for what later ones release."""
+    """The first epoch whose changes can be read in full; older ones are kept for what later ones release."""
     oldest = results[0].epoch if results else 1
     whole = (part.epoch for part in results if part.since.get(query, part.epoch) >= oldest)
     return next(whole, oldest)
 
 
 def retained_from(retain: int, results: Sequence[EpochResults]) -> int:
-    """The oldest epoch whose results are needed to tell the changes of the last epochs in full.
+    """The oldest epoch whose results are needed to read the changes of the last epochs in full.
 
     Args:
         retain: of how many epochs the changes are promised.

@@ -30,7 +30,7 @@ def stream_instants(name: str, plan: Plan) -> tuple[int, int]:
     found = _step_of(plan) if isinstance(plan, Rstream) else (1, 0)
     if found is None or not (isinstance(plan, Rstream) or plan.is_chronon):
         raise UserError(
-            f"{name} is no stream: its rows are valid for longer than an instant",
+            f"{name} is not a stream: its rows are valid for longer than an instant",
             hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "
             "a SLIDE or a GRANULARITY, or ask for the history",
         )
@@ -38,7 +38,7 @@ def stream_instants(name: str, plan: Plan) -> tuple[int, int]:
 
 
 def _step_of(plan: Plan) -> tuple[int, int] | None:
-    """When the window that an RSTREAM stands over changes: its slide or granule, and their phase; or None."""
+    """When the window below an RSTREAM changes: its slide or granule, and their phase; or None."""
     below = plan
     while isinstance(below, Rstream | Filter | Project):
         below = below.input
@@ -52,7 +52,7 @@ def _step_of(plan: Plan) -> tuple[int, int] | None:
         case Granularity(granule=granule):
             return granule.length, 0
         case HopWindow(size=size, slide=slide, offset=offset) if slide.length > 1:
-            # The stream is told at multiples of the slide, less one, where windows without an offset change.
+            # At multiples of the slide, less one, where windows without an offset change.
             return (slide.length, -1) if (size.length + offset.length) % slide.length == 0 else None
         case _:
             return None

@@ -59,7 +59,7 @@ class ResultReader:
 
     @property
     def first(self) -> int:
-        """The first epoch whose changes can be told."""
+        """The first epoch whose changes can be read in full."""
         return whole_from(self.name, self.epochs)
 
     def released(self) -> Iterator[tuple[int, Batch]]:
@@ -94,7 +94,7 @@ class ResultReader:
             if self.first == 1:
                 raise
             raise UserError(
-                f"the answer of {self.name} cannot be told: results before epoch {self.first} are "
+                f"the answer of {self.name} cannot be computed: results before epoch {self.first} are "
                 "no longer kept",
                 hint="read the changes from that epoch on, or keep more with retain_epochs",
             ) from error
@@ -122,7 +122,7 @@ class ResultReader:
         """What the query's relation-to-stream operator yields: the payload and `ts`, in order of `ts`.
 
         Raises:
-            UserError: the result is no stream of instants.
+            UserError: the result is not a stream of instants.
         """
         step, phase = stream_instants(self.name, self.plan)
         final = self._final()

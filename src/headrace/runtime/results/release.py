@@ -48,9 +48,9 @@ class Release:
 
 
 class Finals:
-    """Turns released elements into final rows of the history, each told once: when its end has passed.
+    """Turns released elements into final rows of the history, each yielded once: when its end has passed.
 
-    A row that is still open at the heartbeat is kept, and told when it ends, or when everything does.
+    A row that is still open at the heartbeat is kept, and yielded when it ends, or when everything does.
     """
 
     def __init__(self, schema: Schema) -> None:
@@ -70,5 +70,5 @@ class Finals:
         return final.take(np.flatnonzero(~is_open))
 
     def rest(self) -> Batch:
-        """The rows that are open at the last heartbeat, up to it: what `next` has not told of the history."""
+        """The rows that are open at the last heartbeat, up to it, which `next` has not yielded."""
         return canonical(clip(self._kept, self._heartbeat))

@@ -30,11 +30,11 @@ class TableSource:
 
     @property
     def size(self) -> int:
-        return self.table.num_rows
+        return len(self.table)
 
     @property
     def rows(self) -> int:
-        return self.table.num_rows
+        return len(self.table)
 
     def mark(self, position: int) -> str:
         return ""

@@ -126,7 +126,7 @@ def _some(schema: Schema) -> Callable[[Sequence[int]], Schema]:
 
 @st.composite
 def cases(
-    draw: st.DrawFn, *, depth: int = 3, root: str | None = None, max_streams: int = 3, **options: Any
+    draw: st.DrawFn, /, *, depth: int = 3, root: str | None = None, max_streams: int = 3, **options: Any
 ) -> Case:
     """Plans over one to three streams; the other options are those of `streams`."""
     count = draw(st.integers(1, max_streams))
@@ -386,9 +386,8 @@ class _Builder:
         some = [one for one in below.columns() if below.is_summable(one)]
         if len(some) < len(below.schema) or not some:
             names = [f"o{place}" for place in range(len(some))]
-            some = some or [literal(1)]
-            plan = Project(below.plan, tuple(zip(names or ["o"], some, strict=True)))
-            below = _Built(plan, (True,) * len(some))
+            items = tuple(zip(names, some, strict=True)) or (("o", literal(1)),)
+            below = _Built(Project(below.plan, items), (True,) * len(items))
         keys = tuple(
             SortKey(one, self.draw(st.booleans()), self.draw(st.booleans()))
             for one in self.draw(st.lists(st.sampled_from(below.columns()), max_size=2))
@@ -402,7 +401,8 @@ class _Builder:
 
     def _relation_to_stream(self, depth: int) -> _Built:
         below = self._relation(depth)
-        return below.over(self.draw(st.sampled_from((Istream, Dstream, Rstream)))(below.plan))
+        operators: tuple[Callable[[Plan], Plan], ...] = (Istream, Dstream, Rstream)
+        return below.over(self.draw(st.sampled_from(operators))(below.plan))
 
     def _aggregate(self, root: bool, depth: int) -> _Built:
         below = self._relation(depth)
@@ -428,7 +428,8 @@ class _Builder:
         if name == "ARRAY_AGG":
             # Not of arrays; nor of sums, since values in arrays are compared to the last bit.
             single = [one for one in below.columns(*KINDS) if below.is_summable(one)]
-            argument = self.draw(st.sampled_from([*single, literal("a")]))
+            arguments: list[Expression] = [*single, literal("a")]
+            argument = self.draw(st.sampled_from(arguments))
             return resolve_aggregate(name, argument, modifiers=modifiers)
         if name in ("FIRST", "LAST"):
             keys = tuple(

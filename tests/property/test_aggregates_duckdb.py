@@ -69,7 +69,7 @@ def test_aggregates_of_a_window_are_those_of_duckdb(seed: int) -> None:
         for instant in (0, 1, 24, 60, 119, 130, 143):
             ours = query.snapshot(at=instant)
             found = [tuple(row.values()) for row in ours.to_pylist()]
-            theirs = duckdb.sql(
+            theirs = duckdb.execute(
                 f"SELECT {DUCKDB} FROM reading WHERE ts <= {instant} AND ts > {instant - size} GROUP BY k"
             ).fetchall()
             assert len(found) == len(theirs)

@@ -75,10 +75,10 @@ def test_equivalence_is_equality_of_contents_before_an_instant(
         for instant in ends([*left, *right])
         if instant < until
     )
-    batches = [from_rows(TIED, elements) for elements in pair]
-    assert equivalent(*batches, until=until) == same
-    assert equivalent(*(clip(batch, until) for batch in batches)) == same
-    assert not same or equivalent(*batches, until=until, float_tolerance=1e-9)
+    one, other = (from_rows(TIED, elements) for elements in pair)
+    assert equivalent(one, other, until=until) == same
+    assert equivalent(clip(one, until), clip(other, until)) == same
+    assert not same or equivalent(one, other, until=until, float_tolerance=1e-9)
 
 
 @given(signed_histories(TIED, max_size=4))

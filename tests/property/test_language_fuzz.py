@@ -91,9 +91,9 @@ def mutated(draw: st.DrawFn) -> tuple[str, Catalog]:
             case "cut" if place:
                 tokens = tokens[:place]
             case "graft":
-                other = pieces_of(draw(st.sampled_from(SEEDS))[0])
-                start = draw(st.integers(0, len(other) - 1))
-                tokens[place:place] = [" ", *other[start : start + draw(st.integers(1, 12))], " "]
+                scion = pieces_of(draw(st.sampled_from(SEEDS))[0])
+                start = draw(st.integers(0, len(scion) - 1))
+                tokens[place:place] = [" ", *scion[start : start + draw(st.integers(1, 12))], " "]
     return "".join(tokens), catalog
 
 

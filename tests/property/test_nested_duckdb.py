@@ -10,13 +10,13 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
-from beside_duckdb import STREAMS, Query, Window, compare
 
 from auctions import define
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.printer import to_sql
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import TimeDomain
+from property.beside_duckdb import STREAMS, Query, Window, compare
 
 NAMES = "xyzw"
 COMPARISONS = ("=", "=", "<", "<=", ">", ">=", "<>")

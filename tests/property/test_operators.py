@@ -74,7 +74,7 @@ def histories(draw: st.DrawFn, epochs: int, retractions: bool = True, most: int 
     for _ in range(draw(st.integers(0, most))):
         payload = draw(payloads)
         ts = draw(st.integers(-3, 12))
-        te = draw(st.one_of(st.integers(1, 8).map(lambda length, ts=ts: ts + length), st.just(INFINITY)))
+        te = draw(st.integers(ts + 1, ts + 8) | st.just(INFINITY))
         w = draw(st.sampled_from([1, 1, 1, 2]))
         arrivals.append(Arrival((payload, ts, te, w), draw(st.integers(0, epochs - 1))))
         if retractions and draw(st.booleans()):
@@ -302,7 +302,7 @@ USERS = aggregates(
     of_user(Products, V, K),
     resolve_aggregate("MAX", V),
 )
-UNARY = {
+UNARY: dict[str, Plan] = {
     "users' aggregates": Aggregate(LEFT, (("k", K),), USERS),
     "users' scalar aggregates": Aggregate(LEFT, (), USERS, emit_empty=True),
     "sums of nothing": Aggregate(LEFT, (), EXACT, emit_empty=True),
@@ -348,7 +348,7 @@ JOINS = {
     "two keys": Join(LEFT, RIGHT, ((K, K), (V, V)), None, NAMES),
     "no equality": Join(LEFT, RIGHT, (), LESS, NAMES),
 }
-WINDOWS = {
+WINDOWS: dict[str, Plan] = {
     "last row": RowWindow(LEFT, 1),
     "rows": RowWindow(LEFT, 3),
     "rows that slide": RowWindow(LEFT, 2, 3),

@@ -63,13 +63,14 @@ def _inputs(draw: st.DrawFn, below: st.SearchStrategy[Plan]) -> Plan:
         if draw(st.booleans()):
             plan = Filter(plan, draw(_expressions(plan, BOOLEAN)))
         else:
-            columns = [column(plan, place) for place in range(len(plan.schema))]
-            item = st.sampled_from(columns) | st.sampled_from(KINDS).flatmap(
-                lambda kind, plan=plan: _expressions(plan, kind)
-            )
-            items = draw(st.lists(item, min_size=1, max_size=3))
+            items = draw(st.lists(_items(plan), min_size=1, max_size=3))
             plan = Project(plan, tuple((f"p{place}", part) for place, part in enumerate(items)))
     return plan
+
+
+def _items(plan: Plan) -> st.SearchStrategy[Expression]:
+    columns = [column(plan, place) for place in range(len(plan.schema))]
+    return st.sampled_from(columns) | st.sampled_from(KINDS).flatmap(lambda kind: _expressions(plan, kind))
 
 
 def _expressions(plan: Plan, kind: object) -> st.SearchStrategy[Expression]:

@@ -12,7 +12,7 @@ from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import BoundedStream
+from headrace.runtime.intake.streams import BoundedStream
 from property.plan_strategies import ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
 from support import TableSource, run_plans

@@ -9,7 +9,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from beside_duckdb import STREAMS, Query, Window, compare
+
+from property.beside_duckdb import STREAMS, Query, Window, compare
 
 UNARY = (
     "SELECT k, v + 1 AS v FROM ({x}) x WHERE v > 1 OR k = 'b'",

@@ -7,9 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import endless
-
 from headrace.runtime.journal.records import CHECKPOINT_EVERY
+from soak import endless
 
 EPOCHS = 10_000
 

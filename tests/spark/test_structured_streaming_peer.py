@@ -40,7 +40,7 @@ def test_tumbling_windows_are_those_of_another_engine(
     running = peer.start(session, "tumbling", bids, "memory", str(tmp_path), 2)
     running.awaitTermination()
     found = session.sql("SELECT CAST(window.start AS LONG), auction, bids, total, highest FROM tumbling")
-    expected = duckdb.sql(
+    expected = duckdb.execute(
         f"""
         SELECT epoch(time_bucket(INTERVAL '10 seconds', ts))::BIGINT, auction, count(*), sum(price)::BIGINT,
                max(price)
@@ -58,7 +58,7 @@ def test_sliding_windows_are_those_of_another_engine(peer: ModuleType, spark: An
     session = spark.newSession()
     peer.start(session, "sliding", folder, "memory", str(checkpoint), 1).awaitTermination()
     found = session.sql("SELECT CAST(window.end AS LONG), auction, bids, total FROM sliding")
-    expected = duckdb.sql(
+    expected = duckdb.execute(
         f"""
         SELECT stop::BIGINT, auction, count(*), sum(price)::BIGINT
         FROM '{folder}/*.parquet', generate_series(1704067201, 1704067269) AS ends(stop)

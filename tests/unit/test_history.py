@@ -69,7 +69,7 @@ def test_payloads_compare_as_in_grouping() -> None:
     rows = to_rows(canonical(batch))
     assert rows[0] == ((None,), 1, 2, 1)
     assert rows[1] == ((0.0,), 1, 3, 1)
-    assert math.copysign(1.0, rows[1][0][0]) == 1.0  # type: ignore[arg-type]
+    assert math.copysign(1.0, rows[1][0][0]) == 1.0
     assert math.isnan(rows[2][0][0])  # type: ignore[arg-type]
     assert [row[1:] for row in rows[2:]] == [(1, 3, 1)]
 

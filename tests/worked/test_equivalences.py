@@ -32,7 +32,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.expressions.functions import literal, make_case, resolve
-from headrace.reference.contents import Stream, content_at
+from headrace.reference.contents import Element, Stream, content_at
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import Duration, TimeDomain
@@ -52,12 +52,12 @@ def product(left: Plan, right: Plan) -> Plan:
 
 
 def selected(plan: Plan) -> Plan:
-    return Filter(plan, resolve(">", [column(plan, 1), literal(0)]))
+    return Filter(plan, resolve(">", (column(plan, 1), literal(0))))
 
 
 def mapped(plan: Plan) -> Plan:
     """A map that makes some payloads equal and keeps the column that groups."""
-    small = resolve("<", [column(plan, 1), literal(1)])
+    small = resolve("<", (column(plan, 1), literal(1)))
     return Project(plan, (("e", column(plan, 0)), ("v", make_case(((small, literal(0)),), column(plan, 1)))))
 
 
@@ -188,16 +188,17 @@ def highest(plan: Plan, *keys: int) -> Plan:
 @st.composite
 def auctions(draw: st.DrawFn) -> dict[str, Stream]:
     """Bids for items, each of which is opened and closed once: an invariant of auctions."""
-    bids = [
+    bids: list[Element] = [
         ((draw(st.integers(1, 3)), draw(st.integers(1, 5))), at, at + 1, 1)
         for at in draw(st.lists(st.integers(0, 7), max_size=6))
     ]
-    opened, closed = [], []
+    opened: list[Element] = []
+    closed: list[Element] = []
     for item in (1, 2, 3):
         start, end = draw(st.integers(0, 4)), draw(st.integers(3, 8))
         opened.append(((item, draw(st.sampled_from("xy"))), start, start + 1, 1))
         closed.append(((item,), end, end + 1, 1))
-    streams = {"bids": bids, "opened": opened, "closed": closed}
+    streams: dict[str, list[Element]] = {"bids": bids, "opened": opened, "closed": closed}
     names = {source.name: source.schema.names for source in (BIDS, OPENED, CLOSED)}
     return {name: Stream(names[name], sorted(rows, key=lambda row: row[1])) for name, rows in streams.items()}
 

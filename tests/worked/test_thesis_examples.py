@@ -63,7 +63,7 @@ def test_no_false_alarm() -> None:
     values = source("values", Field("v", BIGINT))
     window = TimeWindow(values, Duration(3))
     total = Aggregate(window, (), (("sum", resolve_aggregate("SUM", column(window, 0))),))
-    alarm = Filter(total, resolve(">", [column(total, 0), literal(6)]))
+    alarm = Filter(total, resolve(">", (column(total, 0), literal(6))))
     streams = {"values": Stream(("v",), chronons((2, 1), (5, 4)))}
     same(total, "2[1,4) 5[4,7)", streams)
     for cuts in (1, 2):

@@ -73,5 +73,6 @@ def test_conjuncts_and_their_equalities() -> None:
     assert conjuncts(conjunction(parts) or predicate) == parts
     assert conjunction(()) is None
     equalities, rest = split_equalities(parts, left_width=3)
-    assert [(columns_of(left), columns_of(right)) for left, right in equalities] == [({0}, {0})] * 2
+    first = frozenset({0})
+    assert [(columns_of(left), columns_of(right)) for left, right in equalities] == [(first, first)] * 2
     assert rest == parts[1:4]

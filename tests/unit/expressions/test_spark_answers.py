@@ -47,11 +47,11 @@ def agrees(found: Any, answer: str) -> bool:
         return found is FAILS and answer == "FAILS"
     match found:
         case Decimal():
-            return found == Decimal(ast.literal_eval(answer))
+            return bool(found == Decimal(ast.literal_eval(answer)))
         case datetime():
-            return str(found.astimezone(UTC).replace(tzinfo=None)) == ast.literal_eval(answer)
+            return bool(str(found.astimezone(UTC).replace(tzinfo=None)) == ast.literal_eval(answer))
         case date():
-            return str(found) == ast.literal_eval(answer)
+            return bool(str(found) == ast.literal_eval(answer))
         case float() if answer in ("nan", "inf", "-inf"):
             return repr(found) == answer
         case float():

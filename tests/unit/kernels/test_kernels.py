@@ -182,20 +182,22 @@ interval = st.tuples(st.integers(0, 2), st.integers(-4, 8), st.one_of(st.integer
 def test_join_intervals_is_the_nested_loop(
     left: list[tuple[int, int, int]], right: list[tuple[int, int, int]]
 ) -> None:
-    sides = []
-    for rows in (sorted(left), sorted(right)):
-        hashes, ts = ints([row[0] for row in rows]), ints([row[1] for row in rows])
-        te = ints([INFINITY if row[2] == INFINITY else row[1] + row[2] for row in rows])
-        sides += [hashes, ts, te]
-    reach = max(
-        (INFINITY if te == INFINITY else te - ts for _, ts, te in zip(*sides[3:], strict=True)), default=0
-    )
-    ours, theirs = join_intervals(*sides, int(reach))
+    sides = [
+        (
+            ints([row[0] for row in rows]),
+            ints([row[1] for row in rows]),
+            ints([INFINITY if row[2] == INFINITY else row[1] + row[2] for row in rows]),
+        )
+        for rows in (sorted(left), sorted(right))
+    ]
+    reach = max((length for _, _, length in right), default=0)
+    (keys, ts, te), (other_keys, other_ts, other_te) = sides
+    ours, theirs = join_intervals(*sides[0], *sides[1], reach)
     expected = [
         (i, j)
         for i in range(len(left))
         for j in range(len(right))
-        if sides[0][i] == sides[3][j] and max(sides[1][i], sides[4][j]) < min(sides[2][i], sides[5][j])
+        if keys[i] == other_keys[j] and max(ts[i], other_ts[j]) < min(te[i], other_te[j])
     ]
     assert list(zip(ours.tolist(), theirs.tolist(), strict=True)) == expected
 
@@ -216,8 +218,8 @@ def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int, o
     if one_window:
         elements = [(code, rank, start, 4) for code, rank, start, _ in elements]
     codes, ranks, starts, lengths = (ints([row[place] for row in elements]) for place in range(4))
-    points = {(code, time) for code, _, start, _ in elements for time in (start, start + 1)}
-    points = sorted({(code, min(time, since)) for code, time in points})
+    ends = ((code, time) for code, _, start, _ in elements for time in (start, start + 1))
+    points = sorted({(code, min(time, since)) for code, time in ends})
     point_codes, point_times = ints([point[0] for point in points]), ints([point[1] for point in points])
     order = np.lexsort((starts, codes))
     found, needed = lower_envelope(
@@ -248,7 +250,7 @@ def test_slide_rows_tells_how_the_window_of_each_row_number_changes(
 
     held = [range(max(1, count // slide * slide - rows + 1), count + 1) for count, _ in partitions]
     old = ints(np.cumsum([0, *(len(numbers) for numbers in held)]))
-    times = [np.cumsum(steps) if steps else [] for _, steps in partitions]
+    times = [np.cumsum(ints(steps)) for _, steps in partitions]
     fresh = ints(np.cumsum([0, *(len(part) for part in times)]))
     counts = ints([count for count, _ in partitions])
     row, ts, te, w, stay, numbers = slide_rows(counts, old, fresh, ints(np.concatenate(times)), rows, slide)

@@ -314,7 +314,7 @@ def test_join_of_different_types_casts_the_keys() -> None:
 def test_join_using_shows_its_columns_once() -> None:
     plan = plan_of("SELECT *, b.id AS other FROM tick a JOIN tick b USING (ID, kind) WHERE id > 3")
     assert plan.schema.names == ("id", "kind", "price", "at", "price_2", "at_2", "other")
-    join = plan.input.input  # type: ignore[union-attr]
+    (join,) = (node for node in walk(plan) if isinstance(node, Join))
     assert join.equalities == tuple((column(TICK, place), column(TICK, place)) for place in (0, 1))
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -130,7 +132,7 @@ def test_explain_takes_a_stage(stage: Stage) -> None:
     assert statement.stage is stage
 
 
-def tables_of(text: str):
+def tables_of(text: str) -> Any:
     statement = parse_one(text)
     assert isinstance(statement, Select)
     assert isinstance(statement.query, SelectQuery)

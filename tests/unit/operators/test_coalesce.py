@@ -12,6 +12,7 @@ from headrace.algebra.nodes import Coalesce, Source
 from headrace.elements import from_rows, to_rows
 from headrace.operators.contract import Progress
 from headrace.operators.presence import CoalesceOperator
+from headrace.operators.state.runs import Run
 from headrace.reference.contents import Element
 from headrace.schema import STRING, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
@@ -22,7 +23,9 @@ SCHEMA = Schema((Field("x", STRING),))
 def coalesced(*epochs: tuple[list[Element], int], schema: Schema = SCHEMA) -> list[Element]:
     """What is emitted in epochs of elements and heartbeats, in order of time, payload and sign."""
     plan = Coalesce(Source("s", schema, "t", TimeDomain.INTEGER))
-    before, found, state = BEGINNING, [], {}
+    before = BEGINNING
+    found: list[Element] = []
+    state: dict[str, list[Run]] = {}
     for elements, heartbeat in epochs:
         operator = CoalesceOperator(plan)
         for name, runs in state.items():
@@ -62,7 +65,7 @@ def test_only_a_change_of_the_multiplicity_ends_an_element() -> None:
 
 def test_rows_without_columns() -> None:
     """As a condition on a count of all rows leaves them."""
-    rows = [((), 1, 4, 1), ((), 4, 6, 1), ((), 9, 11, 1)]
+    rows: list[Element] = [((), 1, 4, 1), ((), 4, 6, 1), ((), 9, 11, 1)]
     assert coalesced((rows, 20), schema=Schema(())) == [((), 1, 6, 1), ((), 9, 11, 1)]
 
 

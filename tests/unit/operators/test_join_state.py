@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import Aggregate, Join, Plan, RowWindow, Source, column
+from headrace.algebra.properties import is_stateful
 from headrace.elements import concat, from_rows
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.history import equivalent
@@ -42,6 +43,7 @@ def _run(plan: Join) -> tuple[list[int], bool]:
                 rows = bids if node.plan.name == "bid" else asks
                 outputs[node.number] = from_rows(SCHEMA, [row for row in rows if row[1] == epoch])
                 continue
+            assert is_stateful(node.plan)
             operator: Operator = create_operator(node.plan, node.reduced, _no_failure)
             for name, area in operator.areas.items():
                 area.runs = state.get((node.number, name), [])

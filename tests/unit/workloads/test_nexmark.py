@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.elements import Int64Array, integers
 from headrace.errors import UserError
 from headrace.workloads.nexmark import FIRST_ID, MAX_LIFE, MIN_LIFE, TABLES, Nexmark, counts, generate
 
@@ -30,8 +31,8 @@ def auctions() -> pa.Table:
     return whole(SPEC, "auction")
 
 
-def array(table: pa.Table, column: str) -> np.ndarray:
-    return table[column].cast(pa.int64()).to_numpy()
+def array(table: pa.Table, column: str) -> Int64Array:
+    return integers(table[column].combine_chunks())
 
 
 @given(

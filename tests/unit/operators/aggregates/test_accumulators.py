@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,7 @@ DECIMAL = pa.decimal128(20, 2)
 
 def value_of(
     function: str, dtype: pa.DataType, values: list[object], weights: list[int] | None = None
-) -> object:
+) -> Any:
     argument = Column(0, "x", dtype)
     result = {"SUM": dtype, "COUNT": BIGINT}.get(function, DOUBLE)
     if function == "SUM" and pa.types.is_decimal(dtype):
@@ -88,8 +89,8 @@ def test_correlations(pairs: list[tuple[int, int]]) -> None:
     # Shifted far away, where plain floating sums would lose all digits.
     columns = [pa.array([1e9 + pair[place] / 8 for pair in pairs], DOUBLE) for place in range(2)]
     ints, floats = accumulate(layout, columns, np.ones(len(pairs), dtype=np.int64))
-    one_point = np.arange(len(pairs)), *(np.zeros(len(pairs), dtype=np.int64) for _ in range(2))
-    _, totals, sums = net_points(*one_point, ints, floats)
+    zeros = np.zeros(len(pairs), dtype=np.int64)
+    _, totals, sums = net_points(np.arange(len(pairs)), zeros, zeros, ints, floats)
     found = evaluate(layout, call, totals, sums)[0].as_py()
     if any(len({pair[place] for pair in pairs}) == 1 for place in range(2)):
         assert found is None

@@ -13,7 +13,7 @@ from headrace.expressions.tree import Column, SortKey
 from headrace.operators.contract import Progress, buffered
 from headrace.operators.top_k.skyband import has_skyband, reachable
 from headrace.operators.top_k.top_k import TopKOperator
-from headrace.reference.contents import Stream
+from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, UNKNOWN, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
@@ -49,7 +49,7 @@ def elements(draw: st.DrawFn) -> list[tuple[tuple[int, int | None], int, int, in
     offset=st.integers(0, 1),
 )
 def test_no_row_is_left_out_that_is_ever_shown(
-    rows: list, keys: tuple[Column, ...], order: tuple[SortKey, ...], limit: int, offset: int
+    rows: list[Element], keys: tuple[Column, ...], order: tuple[SortKey, ...], limit: int, offset: int
 ) -> None:
     plan = TopK(ROWS, keys, order, limit, offset)
     left = to_rows(reachable(plan, from_rows(SCHEMA, rows)))

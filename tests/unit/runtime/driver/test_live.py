@@ -267,9 +267,9 @@ def test_what_is_not_started_cannot_be_used(db: hr.Database) -> None:
     with pytest.raises(UserError, match="the stream s never ends"):
         db.run()
     db.start()
-    for use in (db.start, db.run):
+    for begin in (db.start, db.run):
         with pytest.raises(UserError, match="the database is running already"):
-            use()
+            begin()
     assert db.push("s", row(1)) is True, "the run goes on"
     db.stop()
     with pytest.raises(UserError, match="s takes no rows: the database is not started"):

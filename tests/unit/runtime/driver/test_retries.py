@@ -114,7 +114,7 @@ def test_what_goes_wrong_after_the_commit_is_not_tried_again() -> None:
         fake.totals = Totals(epochs=1)
         raise RuntimeError("cannot sweep")
 
-    fake.step = step  # type: ignore[method-assign]
+    fake.step = step  # type: ignore[method-assign, assignment]
     with pytest.raises(RuntimeError, match="cannot sweep"):
         carry_out(fake)
 

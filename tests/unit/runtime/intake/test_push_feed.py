@@ -218,7 +218,8 @@ def test_a_push_that_could_not_be_told_from_its_repeat_is_refused(
 
 
 def test_a_sequence_may_be_any_whole_number(feed: PushFeed) -> None:
-    feed.put(rows(1), "me", np.int64(3))
+    sequence: Any = np.int64(3)
+    feed.put(rows(1), "me", sequence)
     intake = feed.take(START)
     assert intake is not None
     assert json.dumps(dict(intake.producers)) == '{"me": 3}'

@@ -51,7 +51,8 @@ def open_text(
     (tmp_path / "f.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
     timestamp = (declared.names[0] if declared else "t") if "time" not in options else options.pop("time")
     source = open_source("csv", {"path": "f.csv", **options}, declared, timestamp, "s", tmp_path)
-    return pickle.loads(pickle.dumps(source))
+    sent: SplitSource = pickle.loads(pickle.dumps(source))
+    return sent
 
 
 def parse(text: str) -> tuple[list[object], list[tuple[str, str]]]:

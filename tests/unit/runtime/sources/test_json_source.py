@@ -60,7 +60,8 @@ def open_text(
 ) -> SplitSource:
     (tmp_path / "f.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     source = open_source("json", {"path": "f.json", **options}, declared, "t", "s", tmp_path)
-    return pickle.loads(pickle.dumps(source))
+    sent: SplitSource = pickle.loads(pickle.dumps(source))
+    return sent
 
 
 def parse(text: str, schema: Schema = SCHEMA) -> tuple[list[object], list[tuple[str, str]]]:

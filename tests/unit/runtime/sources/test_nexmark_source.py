@@ -1,6 +1,7 @@
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -55,7 +56,7 @@ def test_declared_columns_are_a_choice_by_name(read_all: ReadAll) -> None:
         ({"disorder": "soon"}, "'soon' is not a valid duration"),
     ],
 )
-def test_wrong_options(options: dict[str, str], message: str) -> None:
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(SourceError, match=message):
         open_table("bid", **options)
 

@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -218,9 +219,12 @@ def test_a_parquet_row_group_is_decoded_once_for_consecutive_ranges(tmp_path: Pa
     opened: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         read = pq.ParquetFile.read_row_group
-        patch.setattr(
-            pq.ParquetFile, "read_row_group", lambda *args, **named: opened.append(1) or read(*args, **named)
-        )
+
+        def counted(*args: Any, **named: Any) -> Any:
+            opened.append(1)
+            return read(*args, **named)
+
+        patch.setattr(pq.ParquetFile, "read_row_group", counted)
         numbers = [
             number
             for start in range(0, 1000, 100)

@@ -1,5 +1,6 @@
 import datetime as dt
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -22,15 +23,17 @@ ODD = [
 BAD = "bad"
 
 
-def values(texts: list[str | None], dtype: pa.DataType, **options: object) -> list[object]:
+def values(texts: list[str | None], dtype: pa.DataType, **options: Any) -> list[object]:
     parsed, bad = parse_texts(pa.array(texts, STRING), dtype, **options)
     assert parsed.type == dtype
     listed = zip(parsed.to_pylist(), bad, strict=True)
     return [BAD if wrong else value for value, wrong in listed]
 
 
-def utc(*parts: int) -> dt.datetime:
-    return dt.datetime(*parts, tzinfo=dt.UTC)
+def utc(
+    year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0, micros: int = 0
+) -> dt.datetime:
+    return dt.datetime(year, month, day, hour, minute, second, micros, dt.UTC)
 
 
 @pytest.mark.parametrize(

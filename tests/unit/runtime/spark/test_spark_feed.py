@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ class Batch(threading.Thread):
 
     def __init__(self, frame: Frame, number: int) -> None:
         super().__init__(daemon=True)
-        self._call = lambda: frame.hand_over(f"rows {number}", number)
+        self._call: Callable[[], None] = lambda: frame.hand_over(f"rows {number}", number)
         self.error: BaseException | None = None
         self.start()
 

@@ -1,4 +1,4 @@
-"""Aggregates of a group's rows, exact as far as the result's type allows."""
+"""Aggregates of a group's rows: computed with rational numbers, and rounded once to the result's type."""
 
 from __future__ import annotations
 
@@ -78,10 +78,9 @@ def _of_values(call: AggregateCall, values: list[Any]) -> object:
         case "PERCENTILE":
             return _percentile(call, values)
         case "VARIANCE" | "VAR_POP":
-            return _variance(values, call.function == "VARIANCE")
+            return _variance(values, call.function == "VARIANCE", root=False)
         case "STDDEV" | "STDDEV_POP":
-            variance = _variance(values, call.function == "STDDEV")
-            return None if variance is None else math.sqrt(variance)
+            return _variance(values, call.function == "STDDEV", root=True)
         case name:
             raise NotImplementedError(name)
 
@@ -132,23 +131,24 @@ def _sum(values: list[Any], dtype: pa.DataType) -> object:
 def _average(values: list[Any]) -> float:
     if isinstance(values[0], float):
         return _float_sum(values) / len(values)
-    return float(sum(map(Fraction, values)) / len(values))
+    return _rounded(sum(map(Fraction, values), Fraction(0)) / len(values))
 
 
 def _float_sum(values: list[float]) -> float:
     odd = [value for value in values if not math.isfinite(value)]
     # All of them infinite on one side, or else NaN.
-    return sum(odd) if odd else math.fsum(values)
+    return sum(odd) if odd else _rounded(sum(map(Fraction, values), Fraction(0)))
 
 
-def _variance(values: list[Any], of_sample: bool) -> float | None:
+def _variance(values: list[Any], of_sample: bool, *, root: bool) -> float | None:
+    """Variance, or its root."""
     if len(values) == 1 and of_sample:
         return None
     if not _all_finite(values):
         return math.nan
-    return float(
-        _spread(list(map(Fraction, values)), list(map(Fraction, values))) / (len(values) - of_sample)
-    )
+    numbers = list(map(Fraction, values))
+    variance = _spread(numbers, numbers) / (len(values) - of_sample)
+    return _rounded_root(variance) if root else _rounded(variance)
 
 
 def _covariation(function: str, pairs: list[Any]) -> float | None:
@@ -158,10 +158,14 @@ def _covariation(function: str, pairs: list[Any]) -> float | None:
     if not all(map(_all_finite, pairs)):
         return math.nan
     left, right = ([Fraction(pair[place]) for pair in pairs] for place in range(2))
+    spread = _spread(left, right)
     if function != "CORR":
-        return float(_spread(left, right) / (len(pairs) - (function == "COVAR_SAMP")))
+        return _rounded(spread / (len(pairs) - (function == "COVAR_SAMP")))
     variances = _spread(left, left) * _spread(right, right)
-    return None if variances == 0 else float(_spread(left, right)) / math.sqrt(variances)
+    if variances == 0:
+        return None
+    size = _rounded_root(spread * spread / variances)
+    return -size if spread < 0 else size
 
 
 def _spread(left: list[Fraction], right: list[Fraction]) -> Fraction:
@@ -169,6 +173,26 @@ def _spread(left: list[Fraction], right: list[Fraction]) -> Fraction:
     one, other = sum(left, Fraction(0)) / len(left), sum(right, Fraction(0)) / len(right)
     pairs = zip(left, right, strict=True)
     return sum(((x - one) * (y - other) for x, y in pairs), Fraction(0))
+
+
+def _rounded(value: Fraction) -> float:
+    """The nearest double, ties to even; an infinity beyond the largest one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _rounded_root(value: Fraction) -> float:
+    """The nearest double to the square root of a number that is not negative."""
+    if value == 0:
+        return 0.0
+    # The root gets 100 bits or more, and one more that is set if there is a rest, so that it is rounded once.
+    places = 100 + max(0, (value.denominator.bit_length() - value.numerator.bit_length()) // 2 + 1)
+    scaled = (value.numerator << 2 * places) // value.denominator
+    root = math.isqrt(scaled)
+    exact = root * root * value.denominator == value.numerator << 2 * places
+    return _rounded(Fraction(2 * root + (not exact), 1 << places + 1))
 
 
 def _all_finite(values: Iterable[Any]) -> bool:

@@ -19,7 +19,11 @@ from headrace.schema import BIGINT, TIMESTAMP, Schema
 from headrace.time import INFINITY
 
 Int64Array = npt.NDArray[np.int64]
+Float64Array = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+
+LIMB = "__x"
+"""Columns of such names are limbs of exact sums; rows without one have 0 in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +127,32 @@ def concat(schema: Schema, batches: Sequence[Batch]) -> Batch:
 
 
 def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """The rows of record batches of one schema, one after the other."""
+    """The rows of record batches, one after the other.
+
+    Their schemas are the same but for limbs, of which the result has those that some part has, by name.
+    """
     if len(parts) == 1:
         return parts[0]
     if parts[0].num_columns == 0:
         return empty_columns(sum(part.num_rows for part in parts))
+    if any(part.schema.names != parts[0].schema.names for part in parts):
+        limbs = sorted({name for part in parts for name in limbs_of(part)})
+        parts = [_with_limbs(part, limbs) for part in parts]
     return pa.concat_batches(parts)
+
+
+def limbs_of(rows: pa.RecordBatch) -> tuple[str, ...]:
+    """The names of the columns that are limbs."""
+    return tuple(name for name in rows.schema.names if name.startswith(LIMB))
+
+
+def _with_limbs(rows: pa.RecordBatch, limbs: Sequence[str]) -> pa.RecordBatch:
+    """The rows with those limbs behind all other columns."""
+    names = [name for name in rows.schema.names if not name.startswith(LIMB)]
+    columns, known = rows.select(names).columns, set(rows.schema.names)
+    zeros = pa.array(np.zeros(rows.num_rows, dtype=np.int64))
+    columns += [rows.column(name) if name in known else zeros for name in limbs]
+    return pa.RecordBatch.from_arrays(columns, names=[*names, *limbs])
 
 
 # --- wire format -----------------------------------------------------------------------------------------

@@ -7,10 +7,9 @@ import math
 import numba
 import numpy as np
 
-from headrace.elements import Int64Array
+from headrace.elements import Float64Array, Int64Array
 from headrace.kernels.fenwick import add_count, find_place, first_step
 from headrace.kernels.jit import BYTES, FLOAT1, INT1, kernel
-from headrace.kernels.timeline import Float64Array
 
 
 @kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, FLOAT1)

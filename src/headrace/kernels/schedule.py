@@ -6,30 +6,28 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import FLOAT2, INT1, INT2, kernel
-from headrace.kernels.timeline import Float64Array, add_pair
+from headrace.kernels.jit import INT1, INT2, kernel
 
 
-@kernel(INT1, INT1, INT1, INT1, INT2, FLOAT2)
+@kernel(INT1, INT1, INT1, INT1, INT2)
 def net_schedule(
     by_time: Int64Array,
     by_key: Int64Array,
     codes: Int64Array,
     times: Int64Array,
     ints: Int64Array,
-    floats: Float64Array,
-) -> tuple[Int64Array, Int64Array, Int64Array, Float64Array]:
+) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Add up the changes of one key at one time, and put them in order of time.
 
     Args:
         by_time: rows sorted by time.
         by_key: rows sorted by (hash of the key, code of the key, time).
         codes, times: int64[n] per row.
-        ints: int64[n, c], floats: float64[n, 2 * f] (high, low pairs).
+        ints: int64[n, c].
 
     Returns:
         For each of the m netted changes, in order of time, the first row that belongs to it (int64[m]); the
-        changes sorted as `by_key` (int64[m]); and the sums, int64[c, m] and float64[2 * f, m].
+        changes sorted as `by_key` (int64[m]); and the sums (int64[c, m]).
     """
     count = len(by_time)
     point_of = np.empty(count, dtype=np.int64)
@@ -42,7 +40,6 @@ def net_schedule(
     order = np.full(points, -1, dtype=np.int64)
     first = np.empty(points, dtype=np.int64)
     total_ints = np.zeros((ints.shape[1], points), dtype=np.int64)
-    total_floats = np.zeros((floats.shape[1], points), dtype=np.float64)
     found = 0
     for place in range(count):
         row = by_time[place]
@@ -54,16 +51,7 @@ def net_schedule(
             found += 1
         for column in range(ints.shape[1]):
             total_ints[column, at] += ints[row, column]
-        for column in range(0, floats.shape[1], 2):
-            high, low = add_pair(
-                total_floats[column, at],
-                total_floats[column + 1, at],
-                floats[row, column],
-                floats[row, column + 1],
-            )
-            total_floats[column, at] = high
-            total_floats[column + 1, at] = low
-    return first, order, total_ints, total_floats
+    return first, order, total_ints
 
 
 @kernel(INT1, INT1, INT1, INT1, numba.int64)

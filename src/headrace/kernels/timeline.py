@@ -1,8 +1,7 @@
 """Step functions over time, one per key: netting of endpoint deltas and running sums.
 
 A key's input is a vector of sums that changes at instants ("points"). Sums are int64 columns (counts, limbs
-of integers) and pairs of float64 columns (high and low part of a double-double, Dekker 1971), so that what
-enters and leaves cancels.
+of exact numbers), so that what enters and leaves cancels.
 """
 
 from __future__ import annotations
@@ -12,40 +11,27 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, FLOAT2, INT1, INT2, kernel
-
-Float64Array = npt.NDArray[np.float64]
+from headrace.kernels.jit import BYTES, INT1, INT2, kernel
 
 
-@numba.njit(cache=True, inline="always")
-def add_pair(high, low, other_high, other_low):  # type: ignore[no-untyped-def]
-    """The sum of two double-doubles."""
-    total = high + other_high
-    virtual = total - high
-    error = (high - (total - virtual)) + (other_high - virtual) + low + other_low
-    result = total + error
-    return result, error - (result - total)
-
-
-@kernel(INT1, INT1, INT1, INT2, FLOAT2)
+@kernel(INT1, INT1, INT1, INT2)
 def net_points(
-    order: Int64Array, codes: Int64Array, times: Int64Array, ints: Int64Array, floats: Float64Array
-) -> tuple[Int64Array, Int64Array, Float64Array]:
+    order: Int64Array, codes: Int64Array, times: Int64Array, ints: Int64Array
+) -> tuple[Int64Array, Int64Array]:
     """Add up the deltas of one key at one instant.
 
     Args:
         order: rows sorted by (code, time).
         codes, times: int64[n] per row.
-        ints: int64[n, c], floats: float64[n, 2 * f] (high, low pairs), deltas per row.
+        ints: int64[n, c], deltas per row.
 
     Returns:
         For each of the m points, in order: the first row that belongs to it (int64[m]), and the summed
-        deltas (int64[m, c], float64[m, 2 * f]).
+        deltas (int64[m, c]).
     """
     rows = len(order)
     first = np.empty(rows, dtype=np.int64)
     point_ints = np.zeros((rows, ints.shape[1]), dtype=np.int64)
-    point_floats = np.zeros((rows, floats.shape[1]), dtype=np.float64)
     points = 0
     for place in range(rows):
         row = order[place]
@@ -54,60 +40,37 @@ def net_points(
             points += 1
         for column in range(ints.shape[1]):
             point_ints[points - 1, column] += ints[row, column]
-        for column in range(0, floats.shape[1], 2):
-            high, low = add_pair(
-                point_floats[points - 1, column],
-                point_floats[points - 1, column + 1],
-                floats[row, column],
-                floats[row, column + 1],
-            )
-            point_floats[points - 1, column] = high
-            point_floats[points - 1, column + 1] = low
-    return first[:points].copy(), point_ints[:points].copy(), point_floats[:points].copy()
+    return first[:points].copy(), point_ints[:points].copy()
 
 
-@kernel(INT1, INT2, FLOAT2, numba.int64)
-def add_by_code(
-    codes: Int64Array, ints: Int64Array, floats: Float64Array, count: int
-) -> tuple[Int64Array, Float64Array]:
+@kernel(INT1, INT2, numba.int64)
+def add_by_code(codes: Int64Array, ints: Int64Array, count: int) -> Int64Array:
     """The sums of the rows of each code 0..count-1.
 
     Args:
         codes: int64[n].
-        ints, floats: int64[n, c] and float64[n, 2 * f] (high, low pairs).
+        ints: int64[n, c].
 
     Returns:
-        int64[count, c] and float64[count, 2 * f].
+        int64[count, c].
     """
     total_ints = np.zeros((count, ints.shape[1]), dtype=np.int64)
-    total_floats = np.zeros((count, floats.shape[1]), dtype=np.float64)
     for row in range(len(codes)):
         code = codes[row]
         for column in range(ints.shape[1]):
             total_ints[code, column] += ints[row, column]
-        for column in range(0, floats.shape[1], 2):
-            high, low = add_pair(
-                total_floats[code, column],
-                total_floats[code, column + 1],
-                floats[row, column],
-                floats[row, column + 1],
-            )
-            total_floats[code, column] = high
-            total_floats[code, column + 1] = low
-    return total_ints, total_floats
+    return total_ints
 
 
-@kernel(INT1, INT1, INT1, INT1, INT2, FLOAT2, INT2, FLOAT2)
+@kernel(INT1, INT1, INT1, INT1, INT2, INT2)
 def running_points(
     order: Int64Array,
     codes: Int64Array,
     rows: Int64Array,
     times: Int64Array,
     ints: Int64Array,
-    floats: Float64Array,
     base_ints: Int64Array,
-    base_floats: Float64Array,
-) -> tuple[int, Int64Array, Int64Array, Int64Array, Int64Array, Float64Array, Int64Array]:
+) -> tuple[int, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]:
     """The points at which the sums of keys change, and the sums from each on.
 
     One pass over the endpoints in order of time, which touches nothing but the keys' running sums at random.
@@ -116,24 +79,20 @@ def running_points(
         order: endpoints sorted by time.
         codes, times: int64[n] per endpoint; every code 0..k-1 has one.
         rows: int64[n], the row whose sums an endpoint adds, or -1 - row where it takes them away.
-        ints, floats: the sums per row, int64[r, c] and float64[r, 2 * f] (high, low pairs).
-        base_ints, base_floats: the sums before the first point, per code.
+        ints: int64[r, c], the sums per row.
+        base_ints: int64[k, c], the sums before the first point, per code.
 
     Returns:
         The number m of points; for each of them, in order of time, its code, its time, and the point before
-        of the same code or -1 (int64[n], of which m count); the sums, int64[c, n + k] and
-        float64[2 * f, n + k]: from each point on, then before the first point of each code, m + k in all;
-        and the last point of each code (int64[k]). Where no row is left (column 0 is the row count), floats
-        are 0.
+        of the same code or -1 (int64[n], of which m count); the sums, int64[c, n + k]: from each point on,
+        then before the first point of each code, m + k in all; and the last point of each code (int64[k]).
     """
     count = len(order)
     point_codes = np.empty(count, dtype=np.int64)
     point_times = np.empty(count, dtype=np.int64)
     previous = np.empty(count, dtype=np.int64)
     total_ints = np.empty((ints.shape[1], count + len(base_ints)), dtype=np.int64)
-    total_floats = np.empty((floats.shape[1], count + len(base_ints)), dtype=np.float64)
     sums = base_ints.copy()
-    pairs = base_floats.copy()
     last = np.full(len(base_ints), -1, dtype=np.int64)
     points = 0
     for place in range(count):
@@ -141,8 +100,6 @@ def running_points(
         code = codes[endpoint]
         point = last[code]
         if point < 0 or point_times[point] != times[endpoint]:
-            if sums[code, 0] == 0:
-                pairs[code] = 0.0
             previous[points] = point
             point = points
             points += 1
@@ -157,25 +114,9 @@ def running_points(
         for column in range(ints.shape[1]):
             sums[code, column] += sign * ints[row, column]
             total_ints[column, point] = sums[code, column]
-        for column in range(0, floats.shape[1], 2):
-            high, low = add_pair(
-                pairs[code, column],
-                pairs[code, column + 1],
-                sign * floats[row, column],
-                sign * floats[row, column + 1],
-            )
-            pairs[code, column] = high
-            pairs[code, column + 1] = low
-            total_floats[column, point] = high
-            total_floats[column + 1, point] = low
-    for column in range(floats.shape[1]):
-        for point in range(points):
-            if total_ints[0, point] == 0:
-                total_floats[column, point] = 0.0
     for code in range(len(base_ints)):
         total_ints[:, points + code] = base_ints[code]
-        total_floats[:, points + code] = base_floats[code]
-    return points, point_codes, point_times, previous, total_ints, total_floats, last
+    return points, point_codes, point_times, previous, total_ints, last
 
 
 @kernel(INT1, INT1, BYTES, BYTES, BYTES, INT1, INT1)

@@ -41,7 +41,7 @@ from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
 from headrace.lowering.outer_joins import expand
 from headrace.operators.top_k.skyband import has_skyband
 
-STATE_FORMAT = 4
+STATE_FORMAT = 5
 """Part of every state's identity: raise it when the layout of state changes."""
 
 Partitioning = frozenset[tuple[int, ...]]

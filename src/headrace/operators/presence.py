@@ -18,6 +18,7 @@ from headrace.operators.contract import Progress
 from headrace.operators.state.keys import normalise
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments, previous_rows
+from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.timeline import Changes, Points, Timeline
 from headrace.schema import Schema
 
@@ -32,7 +33,7 @@ class _PresenceOperator:
         self._schema = node.schema
         names = tuple(f"__k{place}" for place in range(len(node.schema)))
         self._inputs: tuple[list[Batch], ...] = tuple([] for _ in inputs_of(node))
-        self._timeline = Timeline(names, len(self._inputs), 0)
+        self._timeline = Timeline(names, len(self._inputs))
 
     @property
     def areas(self) -> dict[str, Area]:
@@ -52,8 +53,7 @@ class _PresenceOperator:
         batch = concat(self._schema, entered)
         keys = [normalise(column) for column in batch.payload.columns]
         own = [np.where(ports == port, batch.w, 0) for port in range(1, len(entered))]
-        counts, floats = np.column_stack([batch.w, *own]), np.empty((len(batch), 0))
-        changes = Changes(keys, batch.ts, batch.te, counts, floats)
+        changes = Changes(keys, batch.ts, batch.te, SumColumns(np.column_stack([batch.w, *own])))
         points = self._timeline.step(changes, *progress.window)
         return concat(self._schema, []) if points is None else self._emit(points)
 
@@ -62,7 +62,7 @@ class _PresenceOperator:
 
     def _emit_counts(self, points: Points, counts: Int64Array, coalesce: bool) -> Batch:
         """The elements of rows that are there so often; int64[m + k], at the points and in the bases."""
-        result = replace(points, ints=counts.reshape(-1, 1))
+        result = replace(points, sums=SumColumns(counts.reshape(-1, 1)))
         segments = emit_segments(result, [pa.array(counts)], coalesce)
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
         weights = segments.w * counts[segments.rows]
@@ -140,7 +140,7 @@ class CoalesceOperator(_PresenceOperator):
     """
 
     def _emit(self, points: Points) -> Batch:
-        return self._emit_counts(points, points.ints[:, 0], coalesce=True)
+        return self._emit_counts(points, points.counts, coalesce=True)
 
 
 class SetOperator(_PresenceOperator):
@@ -173,7 +173,8 @@ class SetOperator(_PresenceOperator):
         self._coalesce = not node.is_chronon
 
     def _emit(self, points: Points) -> Batch:
-        left, right = points.ints[:, 0] - points.ints[:, 1], points.ints[:, 1]
+        right = points.sums.values[:, 1]
+        left = points.counts - right
         return self._emit_counts(points, combine_counts(self._kind, left, right), self._coalesce)
 
 
@@ -236,7 +237,7 @@ class ChangeOperator(_PresenceOperator):
         self._sign = 1 if isinstance(node, Istream) else -1
 
     def _emit(self, points: Points) -> Batch:
-        counts = np.maximum(points.ints[:, 0], 0)
+        counts = np.maximum(points.counts, 0)
         change = self._sign * (counts[: len(points.codes)] - counts[previous_rows(points)])
         rows = np.flatnonzero(change > 0)
         ts = points.times[rows]

@@ -9,17 +9,17 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import is_insert_only
-from headrace.elements import Batch, Int64Array, record_batch
+from headrace.elements import Batch, Int64Array
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.extremes import smallest_rows
-from headrace.kernels.timeline import Float64Array, add_by_code
+from headrace.kernels.timeline import add_by_code
 from headrace.operators.aggregates.accumulators import SumLayout, accumulate, is_invertible, layout_of
 from headrace.operators.aggregates.live_values import EXTREMES, Ordering
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows, normalise
 from headrace.operators.state.order import rank_rows
-from headrace.operators.state.sweep_area import matrix
-from headrace.schema import BIGINT, DOUBLE, Field, Schema
+from headrace.operators.state.sum_columns import SumColumns, concat_sums, sum_arrays, sums_of
+from headrace.schema import BIGINT, Field, Schema
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Accumulation:
         keys: the grouping expressions.
         values: what aggregates of distinct or live values read, each expression once.
         sums: the layout of everything invertible.
-        schema: the columns of the accumulated form: `__k*` keys, `__v*` values, `__i*` and `__f*` sums.
+        schema: the columns of the accumulated form: `__k*` keys, `__v*` values, `__i*` sums; limbs
+            follow where they are needed.
         extremes: which of the values of one interval matter, if not all.
     """
 
@@ -64,8 +65,7 @@ class Accumulation:
         keys = tuple(key for _, key in node.keys)
         fields = [Field(f"__k{place}", key.type) for place, key in enumerate(keys)]
         fields += [Field(f"__v{place}", value.type) for place, value in enumerate(values)]
-        fields += [Field(f"__i{place}", BIGINT) for place in range(sums.int_width)]
-        fields += [Field(f"__f{place}", DOUBLE) for place in range(sums.float_width)]
+        fields += [Field(f"__i{place}", BIGINT) for place in range(sums.width)]
         return cls(keys, values, sums, Schema(tuple(fields)), _extremes_of(node, calls))
 
     @property
@@ -75,13 +75,8 @@ class Accumulation:
 
     @property
     def int_names(self) -> tuple[str, ...]:
-        """The int64 sums of the accumulated form."""
-        return tuple(f"__i{place}" for place in range(self.sums.int_width))
-
-    @property
-    def float_names(self) -> tuple[str, ...]:
-        """The float64 sums of the accumulated form."""
-        return tuple(f"__f{place}" for place in range(self.sums.float_width))
+        """The sums of the accumulated form, without limbs."""
+        return tuple(f"__i{place}" for place in range(self.sums.width))
 
     def accumulate(self, batch: Batch, report: Report) -> Batch:
         """The accumulated form of elements: every sum is already multiplied by `w`, which becomes 1."""
@@ -89,9 +84,9 @@ class Accumulation:
         batch, columns = evaluate_all([*self.keys, *self.values, *arguments], batch, report)
         keys = [normalise(column) for column in columns[: len(self.keys)]]
         values = [normalise(column) for column in columns[len(keys) : len(keys) + len(self.values)]]
-        ints, floats = accumulate(self.sums, columns[len(keys) + len(values) :], batch.w)
-        sums = [pa.array(part[:, place]) for part in (ints, floats) for place in range(part.shape[1])]
-        payload = record_batch([*keys, *values, *sums], self.schema, len(batch))
+        payload = self._payload(
+            [*keys, *values], accumulate(self.sums, columns[len(keys) + len(values) :], batch.w)
+        )
         return Batch(payload, batch.ts, batch.te, np.ones(len(batch), dtype=np.int64))
 
     def combine(self, batch: Batch) -> Batch:
@@ -104,25 +99,27 @@ class Accumulation:
         values = batch.payload.columns[len(self.keys) : len(self.keys) + len(self.values)]
         identity = [*keys, *(values if self.extremes is None else ()), pa.array(batch.te), pa.array(batch.ts)]
         codes = encode_keys(identity, hash_rows(identity, len(batch)))
-        ints = matrix(batch.payload, self.int_names, np.int64)
-        floats = matrix(batch.payload, self.float_names, np.float64)
-        ints, floats = add_by_code(codes.codes, ints, floats, len(codes))
+        added = sums_of(batch.payload, self.int_names)
+        sums = SumColumns(add_by_code(codes.codes, added.values, len(codes)), added.limbs)
         rows = codes.first
         if self.extremes is not None:
-            rows, ints, floats = self._with_extremes(self.extremes, values, codes, ints, floats)
+            rows, sums = self._with_extremes(self.extremes, values, codes, sums)
         kept = batch.take(rows)
-        sums = [pa.array(part[:, place]) for part in (ints, floats) for place in range(part.shape[1])]
-        columns = [*kept.payload.columns[: len(self.keys) + len(self.values)], *sums]
-        return kept.with_payload(record_batch(columns, self.schema, len(kept)))
+        columns = kept.payload.columns[: len(self.keys) + len(self.values)]
+        return kept.with_payload(self._payload(columns, sums))
+
+    def _payload(self, columns: list[pa.Array], sums: SumColumns) -> pa.RecordBatch:
+        """Keys and values, and the sums beside them."""
+        named = dict(zip(self.schema.names, columns, strict=False))
+        return pa.RecordBatch.from_pydict(named | sum_arrays(self.int_names, sums.limbs, sums.values.T))
 
     def _with_extremes(
         self,
         extremes: Extremes,
         values: list[pa.Array],
         codes: Codes,
-        ints: Int64Array,
-        floats: Float64Array,
-    ) -> tuple[Int64Array, Int64Array, Float64Array]:
+        sums: SumColumns,
+    ) -> tuple[Int64Array, SumColumns]:
         """For each code the row with the extreme value and all sums; where both ends matter, one row each."""
         columns = [values[self.values.index(key.expression)] for key in extremes.ordering.keys]
         rows = np.arange(len(codes.codes))
@@ -135,14 +132,11 @@ class Accumulation:
         first = np.where(found[0] < 0, codes.first, found[0])
         other = np.flatnonzero(found[-1] != found[0])
         # The other row counts for one of the rows that were added up, so that neither counts for none.
-        more_ints, more_floats = np.zeros_like(ints[other]), np.zeros_like(floats[other])
-        more_ints[:, 0] = 1
-        ints[other, 0] -= 1
-        return (
-            np.concatenate([first, found[-1][other]]),
-            np.concatenate([ints, more_ints]),
-            np.concatenate([floats, more_floats]),
-        )
+        more = np.zeros_like(sums.values[other])
+        more[:, 0] = 1
+        sums.values[other, 0] -= 1
+        sums = concat_sums([sums, SumColumns(more, sums.limbs)])
+        return np.concatenate([first, found[-1][other]]), sums
 
 
 def _extremes_of(node: Aggregate, calls: tuple[AggregateCall, ...]) -> Extremes | None:

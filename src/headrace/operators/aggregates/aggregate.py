@@ -9,14 +9,15 @@ from headrace.algebra.nodes import Aggregate
 from headrace.elements import Batch, BoolArray, concat, integers, record_batch
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.operators.aggregates.accumulation import Accumulation
-from headrace.operators.aggregates.accumulators import accumulate_distinct, evaluate, is_invertible
+from headrace.operators.aggregates.accumulators import accumulate_distinct, is_invertible
 from headrace.operators.aggregates.distinct_values import DistinctValues
 from headrace.operators.aggregates.live_values import Ordering, create_live_values
+from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.live_elements import Rows
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
-from headrace.operators.state.sweep_area import matrix
+from headrace.operators.state.sum_columns import sums_of
 from headrace.operators.state.timeline import Changes, Points, Timeline, append_changes
 from headrace.time import BEGINNING
 
@@ -58,8 +59,8 @@ class AggregateOperator:
         self._report = report
         self._form = Accumulation.of(node)
         self._coalesce = not node.is_chronon
-        widths = self._form.sums.int_width, self._form.sums.float_width
-        self._timeline = Timeline(self._form.key_names, *widths, keep_empty=node.emit_empty)
+        width = self._form.sums.width
+        self._timeline = Timeline(self._form.key_names, width, keep_empty=node.emit_empty)
         self._distinct = {
             entry.inputs: DistinctValues(self._form.key_names, len(entry.inputs))
             for entry in self._form.sums.sums
@@ -93,8 +94,7 @@ class AggregateOperator:
         batch = concat(self._form.schema, self._inputs)
         payload, form = batch.payload, self._form
         keys = [payload.column(name) for name in form.key_names]
-        ints = matrix(payload, form.int_names, np.int64)
-        changes = Changes(keys, batch.ts, batch.te, ints, matrix(payload, form.float_names, np.float64))
+        changes = Changes(keys, batch.ts, batch.te, sums_of(payload, form.int_names))
         for inputs, values in self._distinct.items():
             changes = append_changes(changes, self._presence(inputs, values, batch, progress.window))
         points = self._timeline.step(changes, *progress.window)
@@ -115,7 +115,7 @@ class AggregateOperator:
         times = batch.ts, batch.te, integers(batch.payload.column("__i0"))
         found, (ts, te, w) = values.step(columns, times, window)
         keys, present = found[: len(self._form.keys)], found[len(self._form.keys) :]
-        return Changes(keys, ts, te, *accumulate_distinct(self._form.sums, inputs, present, w))
+        return Changes(keys, ts, te, accumulate_distinct(self._form.sums, inputs, present, w))
 
     def _advance_live(
         self, batch: Batch, keys: list[pa.Array], points: Points | None, window: tuple[int, int]
@@ -135,9 +135,8 @@ class AggregateOperator:
         return result
 
     def _emit(self, points: Points, live: dict[AggregateCall, pa.Array]) -> Batch:
-        ints, floats = points.ints, points.floats
         values = [
-            evaluate(self._form.sums, call, ints, floats) if is_invertible(call) else live[call]
+            evaluate(self._form.sums, call, points.sums) if is_invertible(call) else live[call]
             for _, call in self._node.aggregates
         ]
         segments = emit_segments(points, values, self._coalesce, self._present(points))
@@ -151,6 +150,6 @@ class AggregateOperator:
     def _present(self, points: Points) -> BoolArray:
         """Where there is a row to emit: at the points, then in the bases."""
         if not self._node.emit_empty:
-            return points.ints[:, 0] > 0
+            return points.counts > 0
         begun, count = points.covered != BEGINNING, len(points.codes)
-        return np.concatenate([begun | np.logical_or.accumulate(points.ints[:count, 0] > 0), begun])
+        return np.concatenate([begun | np.logical_or.accumulate(points.counts[:count] > 0), begun])

@@ -8,6 +8,7 @@ import pyarrow as pa
 from headrace.elements import Int64Array
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
+from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.timeline import Changes, Timeline
 
 
@@ -21,7 +22,7 @@ class DistinctValues:
 
     def __init__(self, keys: tuple[str, ...], width: int) -> None:
         self._width = width
-        self._timeline = Timeline((*keys, *(f"__value{place}" for place in range(width))), 1, 0)
+        self._timeline = Timeline((*keys, *(f"__value{place}" for place in range(width))), 1)
 
     @property
     def areas(self) -> dict[str, Area]:
@@ -51,9 +52,7 @@ class DistinctValues:
         if len(rows) < len(columns[-1]):
             columns = [column.take(pa.array(rows)) for column in columns]
         ts, te, w = (part[rows] for part in times)
-        points = self._timeline.step(
-            Changes(columns, ts, te, w.reshape(-1, 1), np.empty((len(w), 0))), *window
-        )
+        points = self._timeline.step(Changes(columns, ts, te, SumColumns(w.reshape(-1, 1))), *window)
         if points is None:
             none = np.empty(0, dtype=np.int64)
             return [column.slice(0, 0) for column in columns], (none, none, none)

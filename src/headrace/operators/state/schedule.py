@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.schedule import net_schedule, next_rows
-from headrace.kernels.timeline import Float64Array
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
 from headrace.operators.state.runs import HASH, ORDER, TIME, Run
-from headrace.operators.state.sweep_area import TIER, Layout, matrix, sum_columns
+from headrace.operators.state.sum_columns import SumColumns, sum_arrays, sums_of
+from headrace.operators.state.sweep_area import TIER, Layout
 from headrace.time import INFINITY
 
 
@@ -42,25 +42,25 @@ class Schedule:
         keys: list[pa.Array],
         hashes: Int64Array,
         codes: Codes,
-        changes: tuple[Int64Array, Int64Array, Int64Array, Float64Array],
+        changes: tuple[Int64Array, Int64Array, SumColumns],
     ) -> None:
         """Add changes; those of one key at one time are added up.
 
         Args:
             keys, hashes, codes: of the rows that changes belong to.
-            changes: for each change its row, its time (int64[n]), and its sums (int64[n, c], float64[n, 2f]).
+            changes: for each change its row, its time (int64[n]), and its sums.
         """
         if not len(changes[0]):
             return
-        rows, times, ints, floats = changes
+        rows, times, sums = changes
         by_time = np.argsort(times, kind="stable")
         row_codes = codes.codes[rows]
         by_key = order_by_hash(row_codes, by_time, hashes[codes.first])
-        first, order, ints, floats = net_schedule(by_time, by_key, row_codes, times, ints, floats)
+        first, order, netted = net_schedule(by_time, by_key, row_codes, times, sums.values)
         kept = pa.array(rows[first])
         columns = {HASH: pa.array(hashes[rows[first]]), TIME: pa.array(times[first])}
         columns |= {name: key.take(kept) for name, key in zip(self.layout.keys, keys, strict=True)}
-        columns |= sum_columns(self.layout, ints, floats)
+        columns |= sum_arrays(self.layout.ints, sums.limbs, netted)
         self.runs.append(_run(columns, order))
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
@@ -102,8 +102,7 @@ class Schedule:
 
     def _insert_rows(self, rows: pa.RecordBatch) -> None:
         keys, hashes = [rows.column(name) for name in self.layout.keys], integers(rows.column(HASH))
-        ints, floats = matrix(rows, self.layout.ints, np.int64), matrix(rows, self.layout.floats, np.float64)
-        changes = np.arange(rows.num_rows), integers(rows.column(TIME)), ints, floats
+        changes = np.arange(rows.num_rows), integers(rows.column(TIME)), sums_of(rows, self.layout.ints)
         self.insert(keys, hashes, encode_keys(keys, hashes), changes)
 
     def _next_among_collisions(

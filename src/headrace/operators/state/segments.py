@@ -47,7 +47,7 @@ def emit_segments(
     """
     count = len(points.codes)
     if present is None:
-        present = points.ints[:, 0] > 0
+        present = points.counts > 0
     changed = _changed(points, values, present) if coalesce else np.ones(count, dtype=np.bool_)
     is_there, was_there = present[:count].view(np.uint8), present[count:].view(np.uint8)
     found = segments(

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.joins import match_hashes
-from headrace.kernels.timeline import Float64Array, count_before, net_points, smallest_per_code
+from headrace.kernels.timeline import count_before, net_points, smallest_per_code
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
 from headrace.operators.state.runs import END, HASH, ORDER, TIME, Run, new_run
-from headrace.schema import DOUBLE
+from headrace.operators.state.sum_columns import sum_arrays, sums_of
 from headrace.time import BEGINNING
 
 TIER = 4
@@ -50,7 +50,7 @@ class Layout:
     Attributes:
         keys: the columns that identify a key; their hash is `__hash`.
         same: further columns that must be equal for two rows of one time to be netted.
-        ints, floats: the columns that are added up; floats are double-double pairs (high, low), adjacent.
+        ints: the columns that are added up, besides limbs.
         netting: what merging does with the rows of a key.
         latest: for `Netting.LATEST`, so many numbers count; the only column of `ints` is the number.
         keep_empty: for `Netting.REPLACE`, whether a key's row stays though its first sum is zero.
@@ -59,7 +59,6 @@ class Layout:
     keys: tuple[str, ...]
     same: tuple[str, ...] = ()
     ints: tuple[str, ...] = ()
-    floats: tuple[str, ...] = ()
     netting: Netting = Netting.EXPIRE
     latest: int = 0
     keep_empty: bool = False
@@ -206,28 +205,12 @@ class SweepArea:
         hashes = hash_rows(identity, len(times)) if layout.same else integers(rows.column(HASH))
         codes = encode_keys(identity, hashes)
         order = order_by(codes.codes, times, len(codes))
-        ints, floats = matrix(rows, layout.ints, np.int64), matrix(rows, layout.floats, np.float64)
-        first, ints, floats = net_points(order, codes.codes, times, ints, floats)
+        sums = sums_of(rows, layout.ints)
+        first, netted = net_points(order, codes.codes, times, sums.values)
         kept = np.arange(len(first))
         if layout.netting is Netting.ACCUMULATE or self._holds_elements:
-            kept = np.flatnonzero((ints != 0).any(axis=1) | (floats != 0).any(axis=1))
-        columns = dict(zip(rows.schema.names, rows.take(pa.array(first[kept])).columns, strict=True))
+            kept = np.flatnonzero((netted != 0).any(axis=1))
+        others = rows.drop_columns([*sums.limbs]).take(pa.array(first[kept]))
+        columns = dict(zip(others.schema.names, others.columns, strict=True))
         columns[TIME] = pa.array(times[first[kept]])
-        columns |= {name: pa.array(ints[kept, place]) for place, name in enumerate(layout.ints)}
-        columns |= {name: pa.array(floats[kept, place]) for place, name in enumerate(layout.floats)}
-        return columns
-
-
-def matrix(rows: pa.RecordBatch, names: tuple[str, ...], dtype: type) -> np.ndarray:
-    """Columns without NULLs side by side, rows first; dtype[n, len(names)]."""
-    result = np.empty((rows.num_rows, len(names)), dtype=dtype)
-    for place, name in enumerate(names):
-        column = rows.column(name)
-        result[:, place] = column.to_numpy() if column.type == DOUBLE else integers(column)
-    return result
-
-
-def sum_columns(layout: Layout, ints: Int64Array, floats: Float64Array) -> dict[str, pa.Array]:
-    """The columns of sums that come as int64[c, n] and float64[2 * f, n]."""
-    columns = {name: pa.array(column) for name, column in zip(layout.ints, ints, strict=True)}
-    return columns | {name: pa.array(column) for name, column in zip(layout.floats, floats, strict=True)}
+        return columns | sum_arrays(layout.ints, sums.limbs, netted[kept].T)

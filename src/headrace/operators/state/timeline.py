@@ -18,11 +18,12 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
-from headrace.kernels.timeline import Float64Array, running_points
+from headrace.kernels.timeline import running_points
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows
 from headrace.operators.state.runs import HASH, TIME
 from headrace.operators.state.schedule import Schedule
-from headrace.operators.state.sweep_area import Layout, Netting, SweepArea, matrix, sum_columns
+from headrace.operators.state.sum_columns import SumColumns, all_limbs, concat_sums, sum_arrays, sums_of
+from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.time import BEGINNING, INFINITY
 
 _UNTIL = "__until"
@@ -35,14 +36,13 @@ class Changes:
     Attributes:
         keys: normalised key columns, n rows.
         ts, te: int64[n].
-        ints: int64[n, c], column 0 the row count; floats: float64[n, 2 * f].
+        sums: n rows, column 0 the row count.
     """
 
     keys: list[pa.Array]
     ts: Int64Array
     te: Int64Array
-    ints: Int64Array
-    floats: Float64Array
+    sums: SumColumns
 
 
 def append_changes(first: Changes, more: Changes) -> Changes:
@@ -50,8 +50,8 @@ def append_changes(first: Changes, more: Changes) -> Changes:
     if len(more.ts) == 0:
         return first
     keys = [pa.concat_arrays(pair) for pair in zip(first.keys, more.keys, strict=True)]
-    names = ("ts", "te", "ints", "floats")
-    return Changes(keys, *(np.concatenate([getattr(first, name), getattr(more, name)]) for name in names))
+    ts, te = np.concatenate([first.ts, more.ts]), np.concatenate([first.te, more.te])
+    return Changes(keys, ts, te, concat_sums([first.sums, more.sums]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,7 @@ class Points:
         element_keys: int64[n], the touched key of each element that entered, -1 if it only waits.
         codes, times: int64[m], the key and the instant of each point.
         previous: int64[m], the point before of the same key, or -1.
-        ints, floats: the sums from each point on, then those before the first point of each key,
-            [m + k, c] and [m + k, 2 * f], column by column.
+        sums: the sums from each point on, then those before the first point of each key, m + k rows.
         covered: int64[k], up to where the segment that was open before has been emitted; BEGINNING for a key
             that never had a row.
         until: int64[k], the next known endpoint after the last point, or INFINITY; for keys of which a row
@@ -77,10 +76,14 @@ class Points:
     codes: Int64Array
     times: Int64Array
     previous: Int64Array
-    ints: Int64Array
-    floats: Float64Array
+    sums: SumColumns
     covered: Int64Array
     until: Int64Array
+
+    @property
+    def counts(self) -> Int64Array:
+        """int64[m + k], how many rows there are: from each point on, then before each key's first point."""
+        return self.sums.values[:, 0]
 
 
 class Timeline:
@@ -88,19 +91,14 @@ class Timeline:
 
     Args:
         keys: the names of the key columns in state.
-        int_width, float_width: the widths of the sums.
+        width: how many columns the sums have without limbs.
         keep_empty: whether a key is remembered after its last row has left.
     """
 
-    def __init__(
-        self, keys: tuple[str, ...], int_width: int, float_width: int, keep_empty: bool = False
-    ) -> None:
-        ints = tuple(f"__i{place}" for place in range(int_width))
-        floats = tuple(f"__f{place}" for place in range(float_width))
-        self.deltas = Schedule(Layout(keys, ints=ints, floats=floats))
-        self.bases = SweepArea(
-            Layout(keys, ints=ints, floats=floats, netting=Netting.REPLACE, keep_empty=keep_empty)
-        )
+    def __init__(self, keys: tuple[str, ...], width: int, keep_empty: bool = False) -> None:
+        ints = tuple(f"__i{place}" for place in range(width))
+        self.deltas = Schedule(Layout(keys, ints=ints))
+        self.bases = SweepArea(Layout(keys, ints=ints, netting=Netting.REPLACE, keep_empty=keep_empty))
 
     def step(self, changes: Changes, before: int, horizon: int) -> Points | None:
         """Take in elements and move the horizon.
@@ -128,52 +126,51 @@ class Timeline:
         representatives = pool.codes.first[touched]
         keys = [column.take(pa.array(representatives)) for column in pool.keys]
         hashes = pool.hashes[representatives]
-        base_ints, base_floats, covered = self._bases(hashes, keys)
-        codes = rank[codes]
-        count, codes, times, previous, ints, floats, last = running_points(
+        bases, covered = self._bases(hashes, keys)
+        codes, limbs = rank[codes], all_limbs([pool.sums, bases])
+        count, codes, times, previous, sums, last = running_points(
             np.argsort(times, kind="stable"), codes, rows, times,
-            pool.ints, pool.floats, base_ints, base_floats,
+            pool.sums.with_limbs(limbs).values, bases.with_limbs(limbs).values,
         )  # fmt: skip
         codes, times, previous = codes[:count], times[:count], previous[:count]
-        ints, floats = ints[:, : count + len(touched)], floats[:, : count + len(touched)]
-        present = (ints[0, last] > 0) | self.bases.layout.keep_empty
+        sums = sums[:, : count + len(touched)]
+        present = (sums[0, last] > 0) | self.bases.layout.keep_empty
         until = np.full(len(touched), INFINITY, dtype=np.int64)
         until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
         # A key whose rows all were taken back before they counted has never been there.
         begun = covered != BEGINNING
-        begun[codes[ints[0, :count] > 0]] = True
+        begun[codes[sums[0, :count] > 0]] = True
         emitted = np.where(begun, until, BEGINNING)
-        self._store_bases(hashes, keys, (ints[:, last], floats[:, last]), emitted)
+        self._store_bases(hashes, keys, sum_arrays(self.bases.layout.ints, limbs, sums[:, last]), emitted)
         element_keys = rank[pool.codes.codes[: pool.elements]]
         return Points(
-            keys, hashes, element_keys, codes, times, previous, ints.T, floats.T, covered, until,
+            keys, hashes, element_keys, codes, times, previous, SumColumns(sums.T, limbs), covered, until,
         )  # fmt: skip
 
-    def _bases(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, Float64Array, Int64Array]:
-        layout = self.bases.layout
-        ints = np.zeros((len(hashes), len(layout.ints)), dtype=np.int64)
-        floats = np.zeros((len(hashes), len(layout.floats)), dtype=np.float64)
+    def _bases(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[SumColumns, Int64Array]:
+        names = self.bases.layout.ints
         covered = np.full(len(hashes), BEGINNING, dtype=np.int64)
         places, rows = self.bases.gather(hashes, keys)
-        if rows is not None:
-            # Rows come oldest run first, so that the newest row of a key is the one that stays.
-            ints[places] = matrix(rows, layout.ints, np.int64)
-            floats[places] = matrix(rows, layout.floats, np.float64)
-            covered[places] = integers(rows.column(_UNTIL))
-        return ints, floats, covered
+        if rows is None:
+            return SumColumns(np.zeros((len(hashes), len(names)), dtype=np.int64)), covered
+        found = sums_of(rows, names)
+        sums = np.zeros((len(hashes), found.values.shape[1]), dtype=np.int64)
+        # Rows come oldest run first, so that the newest row of a key is the one that stays.
+        sums[places] = found.values
+        covered[places] = integers(rows.column(_UNTIL))
+        return SumColumns(sums, found.limbs), covered
 
     def _store_bases(
         self,
         hashes: Int64Array,
         keys: list[pa.Array],
-        sums: tuple[Int64Array, Float64Array],
+        sums: dict[str, pa.Array],
         until: Int64Array,
     ) -> None:
-        layout = self.bases.layout
         zeros = pa.array(np.zeros(len(hashes), dtype=np.int64))
         columns = {HASH: pa.array(hashes), TIME: zeros, _UNTIL: pa.array(until)}
-        columns |= dict(zip(layout.keys, keys, strict=True))
-        self.bases.insert(columns | sum_columns(layout, *sums))
+        columns |= dict(zip(self.bases.layout.keys, keys, strict=True))
+        self.bases.insert(columns | sums)
 
 
 def _where(keys: list[pa.Array], mask: BoolArray) -> list[pa.Array]:
@@ -184,7 +181,7 @@ def _where(keys: list[pa.Array], mask: BoolArray) -> list[pa.Array]:
 class _Pool:
     """Everything one step looks at: new elements, and the stored deltas that are due.
 
-    `keys`, `hashes`, `codes`, `ints` and `floats` are per pooled row: elements first, then stored deltas.
+    `keys`, `hashes`, `codes` and `sums` are per pooled row: elements first, then stored deltas.
     `ts` and `te` are the elements' ends, `times` those of the deltas.
     """
 
@@ -195,25 +192,23 @@ class _Pool:
     ts: Int64Array
     te: Int64Array
     times: Int64Array
-    ints: Int64Array
-    floats: Float64Array
+    sums: SumColumns
 
     @classmethod
     def of(cls, changes: Changes, schedule: Schedule, due: pa.RecordBatch | None) -> _Pool:
         """Pool new elements with due deltas."""
         count = len(changes.ts)
         keys, hashes = changes.keys, hash_rows(changes.keys, count)
-        times, ints, floats = np.empty(0, dtype=np.int64), changes.ints, changes.floats
+        times, sums = np.empty(0, dtype=np.int64), changes.sums
         if due is not None:
             layout = schedule.layout
             stored = [due.column(name) for name in layout.keys]
             keys = [pa.concat_arrays(pair) for pair in zip(keys, stored, strict=True)]
             hashes = np.concatenate([hashes, integers(due.column(HASH))])
             times = integers(due.column(TIME))
-            ints = np.concatenate([ints, matrix(due, layout.ints, np.int64)])
-            floats = np.concatenate([floats, matrix(due, layout.floats, np.float64)])
+            sums = concat_sums([sums, sums_of(due, layout.ints)])
         codes = encode_keys(keys, hashes)
-        return cls(count, keys, hashes, codes, changes.ts, changes.te, times, ints, floats)
+        return cls(count, keys, hashes, codes, changes.ts, changes.te, times, sums)
 
     def due(self, horizon: int) -> tuple[Int64Array, Int64Array]:
         """The endpoints below the horizon: rows, -1 - row where an element ends, and times."""
@@ -222,13 +217,13 @@ class _Pool:
         rows = np.concatenate([starts, -1 - ends, stored])
         return rows, np.concatenate([self.ts[starts], self.te[ends], self.times])
 
-    def waiting(self, horizon: int) -> tuple[Int64Array, Int64Array, Int64Array, Float64Array]:
+    def waiting(self, horizon: int) -> tuple[Int64Array, Int64Array, SumColumns]:
         """The endpoints from the horizon on: rows, times, and what they add."""
         starts = np.flatnonzero(self.ts >= horizon)
         ends = np.flatnonzero((self.te >= horizon) & (self.te != INFINITY))
+        values = self.sums.values
         return (
             np.concatenate([starts, ends]),
             np.concatenate([self.ts[starts], self.te[ends]]),
-            np.concatenate([self.ints[starts], -self.ints[ends]]),
-            np.concatenate([self.floats[starts], -self.floats[ends]]),
+            SumColumns(np.concatenate([values[starts], -values[ends]]), self.sums.limbs),
         )

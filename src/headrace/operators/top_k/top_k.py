@@ -19,6 +19,7 @@ from headrace.operators.contract import Progress
 from headrace.operators.state.keys import normalise, order_by
 from headrace.operators.state.live_elements import Rows
 from headrace.operators.state.runs import Area
+from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.timeline import Changes, Points, Timeline
 from headrace.operators.top_k.skyband import Skyband, has_skyband, reachable
 from headrace.operators.top_k.standings import Standings, stand, within_bounds
@@ -68,7 +69,7 @@ class TopKOperator:
         self._below = node.input.schema
         self._coalesce = not node.is_chronon
         names = tuple(f"__k{place}" for place in range(len(node.keys)))
-        self._timeline = Timeline(names, 1, 0)
+        self._timeline = Timeline(names, 1)
         columns = (column(node.input, place) for place in range(len(self._below)))
         self._rows: LiveValues | Skyband = (
             Skyband(node, names)
@@ -92,8 +93,8 @@ class TopKOperator:
         batch = concat(self._below, self._inputs)
         columns = [normalise(values) for values in batch.payload.columns]
         keys = [columns[key.index] for key in self._node.keys]
-        sums, floats = batch.w.reshape(-1, 1), np.empty((len(batch), 0))
-        points = self._timeline.step(Changes(keys, batch.ts, batch.te, sums, floats), *progress.window)
+        counts = SumColumns(batch.w.reshape(-1, 1))
+        points = self._timeline.step(Changes(keys, batch.ts, batch.te, counts), *progress.window)
         rows = Rows(keys, columns, np.arange(len(batch)), batch.ts, batch.te, batch.w)
         standings = self._take_in(rows, points, progress.window)
         if points is None or standings is None:

@@ -114,7 +114,7 @@ class SessionOperator:
         same = encode_keys(payload.columns, hash_rows(payload.columns, len(times)))
         weights = integers(rows.column(WEIGHT)).reshape(-1, 1)
         order = order_by(same.codes, times, len(same))
-        first, sums, _ = net_points(order, same.codes, times, weights, np.empty((len(times), 0)))
+        first, sums = net_points(order, same.codes, times, weights)
         first, w = first[sums[:, 0] > 0], sums[sums[:, 0] > 0, 0]
         first, w = _by_key(codes, times, first, w, keys)
         ts = times[first]

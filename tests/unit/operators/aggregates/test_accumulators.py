@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from headrace.errors import ExecutionError
 from headrace.expressions.tree import AggregateCall, Column
-from headrace.kernels.timeline import net_points
-from headrace.operators.aggregates.accumulators import accumulate, evaluate, layout_of
+from headrace.kernels.timeline import add_by_code
+from headrace.operators.aggregates.accumulators import accumulate, layout_of
+from headrace.operators.aggregates.sum_values import evaluate
+from headrace.operators.state.sum_columns import SumColumns
 from headrace.schema import BIGINT, DOUBLE, STRING
 
 DECIMAL = pa.decimal128(20, 2)
@@ -32,10 +34,14 @@ def value_of(
     call = AggregateCall(function, argument, result)
     layout = layout_of((call,))
     w = np.array(weights or [1] * len(values), dtype=np.int64)
-    ints, floats = accumulate(layout, [pa.array(values, dtype)], w)
-    one_point = np.arange(len(w)), np.zeros(len(w), dtype=np.int64), np.zeros(len(w), dtype=np.int64)
-    _, totals, pairs = net_points(*one_point, ints, floats)
-    return evaluate(layout, call, totals, pairs)[0].as_py()
+    sums = accumulate(layout, [pa.array(values, dtype)], w)
+    return evaluate(layout, call, total_of(sums))[0].as_py()
+
+
+def total_of(sums: SumColumns) -> SumColumns:
+    """All rows added up."""
+    total = add_by_code(np.zeros(len(sums), dtype=np.int64), sums.values, 1)
+    return SumColumns(total, sums.limbs)
 
 
 def test_integer_sums_are_exact_and_overflow_only_in_the_result() -> None:
@@ -74,6 +80,13 @@ def test_special_values_leave_no_trace() -> None:
     assert value_of("AVG", DOUBLE, [math.inf, 4.0, math.inf], [1, 1, -1]) == 4.0
 
 
+@pytest.mark.parametrize("function", ["SUM", "AVG", "VARIANCE"])
+def test_more_values_than_limbs_can_count_are_refused(function: str) -> None:
+    assert value_of(function, DOUBLE, [0.5], [2**31 - 1]) is not None
+    with pytest.raises(ExecutionError, match="fewer than 2147483648 values"):
+        value_of(function, DOUBLE, [0.5], [2**31])
+
+
 def test_nulls() -> None:
     assert value_of("COUNT", STRING, ["a", None, "b"]) == 2
     assert value_of("SUM", BIGINT, [None, None]) is None
@@ -88,10 +101,8 @@ def test_correlations(pairs: list[tuple[int, int]]) -> None:
     layout = layout_of((call,))
     # Shifted far away, where plain floating sums would lose all digits.
     columns = [pa.array([1e9 + pair[place] / 8 for pair in pairs], DOUBLE) for place in range(2)]
-    ints, floats = accumulate(layout, columns, np.ones(len(pairs), dtype=np.int64))
-    zeros = np.zeros(len(pairs), dtype=np.int64)
-    _, totals, sums = net_points(np.arange(len(pairs)), zeros, zeros, ints, floats)
-    found = evaluate(layout, call, totals, sums)[0].as_py()
+    sums = accumulate(layout, columns, np.ones(len(pairs), dtype=np.int64))
+    found = evaluate(layout, call, total_of(sums))[0].as_py()
     if any(len({pair[place] for pair in pairs}) == 1 for place in range(2)):
         assert found is None
     else:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headrace.operators.state.keys import encode_keys, hash_rows
 from headrace.operators.state.runs import TIME
 from headrace.operators.state.schedule import Schedule
+from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.sweep_area import Layout
 from headrace.time import INFINITY
 
@@ -29,7 +30,7 @@ def insert(area: Schedule, rows: list[Row], collide: bool = False) -> None:
     keys = pa.array([key for key, _, _ in rows], pa.int64())
     hashes = hashes_of(keys, collide)
     times, counts = (np.array([row[place] for row in rows], dtype=np.int64) for place in (1, 2))
-    changes = np.arange(len(rows)), times, counts.reshape(-1, 1), np.empty((len(rows), 0))
+    changes = np.arange(len(rows)), times, SumColumns(counts.reshape(-1, 1))
     area.insert([keys], hashes, encode_keys([keys], hashes), changes)
 
 

@@ -27,7 +27,7 @@ from headrace.runtime.journal.journal import LAYOUT
 
 WRITTEN = Path(__file__).parent / "written"
 QUERIES = {
-    "grouped": "SELECT k, COUNT(*) AS n, MAX(v) AS most FROM s [RANGE 5] GROUP BY k",
+    "grouped": "SELECT k, COUNT(*) AS n, MAX(v) AS most, SUM(v / 3) AS total FROM s [RANGE 5] GROUP BY k",
     "joined": "SELECT a.v, b.k FROM s [RANGE 3] a JOIN s [ROWS 2] b ON a.k = b.k",
 }
 ROWS = pa.table({"k": ["a", "b", "a", "c", "b", "a"], "v": [5, 3, 4, 1, 2, 6], "ts": [1, 2, 2, 4, 5, 7]})

@@ -158,7 +158,7 @@ def test_a_query_that_fails_leaves_the_others_their_answers(folder: Path) -> Non
         (STREAM + DEAR, ["--dead-letters", "dead.doc"], "headrace: dead.doc does not say its format"),
         (STREAM + DEAR, ["--dead-letters", "."], "headrace: . is a folder"),
         (STREAM + DEAR, ["--master", "local[2]"], "headrace: --master is for --runner spark"),
-        (STREAM + COUNTS, ["--as", "stream"], "headrace: query_1 is no stream"),
+        (STREAM + COUNTS, ["--as", "stream"], "headrace: query_1 is not a stream"),
     ],
 )
 def test_users_errors_exit_with_2_and_leave_nothing(

@@ -99,7 +99,7 @@ def test_views_of_one_answer(db: hr.Database) -> None:
     assert query.snapshot(3).to_pydict() == {"k": ["a", "b"], "n": [1, 1]}
     assert query.history()["valid_to"].to_pylist() == [6, 7, 35]
     assert set(query.changes()["change"].to_pylist()) <= {1, -1}
-    with pytest.raises(UserError, match="query_1 is no stream"):
+    with pytest.raises(UserError, match="query_1 is not a stream"):
         query.stream()
     with pytest.raises(UserError, match="is not an instant of an integer timeline"):
         query.snapshot("2024-01-01")

@@ -103,7 +103,7 @@ def test_a_bounded_stream_joins_the_share(db: hr.Database) -> None:
 
 
 def test_errors_are_raised_where_they_are_made_and_the_run_goes_on(db: hr.Database) -> None:
-    with pytest.raises(LanguageError, match="there is not a stream nothing"):
+    with pytest.raises(LanguageError, match="there is no stream nothing"):
         db.query("SELECT * FROM nothing")
     with pytest.raises(LanguageError, match="there is a query COUNTS already"):
         db.execute(f"CREATE QUERY COUNTS AS {COUNTS}")
@@ -111,7 +111,7 @@ def test_errors_are_raised_where_they_are_made_and_the_run_goes_on(db: hr.Databa
         db.execute(STREAM)
     with pytest.raises(LanguageError, match="1:12: there is no query nothing"):
         db.execute("DROP QUERY nothing")
-    with pytest.raises(LanguageError, match="1:13: there is not a stream nothing"):
+    with pytest.raises(LanguageError, match="1:13: there is no stream nothing"):
         db.execute("DROP STREAM nothing")
     assert db.push("s", row(1)) is True
     assert [query.name for query in db.queries] == ["counts"]

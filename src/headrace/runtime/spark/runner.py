@@ -57,6 +57,14 @@ _CORE_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 
+_LOCAL_SETTINGS = {
+    # What travels is packed already, and goes no further than this machine's disk cache.
+    "spark.shuffle.compress": "false",
+    # Or the ports of a driver that nobody else has business with are open to the network.
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+
 _FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
 """Formats that have columns of their own and refuse to be given any."""
 
@@ -176,8 +184,11 @@ def session_settings(master: str | None) -> dict[str, str]:
     settings = _SQL_SETTINGS | _CORE_SETTINGS
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging}"
     if master is None or master.startswith("local"):
-        # What travels is packed already, and goes no further than this machine's disk cache.
-        settings["spark.shuffle.compress"] = "false"
+        settings |= _LOCAL_SETTINGS
+        if not (master or "").startswith("local-cluster"):
+            # Spark makes the secret itself where all is one process; without it, any user of this machine
+            # could send the driver objects to unpickle.
+            settings["spark.authenticate"] = "true"
     return settings
 
 

@@ -21,8 +21,8 @@ sources, for as long as it is wanted. `docs/tutorial.md` is the way in; `docs/co
 means.
 """
 
-from headrace.engine import Database, Query, Summary, connect
-from headrace.errors import HeadraceError, UserError
+from headrace.engine import Database, Policy, Query, Summary, connect
+from headrace.errors import HeadraceError, PolicyError, UserError
 from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
@@ -33,6 +33,8 @@ __all__ = [
     "FileSink",
     "FunctionSink",
     "HeadraceError",
+    "Policy",
+    "PolicyError",
     "Progress",
     "Query",
     "Retry",

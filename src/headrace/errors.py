@@ -60,6 +60,10 @@ class SourceError(UserError):
     """An input that cannot be read: a missing path, a corrupt file, a missing column."""
 
 
+class PolicyError(UserError):
+    """SQL asks for something that the operator's policy does not allow it."""
+
+
 class StoreError(UserError):
     """A store folder that cannot be used: foreign, locked, damaged or full."""
 

@@ -2,7 +2,8 @@
 
 from headrace.engine.connection import connect
 from headrace.engine.database import Database
+from headrace.engine.policy import Policy
 from headrace.engine.query import Query
 from headrace.engine.summary import StreamSummary, Summary
 
-__all__ = ["Database", "Query", "StreamSummary", "Summary", "connect"]
+__all__ = ["Database", "Policy", "Query", "StreamSummary", "Summary", "connect"]

@@ -9,6 +9,7 @@ from typing import Any, Literal, SupportsIndex
 
 from headrace.engine.database import Database
 from headrace.engine.execution import Settings
+from headrace.engine.policy import Policy
 from headrace.errors import UserError
 from headrace.runtime.driver.run import DEFAULT_EPOCH_ROWS
 from headrace.runtime.tasks.inline import InlineRunner
@@ -27,6 +28,7 @@ def connect(
     epoch_rows: int | None = None,
     keep_results: bool = True,
     retain_epochs: int | None = None,
+    policy: Policy | None = None,
 ) -> Database:
     """A new database.
 
@@ -41,6 +43,7 @@ def connect(
         epoch_rows: about how many rows an epoch takes; 500,000 if None.
         keep_results: False computes everything and stores no results, for measurements.
         retain_epochs: of how many of the last epochs results are kept; of all if None.
+        policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
 
     Raises:
         UserError: an argument makes no sense.
@@ -54,7 +57,8 @@ def connect(
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     rows = epoch_rows or DEFAULT_EPOCH_ROWS
-    return Database(make, Settings(folder, rows, buckets, keep_results, retain_epochs))
+    settings = Settings(folder, rows, buckets, keep_results, retain_epochs)
+    return Database(make, settings, policy or Policy.open())
 
 
 def _spark_runner(session: Any, master: str | None) -> Runner:

@@ -16,13 +16,14 @@ from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.inputs import TemporaryFolders, declared, in_memory
+from headrace.engine.policy import Policy
 from headrace.engine.query import Query, explain_plan
 from headrace.engine.show import show
 from headrace.engine.summary import Summary
 from headrace.engine.user_code import UserCode
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
-from headrace.language.binding.binder import bind
+from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.parsing.parser import parse
 from headrace.language.statements import (
@@ -62,9 +63,10 @@ class Database(UserCode):
         {'total': [10, 30, 20], 'valid_from': [1, 2, 11], 'valid_to': [2, 11, 12]}
     """
 
-    def __init__(self, make_runner: Callable[[], Runner], settings: Settings) -> None:
+    def __init__(self, make_runner: Callable[[], Runner], settings: Settings, policy: Policy) -> None:
         self._make_runner = make_runner
         self._settings = settings
+        self._policy = policy
         self._made: Runner | None = None
         self._definitions = Definitions()
         self._attachments: list[Attachment] = []
@@ -118,27 +120,29 @@ class Database(UserCode):
         """The queries that `start` has added to those of a durable store, and dropped from them."""
         return self._execution.differences if self._execution is not None else Differences()
 
-    def execute(self, text: str, base: Path | None = None) -> list[Query | str]:
+    def execute(self, text: str, base: Path | None = None, policy: Policy | None = None) -> list[Query | str]:
         """Carry out statements separated by semicolons.
 
         Args:
             text: SQL.
             base: the folder that relative paths start from; the current one if None.
+            policy: what the statements may reach; if None, what `connect` was given.
 
         Returns:
             A query for each CREATE QUERY or SELECT, the text for each EXPLAIN or SHOW.
 
         Raises:
+            PolicyError: a statement asks for more than the policy allows.
             UserError: a statement is wrong or an input cannot be read; those before it have taken effect.
         """
         results: list[Query | str] = []
         for statement in parse(text):
-            result = self._execute(statement, base or Path.cwd())
+            result = self._execute(statement, base or Path.cwd(), policy or self._policy)
             if result is not None:
                 results.append(result)
         return results
 
-    def query(self, text: str, name: str | None = None) -> Query:
+    def query(self, text: str, name: str | None = None, policy: Policy | None = None) -> Query:
         """Register one continuous query, given as SELECT or CREATE QUERY.
 
         In an endless run it is answered from the next epoch on, over the rows that arrive from then on.
@@ -146,15 +150,16 @@ class Database(UserCode):
         Args:
             text: the query.
             name: its name; `query_1`, `query_2` ... if None.
+            policy: what the query may reach; if None, what `connect` was given.
 
         Raises:
             UserError: the text is not one query, the name is taken, or a stream cannot be started.
         """
         match parse(text):
             case [Select(query=query)]:
-                return self._register(name, query, None)
+                return self._register(name, query, None, policy or self._policy)
             case [CreateQuery(name=own, query=query, position=position)]:
-                return self._register(name or own.text, query, position)
+                return self._register(name or own.text, query, position, policy or self._policy)
             case _:
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
@@ -314,37 +319,41 @@ class Database(UserCode):
                 self._execution.attach(attachment)
             self._attachments.append(attachment)
 
-    def _execute(self, statement: Statement, base: Path) -> Query | str | None:
+    def _execute(self, statement: Statement, base: Path, policy: Policy) -> Query | str | None:
         match statement:
             case CreateStream():
-                stream = declared(statement, base, self._read_stream)
+                stream = declared(statement, base, policy, self._read_stream)
                 with self._lock:
                     self._change(self._definitions.with_input(stream))
             case CreateStreamAs(name=name, query=query, position=position):
                 with self._lock:
-                    self._change(self._definitions.with_derived(name, query, position))
+                    entry = derive(name.text, query, policy.visible(self._definitions.catalog))
+                    self._change(self._definitions.with_derived(entry, query, position))
             case CreateQuery(name=name, query=query, position=position):
-                return self._register(name.text, query, position)
+                return self._register(name.text, query, position, policy)
             case Select(query=query):
-                return self._register(None, query, None)
+                return self._register(None, query, None, policy)
             case Explain(query=query, stage=stage):
-                return explain_plan(bind(query, self._definitions.catalog), stage)
-            case SetDialect(defaults=defaults):
+                return explain_plan(bind(query, policy.visible(self._definitions.catalog)), stage)
+            case SetDialect(defaults=defaults, position=position):
+                policy.check_change("SET dialect", position)
                 with self._lock:
                     self._definitions = self._definitions.with_defaults(defaults)
             case Show(what=what):
-                return show(what, self._definitions)
-            case DropStream(name=name):
+                return show(what, self._definitions, policy.visible(self._definitions.catalog).functions)
+            case DropStream(name=name, position=position):
+                policy.check_change("DROP STREAM", position)
                 self._drop_stream(name.text, name.position)
-            case DropQuery(name=name):
+            case DropQuery(name=name, position=position):
+                policy.check_change("DROP QUERY", position)
                 self._drop_query(name.text, name.position)
             case _:
                 assert_never(statement)
         return None
 
-    def _register(self, name: str | None, syntax: Syntax, position: Position | None) -> Query:
+    def _register(self, name: str | None, syntax: Syntax, position: Position | None, policy: Policy) -> Query:
         with self._lock:
-            plan = bind(syntax, self._definitions.catalog)
+            plan = bind(syntax, policy.visible(self._definitions.catalog))
             query = Query(self, name or self._definitions.free_name(), plan)
             self._change(self._definitions.with_query(query, syntax, position))
             return query

@@ -11,11 +11,9 @@ from headrace.algebra.nodes import Plan
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
 from headrace.errors import LanguageError, Position
-from headrace.language.binding.binder import derive
-from headrace.language.catalog import Catalog
+from headrace.language.catalog import Catalog, DerivedStream
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
-from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.optimizer import optimize
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
@@ -57,15 +55,14 @@ class Definitions:
         catalog = self.catalog.define(stream.info)
         return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
 
-    def with_derived(self, name: Name, query: Syntax, position: Position) -> Definitions:
-        """A derived stream more.
+    def with_derived(self, entry: DerivedStream, query: Syntax, position: Position) -> Definitions:
+        """A derived stream more, with the query that it was derived from.
 
         Raises:
-            LanguageError: the name is taken, or the query is wrong.
+            LanguageError: the name is taken.
         """
-        entry = derive(name.text, query, self.catalog)
         catalog = self.catalog.define(entry, position)
-        return replace(self, catalog=catalog, named={**self.named, _stream(name.text): streams_named(query)})
+        return replace(self, catalog=catalog, named={**self.named, _stream(entry.name): streams_named(query)})
 
     def with_defaults(self, defaults: Defaults) -> Definitions:
         """Other defaults for what is defined from now on."""

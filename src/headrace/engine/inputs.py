@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.engine.policy import Policy
 from headrace.errors import LanguageError, UserError
 from headrace.language.catalog import StreamInfo, check_duration, describe_stream
 from headrace.language.statements import FORMATS, CreateStream
@@ -95,30 +96,35 @@ class TemporaryFolders:
             self._folders.pop().cleanup()
 
 
-def declared(statement: CreateStream, base: Path, read_stream: Callable[..., Any]) -> Input:
+def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: Callable[..., Any]) -> Input:
     """The input that a CREATE STREAM names.
 
     Args:
         statement: the statement.
         base: the folder that relative paths start from.
+        policy: what the statement may reach.
         read_stream: `(format, options, schema)` to a streaming data frame, for Spark's own formats.
 
     Raises:
-        UserError: the input cannot be read; it has the statement's position.
+        PolicyError: the policy does not allow it; like every error, it has the statement's position.
+        UserError: the input cannot be read.
     """
     options = dict(statement.options)
     try:
+        policy.check_source(statement)
         max_rows = _row_limit(options)
         disorder = statement.disorder.length if statement.disorder is not None else 0
         if statement.format in FORMATS and statement.format != PUSH:
             source = open_source(
-                statement.format, options, statement.columns, statement.timestamp, statement.name, base
-            )
+                statement.format, options, statement.columns, statement.timestamp, statement.name, base,
+                policy.folders,
+            )  # fmt: skip
             info = describe_stream(statement, source.schema)
             bounded = BoundedStream(source, info.timestamp, disorder, max_rows)
             return Input(info, bounded, None, max_rows, _origin(statement.format, options, base))
         if statement.format == PUSH:
             return _pushed(statement, options, disorder, max_rows)
+        options = policy.spark_options(options, base)
         frame = read_stream(statement.format, options, statement.columns)
         schema = statement.columns or _schema_of(frame)
         info = describe_stream(statement, schema)

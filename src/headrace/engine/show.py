@@ -13,7 +13,7 @@ from headrace.engine.definitions import Definitions
 from headrace.expressions.aggregates import AGGREGATES
 from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
-from headrace.language.catalog import DerivedStream, StreamInfo
+from headrace.language.catalog import DerivedStream, Functions, StreamInfo
 from headrace.language.statements import Shown
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
@@ -26,15 +26,21 @@ _QUERIES: Final = ("name", "reads", "timed_by", "state", "columns")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
-def show(what: Shown, definitions: Definitions) -> str:
-    """The answer to a SHOW statement, in the order in which things were defined; functions by name."""
+def show(what: Shown, definitions: Definitions, functions: Functions) -> str:
+    """The answer to a SHOW statement, in the order in which things were defined; functions by name.
+
+    Args:
+        what: what to list.
+        definitions: the streams and queries.
+        functions: the users' functions that whoever asks may call.
+    """
     match what:
         case Shown.STREAMS:
             return _table(_STREAMS, _streams(definitions))
         case Shown.QUERIES:
             return _table(_QUERIES, _queries(definitions))
         case Shown.FUNCTIONS:
-            return _table(_FUNCTIONS, _functions(definitions))
+            return _table(_FUNCTIONS, _functions(functions))
         case Shown.DIALECT:
             return _table(("dialect",), [(definitions.catalog.defaults.value,)])
         case _:
@@ -65,10 +71,10 @@ def _queries(definitions: Definitions) -> Rows:
     return rows
 
 
-def _functions(definitions: Definitions) -> Rows:
+def _functions(functions: Functions) -> Rows:
     rows: Rows = [(name, "function", "built in", "", "") for name in FUNCTIONS]
     rows += [(name, "aggregate", "built in", "", "") for name in AGGREGATES]
-    for user in definitions.catalog.functions.values():
+    for user in functions.values():
         kind = "function" if isinstance(user, UserFunction) else "aggregate"
         arguments = ", ".join(map(sql_type, user.arguments))
         rows.append((user.name, kind, "in Python", arguments, sql_type(user.returns)))

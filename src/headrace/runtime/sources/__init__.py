@@ -27,6 +27,7 @@ def open_source(
     timestamp: str,
     stream_name: str,
     base: Path,
+    allowed: tuple[Path, ...] | None = None,
 ) -> SplitSource:
     """Open the input of a stream.
 
@@ -37,19 +38,21 @@ def open_source(
         timestamp: the column that the stream is timed by.
         stream_name: the stream's name.
         base: the folder at which relative paths start.
+        allowed: the folders that files must be in; None for any file.
 
     Raises:
         SourceError: the input is missing, damaged, or has not the columns, or an option is wrong.
+        PolicyError: a file is not in an allowed folder.
     """
     match format:
         case "parquet":
-            source: SplitSource = open_parquet(options, declared, base)
+            source: SplitSource = open_parquet(options, declared, base, allowed)
         case "csv":
-            source = open_csv(options, declared, base)
+            source = open_csv(options, declared, base, allowed)
         case "json":
-            source = open_json(options, declared, base)
+            source = open_json(options, declared, base, allowed)
         case "arrow":
-            source = open_arrow(options, declared, base)
+            source = open_arrow(options, declared, base, allowed)
         case "nexmark":
             source = open_nexmark(options, declared, stream_name)
         case _:

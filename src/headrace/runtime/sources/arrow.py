@@ -64,13 +64,15 @@ class ArrowSource(TypedSource[ArrowPart]):
                     )
 
 
-def open_arrow(options: Mapping[str, str], declared: Schema | None, base: Path) -> ArrowSource:
+def open_arrow(
+    options: Mapping[str, str], declared: Schema | None, base: Path, allowed: tuple[Path, ...] | None
+) -> ArrowSource:
     """Open the Arrow IPC files of the option `path`.
 
     Raises:
         SourceError: a file is missing or damaged, or lacks a declared column.
     """
-    return ArrowSource(*open_parts("arrow", ArrowSource.kind, options, declared, base, _probe))
+    return ArrowSource(*open_parts("arrow", ArrowSource.kind, options, declared, base, allowed, _probe))
 
 
 def _probe(path: Path, label: str) -> tuple[pa.Schema, ArrowPart]:

@@ -101,7 +101,9 @@ class CsvSource:
                     yield parse_block(block, part.names, wanted, self.form)
 
 
-def open_csv(options: Mapping[str, str], declared: Schema | None, base: Path) -> CsvSource:
+def open_csv(
+    options: Mapping[str, str], declared: Schema | None, base: Path, allowed: tuple[Path, ...] | None
+) -> CsvSource:
     """Open the CSV files of the option `path`.
 
     Other options: `header` ('true'), `delimiter` (','), `null` (''), `multiline` ('false'). Columns that are
@@ -119,7 +121,7 @@ def open_csv(options: Mapping[str, str], declared: Schema | None, base: Path) ->
         )
     first: Sample | None = None
     schema, parts = declared, []
-    for path, label in list_files(required(options, "path"), base):
+    for path, label in list_files(required(options, "path"), base, allowed):
         with reading(label, _KIND):
             sample = take_sample(path, label)
         part = _open_part(sample, form, None if header else declared)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from headrace.errors import SourceError
+from headrace.errors import PolicyError, SourceError
 
 
-def list_files(path: str, base: Path) -> tuple[tuple[Path, str], ...]:
+def list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
     """The files that a path names, each with the name to show: the path itself, or a folder's files.
 
     A folder's files come in the order of their names, without those that start with `.` or `_`.
@@ -17,11 +18,45 @@ def list_files(path: str, base: Path) -> tuple[tuple[Path, str], ...]:
     Args:
         path: of a file or a folder; a relative one starts at `base`.
         base: the folder of the text that names the path.
+        allowed: the folders that the files must be in, see `allowed_path`; None for any file.
 
     Raises:
         SourceError: there is no such file or folder, or the folder holds no file.
+        PolicyError: a file is not in an allowed folder.
     """
-    place = base / path
+    try:
+        return _list_files(path, base, allowed)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from error
+
+
+def allowed_path(place: Path, label: str, allowed: tuple[Path, ...] | None) -> Path:
+    """The path to open for a file or folder: the real one, without links, if only some folders are allowed.
+
+    What was checked is then what is opened, even if a link is changed in between.
+
+    Args:
+        place: where it is.
+        label: its name to show.
+        allowed: real paths of folders, in one of which it must be; None for any place.
+
+    Raises:
+        PolicyError: it is in none of them; whether it exists is not said.
+    """
+    if allowed is None:
+        return place
+    real = Path(os.path.realpath(place))
+    if not any(real.is_relative_to(folder) for folder in allowed):
+        folders = ", ".join(map(str, allowed))
+        hint = f"files may be read in {folders}" if folders else "the policy of this SQL allows no files"
+        raise PolicyError(f"{label} may not be read", hint=hint)
+    return real
+
+
+def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
+    if "\0" in path:
+        raise SourceError("the path holds a zero byte")
+    place = allowed_path(base / path, path, allowed)
     if place.is_file():
         return ((place, path),)
     if not place.exists():
@@ -36,7 +71,10 @@ def list_files(path: str, base: Path) -> tuple[tuple[Path, str], ...]:
             f"{path}: the folder holds no files",
             hint="files in subfolders, or whose names start with . or _, are not read",
         )
-    return tuple((entry, f"{path.rstrip('/')}/{entry.name}") for entry in found)
+    labels = [f"{path.rstrip('/')}/{entry.name}" for entry in found]
+    return tuple(
+        (allowed_path(entry, label, allowed), label) for entry, label in zip(found, labels, strict=True)
+    )
 
 
 def mark_of(pieces: Sequence[tuple[str, int]], position: int, *, whole: bool = False) -> str:

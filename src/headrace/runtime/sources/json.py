@@ -76,7 +76,9 @@ class JsonSource:
                     yield parse_block(block, keys, wanted)
 
 
-def open_json(options: Mapping[str, str], declared: Schema | None, base: Path) -> JsonSource:
+def open_json(
+    options: Mapping[str, str], declared: Schema | None, base: Path, allowed: tuple[Path, ...] | None
+) -> JsonSource:
     """Open the files of JSON lines of the option `path`.
 
     Columns that are not declared are those of the beginning of the first file, with the types of their first
@@ -91,7 +93,7 @@ def open_json(options: Mapping[str, str], declared: Schema | None, base: Path) -
         raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
     first: Sample | None = None
     parts = []
-    for path, label in list_files(required(options, "path"), base):
+    for path, label in list_files(required(options, "path"), base, allowed):
         with reading(label, _KIND):
             sample = take_sample(path, label)
         parts.append(TextPart(path, label, sample.size, sample.body))

@@ -44,13 +44,15 @@ class ParquetSource(TypedSource[TypedPart]):
                     yield from table.slice(low, high - low).to_batches(max_chunksize=BATCH_ROWS)
 
 
-def open_parquet(options: Mapping[str, str], declared: Schema | None, base: Path) -> ParquetSource:
+def open_parquet(
+    options: Mapping[str, str], declared: Schema | None, base: Path, allowed: tuple[Path, ...] | None
+) -> ParquetSource:
     """Open the Parquet files of the option `path`.
 
     Raises:
         SourceError: a file is missing or damaged, or lacks a declared column.
     """
-    return ParquetSource(*open_parts("parquet", ParquetSource.kind, options, declared, base, _probe))
+    return ParquetSource(*open_parts("parquet", ParquetSource.kind, options, declared, base, allowed, _probe))
 
 
 def _probe(path: Path, label: str) -> tuple[pa.Schema, TypedPart]:

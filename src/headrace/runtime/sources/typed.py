@@ -94,6 +94,7 @@ def open_parts(
     options: Mapping[str, str],
     declared: Schema | None,
     base: Path,
+    allowed: tuple[Path, ...] | None,
     probe: Callable[[Path, str], tuple[pa.Schema, Part]],
 ) -> tuple[Schema, tuple[Part, ...]]:
     """The columns and the files of the option `path`.
@@ -103,6 +104,7 @@ def open_parts(
         options: the stream's options.
         declared: the declared columns, or None to take those of the first file.
         base: the folder at which relative paths start.
+        allowed: the folders that files must be in; None for any file.
         probe: from a file's path and label to its columns and what is kept of it.
 
     Raises:
@@ -110,7 +112,7 @@ def open_parts(
     """
     check_known(format, options, ("path",))
     schema, parts = declared, []
-    for path, label in list_files(required(options, "path"), base):
+    for path, label in list_files(required(options, "path"), base, allowed):
         with reading(label, kind):
             available, part = probe(path, label)
         schema = schema or readable_schema(available, label)

@@ -21,9 +21,9 @@ def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
     (folder / "sub").mkdir(parents=True)
     for name in ("b", "a10", "a9", ".hidden", "_SUCCESS", "B"):
         (folder / name).write_text("t\n1\n")
-    labels = [label for _, label in list_files("in/", tmp_path)]
+    labels = [label for _, label in list_files("in/", tmp_path, None)]
     assert labels == ["in/B", "in/a10", "in/a9", "in/b"]
-    assert list_files(str(folder / "b"), Path("/elsewhere")) == ((folder / "b", str(folder / "b")),)
+    assert list_files(str(folder / "b"), Path("/elsewhere"), None) == ((folder / "b", str(folder / "b")),)
 
 
 def test_paths_that_lead_nowhere(tmp_path: Path) -> None:

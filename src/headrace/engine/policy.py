@@ -1,0 +1,132 @@
+"""What a piece of SQL may reach: files, formats, functions, and what others have defined."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from headrace.errors import PolicyError, Position, SourceError
+from headrace.language.catalog import Catalog
+from headrace.language.statements import FORMATS, CreateStream
+from headrace.runtime.sources.files import allowed_path
+
+_HADOOP_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")
+"""What makes Hadoop read a path as a pattern for many."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What SQL may reach; see `Policy.open` and `Policy.closed`, which make one.
+
+    Attributes:
+        folders: the folders whose files it may read, as real paths; None for any file, on any file system.
+        formats: what it may CREATE STREAM FROM, in lower case; None for everything.
+        options: the options that it may give to Spark's formats, in lower case; None for all.
+        functions: the users' functions and aggregates that it may call, in lower case; None for all.
+        may_change: whether it may change what others have defined: DROP STREAM, DROP QUERY and SET.
+    """
+
+    folders: tuple[Path, ...] | None
+    formats: frozenset[str] | None
+    options: frozenset[str] | None
+    functions: frozenset[str] | None
+    may_change: bool
+
+    @classmethod
+    def open(cls) -> Policy:
+        """For the operator's own SQL: everything but deleting the files that are read."""
+        return cls(None, None, None, None, True)
+
+    @classmethod
+    def closed(
+        cls,
+        *,
+        folders: Iterable[str | Path] = (),
+        formats: Iterable[str] = ("push",),
+        options: Iterable[str] = (),
+        functions: Iterable[str] = (),
+        may_change: bool = False,
+    ) -> Policy:
+        """For SQL of others: pushed streams, and whatever streams are defined already.
+
+        Args:
+            folders: whose files it may read too, those in subfolders included; links out of them are refused.
+            formats: what it may CREATE STREAM FROM, such as "csv", or one of Spark's, such as "rate".
+            options: which options it may give to Spark's formats, besides a `path` in one of the folders.
+            functions: which of the users' functions and aggregates it may call.
+            may_change: whether it may DROP streams and queries, and SET the dialect of what comes later.
+
+        Example:
+            >>> import headrace
+            >>> policy = headrace.Policy.closed(folders=["/srv/shared"], formats=["csv", "push"])
+        """
+        return cls(
+            tuple(Path(os.path.realpath(folder)) for folder in folders),
+            _lower(formats),
+            _lower(options),
+            _lower(functions),
+            may_change,
+        )
+
+    def check_source(self, statement: CreateStream) -> None:
+        """Refuse a format that may not be read, and options that nobody's SQL, or not this one, may give.
+
+        Raises:
+            PolicyError: the policy does not allow it.
+        """
+        kind = statement.format
+        if self.formats is not None and kind not in self.formats:
+            allowed = ", ".join(sorted(self.formats)) or "none"
+            raise PolicyError(f"streams may not be created FROM {kind}", hint=f"allowed are: {allowed}")
+        if kind in FORMATS:
+            return
+        for name, value in statement.options:
+            if name == "cleansource" and value.lower() != "off":
+                raise PolicyError(
+                    "the option cleanSource would delete or move the files that are read",
+                    hint="SQL never does; make the data frame in Python and hand it to Database.stream",
+                )
+            if self.options is not None and name not in self.options and name != "path":
+                allowed = ", ".join(sorted({*self.options, "path"}))
+                raise PolicyError(f"the option {name} may not be given", hint=f"allowed are: {allowed}")
+
+    def spark_options(self, options: Mapping[str, str], base: Path) -> dict[str, str]:
+        """The options of one of Spark's formats, with a path that names the very place that was checked.
+
+        Raises:
+            PolicyError: the path leads elsewhere, or is a pattern, which might.
+        """
+        if self.folders is None or "path" not in options:
+            return dict(options)
+        path = options["path"]
+        if "\0" in path:
+            raise SourceError("the path holds a zero byte")
+        real = str(allowed_path(base / path, path, self.folders))
+        if _HADOOP_PATTERN.search(real):
+            raise PolicyError(f"{path} may not be read", hint="name one folder, without * ? [ ] { } \\")
+        return {**options, "path": real}
+
+    def visible(self, catalog: Catalog) -> Catalog:
+        """The catalog with those users' functions alone that may be called."""
+        if self.functions is None:
+            return catalog
+        seen = {name: user for name, user in catalog.functions.items() if name in self.functions}
+        return replace(catalog, functions=MappingProxyType(seen))
+
+    def check_change(self, what: str, position: Position) -> None:
+        """Refuse a statement that changes what others have defined.
+
+        Raises:
+            PolicyError: the policy does not allow it.
+        """
+        if not self.may_change:
+            raise PolicyError(f"{what} is not allowed", position=position, hint="ask the operator")
+
+
+def _lower(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.lower() for name in names)

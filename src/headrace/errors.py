@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+_MESSAGE_CHARACTERS: Final = 500
+"""So much of what another program's exception says is kept."""
+_VALUE_CHARACTERS: Final = 100
+"""So much of a value is shown in a message."""
 
 
 @dataclass(frozen=True, order=True)
@@ -78,3 +84,45 @@ class DeliveryError(UserError):
 
 class HistoryError(HeadraceError):
     """Elements that are not a history, because a multiplicity falls below zero: a fault of ours."""
+
+
+def shortened(text: str, limit: int) -> str:
+    """The text, or its beginning with a note of how long it is; always valid Unicode.
+
+    Args:
+        text: any text, also one with half a surrogate pair, which becomes a question mark.
+        limit: how many characters of it are kept.
+    """
+    kept = text[:limit].encode("utf-8", "replace").decode()
+    return kept if len(text) <= limit else f"{kept}... ({len(text)} characters in all)"
+
+
+def message_of(error: BaseException) -> str:
+    """The first line of what an exception says, shortened; empty where it says nothing or cannot.
+
+    Exceptions of users' code may do anything when they are asked for their text.
+    """
+    try:
+        text = str(error)
+    except (Exception, SystemExit):
+        return "its text cannot be had"
+    return shortened(text.partition("\n")[0], _MESSAGE_CHARACTERS)
+
+
+def named(error: BaseException) -> str:
+    """The type of an exception and its message, in one short line."""
+    text = message_of(error)
+    return type(error).__name__ + (f": {text}" if text else "")
+
+
+def told(error: BaseException) -> str:
+    """What to show of an exception: an error of Headrace's unchanged, of another one its type and message."""
+    return str(error) if isinstance(error, HeadraceError) else named(error)
+
+
+def shown(value: object) -> str:
+    """A value in a message: its `repr`, shortened; its type where that cannot be had."""
+    try:
+        return shortened(repr(value), _VALUE_CHARACTERS)
+    except (Exception, SystemExit):
+        return f"a {type(value).__name__}"

@@ -13,9 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.elements import empty_columns
 from headrace.errors import LanguageError
-from headrace.expressions.evaluation.evaluate import evaluate
+from headrace.expressions.evaluation.evaluate import computed
 from headrace.expressions.tree import Cast, Expression, Literal
 from headrace.expressions.user import UserAggregate, UserFunction, signature
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
@@ -183,13 +182,7 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
             hint=_cast_hint(expression.type, dtype),
         )
     cast = Cast(expression, dtype)
-    return _folded(cast) if isinstance(expression, Literal) else cast
-
-
-def _folded(cast: Cast) -> Expression:
-    """The cast of a literal as a literal; one that fails is left to fail row by row, where it is needed."""
-    outcome = evaluate(cast, empty_columns(1))
-    return cast if outcome.failures else Literal(outcome.values[0].as_py(), cast.type)
+    return computed(cast) if isinstance(expression, Literal) else cast
 
 
 def _decimal_literal(value: Decimal) -> Literal:

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray
+from headrace.errors import named
 from headrace.schema import sql_type
 
 
@@ -95,7 +96,7 @@ def call_user(
     def over(start: int, count: int) -> list[pa.Array]:
         try:
             return [_called(function, [column.slice(start, count) for column in columns])]
-        except Exception as error:  # whatever a user's code raises is about its rows
+        except (Exception, SystemExit) as error:  # whatever a user's code raises is about its rows
             if count > 1:
                 return [*over(start, count // 2), *over(start + count // 2, count - count // 2)]
             reasons.setdefault(failure(function.name, error), []).append(start)
@@ -111,10 +112,9 @@ def call_user(
     return values, tuple(failures)
 
 
-def failure(name: str, error: Exception) -> str:
+def failure(name: str, error: BaseException) -> str:
     """The reason for which a row fails, or a query ends."""
-    text = str(error).split("\n")[0]
-    return f"{name} raised {type(error).__name__}" + (f": {text}" if text else "")
+    return f"{name} raised {named(error)}"
 
 
 def _called(function: UserFunction, columns: list[pa.Array]) -> pa.Array:

@@ -7,8 +7,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import Aggregate, Filter, Join, OuterJoin, Plan, Project, SemiJoin
 from headrace.algebra.predicates import conjunction, conjuncts
-from headrace.elements import empty_columns
-from headrace.expressions.evaluation.evaluate import evaluate
+from headrace.expressions.evaluation.evaluate import computed
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children, transform_call
 from headrace.schema import BOOLEAN
 
@@ -60,8 +59,7 @@ def fold(expression: Expression) -> Expression:
             assert_never(expression)
     if not all(isinstance(part, Literal) for part in children(folded)):
         return folded
-    outcome = evaluate(folded, empty_columns(1))
-    return folded if outcome.failures else Literal(outcome.values[0].as_py(), folded.type)
+    return computed(folded)
 
 
 def _changed(old: Plan, new: Plan) -> Plan:

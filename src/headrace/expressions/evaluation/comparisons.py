@@ -82,7 +82,7 @@ _LISTABLE: Final = (BIGINT, DOUBLE, STRING, DATE, TIMESTAMP)
 
 def _in_list(value: pa.Array, candidates: Sequence[pa.Scalar]) -> pa.Array:
     """One look-up however many candidates there are."""
-    listed = pa.array([candidate.as_py() for candidate in candidates if candidate.is_valid], value.type)
+    listed = pa.array([candidate for candidate in candidates if candidate.is_valid], value.type)
     if value.type == DOUBLE:
         value, listed = _one_form(value), _one_form(listed)
     found = pc.is_in(value, value_set=listed)

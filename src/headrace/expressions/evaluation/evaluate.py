@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.elements import BoolArray
+from headrace.elements import BoolArray, empty_columns
 from headrace.expressions.evaluation import comparisons as evaluate_comparisons
 from headrace.expressions.evaluation import numbers as evaluate_numbers
 from headrace.expressions.evaluation import texts as evaluate_texts
@@ -36,7 +36,7 @@ from headrace.expressions.evaluation.values import (
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import call_user
 
-__all__ = ["Outcome", "evaluate", "predicate_mask"]
+__all__ = ["Outcome", "computed", "evaluate", "predicate_mask"]
 
 _KERNELS: Final[dict[str, Kernel]] = {
     **evaluate_numbers.KERNELS,
@@ -55,6 +55,18 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
     """
     values, failures = _evaluate(expression, rows)
     return Outcome(spread(values, rows.num_rows), failures)
+
+
+def computed(expression: Expression) -> Expression:
+    """An expression without columns as a literal; itself where it fails, or Python has no such value.
+
+    Python's dates end with the year 9999.
+    """
+    outcome = evaluate(expression, empty_columns(1))
+    try:
+        return expression if outcome.failures else Literal(outcome.values[0].as_py(), expression.type)
+    except (OverflowError, ValueError):
+        return expression
 
 
 def predicate_mask(outcome: Outcome) -> BoolArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Final
 
 import numpy as np
@@ -25,9 +26,15 @@ from headrace.schema import BIGINT, DATE, TIMESTAMP
 from headrace.time import MICROSECONDS
 
 TIMESTAMP_OVERFLOW: Final = "TIMESTAMP overflow"
+NOT_IN_PYTHON: Final = "a user's aggregate can take only the years 1 to 9999"
+
+AS_PYTHON: Final = "AS PYTHON"
+"""Gives its argument, and fails on what Python's dates cannot express; it is written in no query."""
 
 _DAY: Final = MICROSECONDS["DAY"]
 _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+_FIRST_IN_PYTHON: Final = date.min.toordinal() - date(1970, 1, 1).toordinal()
+_LAST_IN_PYTHON: Final = date.max.toordinal() - date(1970, 1, 1).toordinal()
 _MONDAY: Final = 3
 """1970-01-01, day 0, is the fourth day of its week."""
 
@@ -107,6 +114,12 @@ def _as_is(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(arguments[0].cast(call.type))
 
 
+def _as_python(call: Call, arguments: Sequence[Datum]) -> Computed:
+    day = days(arguments[0])
+    outside = validity(arguments[0]) & ((day < _FIRST_IN_PYTHON) | (day > _LAST_IN_PYTHON))
+    return failing(arguments[0], np.broadcast_to(outside, np.shape(day)), NOT_IN_PYTHON)
+
+
 KERNELS: Final[dict[str, Kernel]] = {
     "YEAR": _year,
     "MONTH": _month,
@@ -117,5 +130,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "DATE_TRUNC": _date_trunc,
     "UNIX_MICROS": _as_is,
     "TIMESTAMP_MICROS": _as_is,
+    AS_PYTHON: _as_python,
 }
 """The functions of points in time."""

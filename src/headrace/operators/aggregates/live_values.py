@@ -17,6 +17,7 @@ from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
 from headrace.expressions.aggregates import masked
 from headrace.expressions.coercion import literal
+from headrace.expressions.evaluation.times import AS_PYTHON
 from headrace.expressions.tree import AggregateCall, Call, Expression, Literal, SortKey, arguments_of
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.order_statistics import order_statistics, sorted_values
@@ -34,7 +35,7 @@ from headrace.operators.state.order import rank_rows
 from headrace.operators.state.runs import TIME
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.state.timeline import Points
-from headrace.schema import BOOLEAN, DOUBLE
+from headrace.schema import BOOLEAN, DATE, DOUBLE, TIMESTAMP
 from headrace.time import BEGINNING, INFINITY
 
 _MOST_VALUES: Final = 2**27
@@ -60,9 +61,8 @@ class Ordering:
         """What an aggregate needs; FIRST and LAST do not pass over NULLs."""
         assert call.argument is not None
         if call.user is not None:
-            return cls(
-                tuple(SortKey(masked(part, call.condition)) for part in arguments_of(call)), _complete(call)
-            )
+            taken = [masked(_as_python(part), call.condition) for part in arguments_of(call)]
+            return cls(tuple(map(SortKey, taken)), _complete(call))
         keys = [
             SortKey(masked(key.expression, call.condition), key.descending, key.nulls_first)
             for key in call.order
@@ -233,6 +233,13 @@ class LiveChanges:
     value: Int64Array
     times: Int64Array
     counts: Int64Array
+
+
+def _as_python(argument: Expression) -> Expression:
+    """What users' code gets; a row whose date or time Python cannot express fails."""
+    if argument.type not in (DATE, TIMESTAMP):
+        return argument
+    return Call(AS_PYTHON, (argument,), argument.type)
 
 
 def _complete(call: AggregateCall) -> Expression:

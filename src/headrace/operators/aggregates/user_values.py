@@ -38,7 +38,7 @@ def user_values(
     """
     try:
         return pa.array(list(_evaluated(user, values, changes, points)), user.returns)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         hint = "the query ends; others go on"
         raise ExecutionError(failure(user.name, error), hint=hint) from error
 

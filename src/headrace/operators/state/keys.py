@@ -18,7 +18,7 @@ from headrace.elements import BoolArray, Int64Array, integers
 from headrace.history import normalise_column
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
-from headrace.schema import BOOLEAN, DATE, DOUBLE, STRING
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +148,7 @@ def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array,
     codes = codes.copy()
     extra: dict[tuple[object, ...], int] = {}
     added: list[int] = []
-    parts = [column.take(pa.array(wrong)).to_pylist() for column in columns]
+    parts = [_counts(column.take(pa.array(wrong))).to_pylist() for column in columns]
     for row, values in zip(wrong.tolist(), zip(*parts, strict=True), strict=True):
         key = (codes[row], *map(_hashable, values))
         if key not in extra:
@@ -156,6 +156,13 @@ def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array,
             added.append(row)
         codes[row] = extra[key]
     return Codes(codes, np.concatenate([first, np.array(added, dtype=np.int64)]))
+
+
+def _counts(column: pa.Array) -> pa.Array:
+    """Dates and times as numbers, since Python has no dates after the year 9999."""
+    if pa.types.is_timestamp(column.type):
+        return column.view(BIGINT)
+    return column.view(pa.int32()) if pa.types.is_date(column.type) else column
 
 
 def _hashable(value: object) -> object:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from headrace.errors import DeliveryError, UserError
+from headrace.errors import DeliveryError, UserError, told
 from headrace.runtime.delivery.contract import Attachment, Origin
 from headrace.runtime.delivery.positions import Ledger, Position
 from headrace.runtime.journal.records import EpochResults
@@ -104,7 +104,7 @@ class Delivery:
         except UserError:
             raise
         except Exception as error:
-            raise DeliveryError(f"{self.attachment.title} cannot be used: {_told(error)}") from error
+            raise DeliveryError(f"{self.attachment.title} cannot be used: {told(error)}") from error
         finally:
             self.attachment.busy.release()
 
@@ -166,7 +166,7 @@ class Delivery:
 
     def _give_up(self, error: BaseException) -> None:
         self.error = error
-        self.problem = _told(error)
+        self.problem = told(error)
 
     def _follow(self) -> None:
         while True:
@@ -234,7 +234,7 @@ class Delivery:
                 if self._abandoned:
                     raise
                 failures += 1
-                reason = f"{self.attachment.title} fails at epoch {change.epoch}: {_told(error)}"
+                reason = f"{self.attachment.title} fails at epoch {change.epoch}: {told(error)}"
                 if retry.is_over(failures, final=self._is_final or self._stopping.is_set()):
                     raise DeliveryError(
                         f"{reason}; it was given up after {failures} attempts",
@@ -271,9 +271,3 @@ def _checked(attachment: Attachment, position: Position | None, results: Sequenc
             hint=f"give the sink another name, and from_epoch={whole} or later",
         )
     return position
-
-
-def _told(error: BaseException) -> str:
-    if isinstance(error, UserError):
-        return str(error)
-    return f"{type(error).__name__}: {error}"

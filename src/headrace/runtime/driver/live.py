@@ -6,12 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from headrace.algebra.nodes import Plan
-from headrace.errors import UserError
+from headrace.errors import UserError, told
 from headrace.runtime.driver.progress import Progress
-from headrace.runtime.driver.retries import run_epoch, told
+from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
@@ -139,16 +140,24 @@ class LiveRun:
                         self._progress(self._run.progress())
         except BaseException as error:  # whatever it is, whoever waits has to hear of it
             self.error = error
-            self._settle(dict.fromkeys(self._feeds, error))
-        finally:
-            for feed in self._feeds.values():
-                feed.stop()
-            with self._changed:
-                self._stopping = self._ended = True
-                refused, self._changes = self._changes, []
-                self._changed.notify_all()
-            for _, done in refused:
-                done.set_exception(_over(self.error))
+        try:
+            with ExitStack() as last:
+                last.callback(self._end)
+                for feed in self._feeds.values():
+                    last.callback(feed.stop)
+                if self.error is not None:
+                    last.callback(self._settle, dict.fromkeys(self._feeds, self.error))
+        except BaseException as error:  # the other steps have been taken all the same
+            self.error = self.error or error
+
+    def _end(self) -> None:
+        """Refuse the changes that nobody will carry out."""
+        with self._changed:
+            self._stopping = self._ended = True
+            refused, self._changes = self._changes, []
+            self._changed.notify_all()
+        for _, done in refused:
+            done.set_exception(_over(self.error))
 
     def _carry_out_changes(self) -> None:
         """Change the plan as it was asked for; what goes wrong is for whoever asked."""
@@ -217,15 +226,16 @@ class LiveRun:
             reason = None if name in self.problems else feed.check()
             if reason is not None:
                 error = self._blamed.get(name)
-                self.problems[name] = reason if error is None else f"no epoch can read it: {told(error)}"
+                self.problems[name] = reason if error is None else f"no epoch can read it: {cause_of(error)}"
 
     def _settle(self, failed: Mapping[str, BaseException]) -> None:
         """Tell the feeds what became of what was taken; those that failed may bring it again."""
-        for name, feed in self._feeds.items():
-            feed.settle(failed.get(name))
+        with ExitStack() as stack:
+            for name, feed in self._feeds.items():
+                stack.callback(feed.settle, failed.get(name))
 
 
 def _over(error: BaseException | None) -> UserError:
     """What to tell whoever asked for a change too late."""
-    reason = f"the run ended with: {error}" if error is not None else "the database was stopped"
+    reason = f"the run ended with: {told(error)}" if error is not None else "the database was stopped"
     return UserError(f"the queries were not changed: {reason}", hint="try again, then call start()")

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
-from headrace.errors import StoreError, UserError
+from headrace.errors import StoreError, UserError, named, shortened
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import Intake
 
 ATTEMPTS: Final = 4
 """So often an epoch is tried before streams are left out of it."""
+_TOLD_CHARACTERS: Final = 500
+"""So much of what an exception says is told."""
 
 
 def run_epoch(
@@ -83,10 +85,13 @@ def _tried(run: Run, intakes: Mapping[str, Intake]) -> Exception | None:
     return None
 
 
-def told(error: BaseException) -> str:
+def cause_of(error: BaseException) -> str:
     """An error in one line; of an exception in a Python worker the line that names it."""
     if isinstance(error, UserError):
         return str(error)
-    lines = [line.strip() for line in str(error).splitlines()]
+    try:
+        lines = [line.strip() for line in str(error).splitlines()]
+    except Exception:  # an exception of a user's, which may do anything
+        return named(error)
     raised = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
-    return f"{type(error).__name__}: {raised[-1] if raised else ''}"
+    return shortened(f"{type(error).__name__}: {raised[-1] if raised else ''}", _TOLD_CHARACTERS)

@@ -10,13 +10,14 @@ import operator
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 import pyarrow as pa
 
-from headrace.errors import UserError
+from headrace.errors import UserError, told
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import open_source
@@ -83,9 +84,8 @@ class PushFeed:
         with self._room:
             self._room.wait_for(lambda: self._stopped or self._rows_waiting() < 4 * self._max_rows)
             if self._stopped:
-                reason = (
-                    f"the run ended with: {self._ended}" if self._ended else "the database is not started"
-                )
+                ended = self._ended
+                reason = f"the run ended with: {told(ended)}" if ended else "the database is not started"
                 raise UserError(f"{self._name} takes no rows: {reason}", hint="call start()")
             self._waiting.append(push)
         self._wake()
@@ -142,16 +142,17 @@ class PushFeed:
         """Acknowledge what was taken, or tell its producers what went wrong."""
         taken, self._taken = self._taken, []
         repeats, self._repeats = self._repeats, []
-        if self._file is not None:
-            self._file.unlink(missing_ok=True)
-            self._file = None
+        file, self._file = self._file, None
         self._ended = error
-        for pushes, answer in ((taken, True), (repeats, False)):
-            for push in pushes:
-                if error is None:
-                    push.done.set_result(answer)
-                else:
-                    push.done.set_exception(error)
+        # Whatever goes wrong with one, the producers of the others wait for an answer.
+        with ExitStack() as stack:
+            for push in taken:
+                stack.callback(_resolve, push, True, error)
+            for push in repeats:
+                stack.callback(_resolve, push, False, error)
+            if file is not None:
+                # A file that stays is in nobody's way.
+                stack.callback(_remove, file)
 
     def check(self) -> str | None:
         """Nothing here fails by itself."""
@@ -163,8 +164,10 @@ class PushFeed:
             self._stopped = True
             left, self._waiting = self._waiting, []
             self._room.notify_all()
-        for push in left:
-            push.done.set_exception(UserError("the database was stopped before the rows were committed"))
+        error = UserError("the database was stopped before the rows were committed")
+        with ExitStack() as stack:
+            for push in left:
+                stack.callback(_resolve, push, False, error)
 
     def _rows_waiting(self) -> int:
         return sum(push.table.num_rows for push in self._waiting)
@@ -211,6 +214,18 @@ def _numbered(producer: str | None, sequence: int | None) -> tuple[str | None, i
             hint="give both, as in producer='pi', sequence=1, or none",
         )
     return producer, operator.index(sequence)
+
+
+def _resolve(push: _Push, answer: bool, error: BaseException | None) -> None:
+    if error is None:
+        push.done.set_result(answer)
+    else:
+        push.done.set_exception(error)
+
+
+def _remove(file: Path) -> None:
+    with suppress(OSError):
+        file.unlink()
 
 
 def _repeated(push: _Push, seen: Mapping[str, int]) -> bool:

@@ -63,7 +63,10 @@ class Block:
 
     def reject(self, start: int, end: int, reason: str) -> Rejected:
         """The row in `data[start:end]` as a dead letter."""
-        text = self.data[start:end][: TEXT_LIMIT * 4].decode("utf-8", "replace")[:TEXT_LIMIT]
+        read = self.data[start : min(end, start + 4 * TEXT_LIMIT)].decode("utf-8", "replace")
+        text = read[:TEXT_LIMIT]
+        if end - start > 4 * TEXT_LIMIT or len(read) > TEXT_LIMIT:
+            text = f"{text}... ({end - start} bytes in all)"
         return Rejected(text, reason, f"{self.part.label}:{self._place(start)}")
 
     def _place(self, start: int) -> str:

@@ -13,7 +13,7 @@ from headrace.schema import Schema
 BATCH_ROWS: Final = 131_072
 """About how many rows a source gives at once."""
 
-TEXT_LIMIT: Final = 1000
+TEXT_LIMIT: Final = 10_000
 """How many characters of a rejected row are kept."""
 
 
@@ -22,7 +22,7 @@ class Rejected:
     """A row that could not be read; it belongs to the dead letters.
 
     Attributes:
-        text: the row as it stands in the input, or as JSON; at most `TEXT_LIMIT` characters.
+        text: the row as it stands in the input, or as JSON; of a long one the beginning, and its length.
         reason: what is wrong with it.
         place: the file and the line, byte or row, such as `bids.csv:17`.
     """

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headrace.elements import concat_rows, empty_columns, record_batch
+from headrace.elements import BoolArray, concat_rows, empty_columns, record_batch
 from headrace.errors import SourceError
-from headrace.runtime.sources.contract import BATCH_ROWS, TEXT_LIMIT, Read, Rejected
-from headrace.runtime.sources.widening import convert
+from headrace.runtime.sources.contract import BATCH_ROWS, Read, Rejected
+from headrace.runtime.sources.widening import convert, raw_counts
+from headrace.runtime.writing.texts import row_texts, value_texts
 from headrace.schema import STRING, Schema, sql_type
 
 
@@ -52,7 +53,7 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
     """
     if not len(schema):
         return Read(empty_columns(batch.num_rows))
-    columns, reasons = [], dict[int, str]()
+    columns, told, reasons = [], [], dict[int, str]()
     for field, column in zip(schema, batch.columns, strict=True):
         values, bad = convert(column, field.type)
         if field.type == STRING:
@@ -60,13 +61,15 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
         for row in np.flatnonzero(bad) if bad is not None else ():
             reasons.setdefault(int(row), f"{field.name} is beyond the range of {sql_type(field.type)}")
         columns.append(values)
+        told.append(values if bad is None else _with_counts(values, bad, column))
     rows = record_batch(columns, schema, batch.num_rows)
     if not reasons:
         return Read(rows)
     places = sorted(reasons)
+    texts = row_texts(pa.RecordBatch.from_arrays(told, list(schema.names)).take(pa.array(places)))
     rejected = (
-        Rejected(_row_text(batch, schema, row), reasons[row], f"{label}:{first_row + row + 1}")
-        for row in places
+        Rejected(text, reasons[row], f"{label}:{first_row + row + 1}")
+        for row, text in zip(places, texts, strict=True)
     )
     return Read(rows.take(np.delete(np.arange(len(rows)), places)), tuple(rejected))
 
@@ -92,14 +95,7 @@ def _together(reads: list[Read]) -> Read:
     return Read(concat_rows([read.rows for read in reads]), tuple(rejected))
 
 
-def _row_text(batch: pa.RecordBatch, schema: Schema, row: int) -> str:
-    names = [field.name for field in schema]
-    cells = [_cell(column[row]) for column in batch.columns]
-    return json.dumps(dict(zip(names, cells, strict=True)), ensure_ascii=False, default=str)[:TEXT_LIMIT]
-
-
-def _cell(value: pa.Scalar) -> object:
-    try:
-        return value.as_py()
-    except (ValueError, OverflowError):
-        return value.cast(pa.int64()).as_py()
+def _with_counts(values: pa.Array, bad: BoolArray, column: pa.Array) -> pa.StringArray:
+    """The values as texts; where there is none, what the file's own type counts."""
+    counts = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return pc.if_else(pa.array(bad), raw_counts(counts).cast(STRING), value_texts(values))

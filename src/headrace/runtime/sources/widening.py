@@ -97,10 +97,15 @@ def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray 
     if pa.types.is_dictionary(column.type):
         return convert(column.dictionary_decode(), wanted)
     if pa.types.is_timestamp(column.type):
-        return _instants(column.view(BIGINT), column.type.unit)
+        return _instants(raw_counts(column), column.type.unit)
     if pa.types.is_date(column.type) and wanted == TIMESTAMP:
-        return _instants(column.cast(DATE).view(pa.int32()).cast(BIGINT), "day")
+        return _instants(raw_counts(column.cast(DATE)), "day")
     return column.cast(wanted), None
+
+
+def raw_counts(column: pa.Array) -> pa.Array:
+    """What a column of timestamps or dates counts, in its own unit, as BIGINT."""
+    return column.view(pa.int32()).cast(BIGINT) if column.type == DATE else column.view(BIGINT)
 
 
 def _instants(counts: pa.Array, unit: str) -> tuple[pa.Array, BoolArray | None]:

@@ -112,8 +112,16 @@ class FolderStore:
                 Path(place, name).unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
-        """Remove a file; the name may be gone already."""
-        Path(self.path, name).unlink(missing_ok=True)
+        """Remove a file; the name may be gone already.
+
+        Raises:
+            StoreError: the file cannot be removed.
+        """
+        path = Path(self.path, name)
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error) from error
 
     def close(self) -> None:
         """Remove the folder of a temporary store; leave a durable one as it is."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from datetime import date, datetime
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +15,7 @@ from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, ord
 from headrace.runtime.sources.contract import Rejected
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.messages import Chunk, EpochWork, ResultRef
+from headrace.runtime.writing.texts import row_texts
 from headrace.time import BEGINNING
 
 DEAD_LETTERS = -1
@@ -62,11 +60,9 @@ class DeadLetters:
         """Append them to the task's segment."""
         if not self._rows:
             return None
-        columns = list(zip(*self._rows, strict=True))
-        epochs = pa.array([self._epoch] * len(self._rows), pa.int64())
-        arrays = [epochs, *(pa.array(column) for column in columns)]
-        typed = [array.cast(field.type) for array, field in zip(arrays, _DEAD_LETTER_SCHEMA, strict=True)]
-        rows = pa.RecordBatch.from_arrays(typed, schema=_DEAD_LETTER_SCHEMA)
+        columns = zip(*((self._epoch, *row) for row in self._rows), strict=True)
+        # Where texts are more than two gigabytes together, their array comes in several pieces.
+        rows = pa.table([*map(pa.array, columns, _DEAD_LETTER_SCHEMA.types)], _DEAD_LETTER_SCHEMA)
         return ResultRef(DEAD_LETTERS, writer.add(stream_of(rows)), rows.num_rows, BEGINNING)
 
 
@@ -193,20 +189,13 @@ class _Channel:
         return batch, hash_rows(columns, len(batch))
 
 
-def stream_of(rows: pa.RecordBatch) -> pa.Buffer:
-    """A record batch as an Arrow IPC stream."""
+def stream_of(rows: pa.Table) -> pa.Buffer:
+    """A table as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
+        writer.write_table(rows)
     return sink.getvalue()
 
 
-def _texts(rows: pa.RecordBatch, mask: BoolArray) -> list[str]:
-    listed = take_rows(rows, np.flatnonzero(mask)).to_pylist()
-    return [json.dumps(row, default=_plain) for row in listed]
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return str(value) if isinstance(value, Decimal) else repr(value)
+def _texts(rows: pa.RecordBatch, mask: BoolArray) -> Iterator[str]:
+    return row_texts(take_rows(rows, np.flatnonzero(mask)))

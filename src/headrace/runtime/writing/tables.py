@@ -17,13 +17,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.errors import UserError
-from headrace.runtime.writing.texts import csv_texts, json_texts, pad, shown_texts, width_of
+from headrace.runtime.writing.texts import csv_texts, json_texts, pad, pieces, shown_texts, width_of
 from headrace.schema import STRING
 
 FORMATS: Final = ("table", "jsonl", "csv", "parquet", "arrow", "null")
 """What a table can be written as; `null` writes nothing."""
-
-_ROWS_AT_ONCE: Final = 32_768
 
 
 def write_table(table: pa.Table, format: str, target: Path | TextIO | BinaryIO | None) -> None:
@@ -68,7 +66,7 @@ def _json_lines(table: pa.Table) -> Iterator[bytes]:
     prefixes = ["{" + key if place == 0 else "," + key for place, key in enumerate(keys)]
     if not prefixes:
         yield b"{}\n" * table.num_rows
-    for batch in table.to_batches(_ROWS_AT_ONCE) if prefixes else ():
+    for batch in _pieces(table) if prefixes else ():
         parts: list[pa.Array | str] = []
         for prefix, column in zip(prefixes, batch.columns, strict=True):
             parts += [prefix, json_texts(column)]
@@ -78,14 +76,14 @@ def _json_lines(table: pa.Table) -> Iterator[bytes]:
 def _csv_lines(table: pa.Table) -> Iterator[bytes]:
     names = csv_texts(pa.array(table.column_names, STRING)).to_pylist()
     yield (",".join(names) + "\n").encode()
-    for batch in table.to_batches(_ROWS_AT_ONCE):
+    for batch in _pieces(table):
         yield _lines([_lined([csv_texts(column) for column in batch.columns], ","), "\n"], "")
 
 
 def _aligned(table: pa.Table) -> Iterator[bytes]:
     """The rows in columns: numbers to the right, the rest to the left; then how many rows there are."""
     names = shown_texts(pa.array(table.column_names, STRING))
-    batches = [[shown_texts(column) for column in batch.columns] for batch in table.to_batches(_ROWS_AT_ONCE)]
+    batches = [[shown_texts(column) for column in batch.columns] for batch in _pieces(table)]
     widths = [
         max([width_of(names.slice(place, 1)), *(width_of(columns[place]) for columns in batches)])
         for place in range(table.num_columns)
@@ -103,6 +101,10 @@ def _aligned(table: pa.Table) -> Iterator[bytes]:
         ]
         yield _lines([_lined(padded, "  "), "\n"], "")
     yield f"({table.num_rows} row{'' if table.num_rows == 1 else 's'})\n".encode()
+
+
+def _pieces(table: pa.Table) -> Iterator[pa.RecordBatch]:
+    return (piece for batch in table.to_batches() for piece in pieces(batch))
 
 
 def _is_number(dtype: pa.DataType) -> bool:

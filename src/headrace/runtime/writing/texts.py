@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.cells import cell_len
 
-from headrace.schema import BIGINT, STRING, TIMESTAMP
+from headrace.schema import BIGINT, DATE, STRING, TIMESTAMP
 
 _FIRST_ISO: Final = -62_135_596_800_000_000
 """0001-01-01; what lies before is written as a number of microseconds."""
@@ -21,18 +21,24 @@ _LAST_ISO: Final = 253_402_300_799_999_999
 _UNPRINTABLE: Final = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 """Line ends and what else may upset a terminal."""
 _SECONDS_LENGTH: Final = len("2024-01-01T00:00:00")
+_KEPT_LENGTH: Final = 10_000
+"""So many characters of a text, and values of an array, are kept where a row is set apart."""
+_ROWS_AT_ONCE: Final = 32_768
+_BYTES_AT_ONCE: Final = 2**26
 
 
 def value_texts(column: pa.Array) -> pa.StringArray:
     """The values as texts; NULL stays NULL.
 
-    TIMESTAMPs are written as `headrace.time.format_instant` writes them, a DOUBLE always with a point or an
-    exponent, or as NaN, Infinity or -Infinity, a DECIMAL with all its digits and no exponent, an ARRAY as in
-    JSON.
+    TIMESTAMPs are written as `headrace.time.format_instant` writes them, DATEs in ISO 8601 or, beyond the
+    years -32768 to 32767, as a number of days, a DOUBLE always with a point or an exponent, or as NaN,
+    Infinity or -Infinity, a DECIMAL with all its digits and no exponent, an ARRAY as in JSON.
     """
     dtype = column.type
     if pa.types.is_timestamp(dtype):
         return _timestamp_texts(column.cast(TIMESTAMP))
+    if pa.types.is_date(dtype):
+        return _date_texts(column)
     if pa.types.is_floating(dtype):
         return _double_texts(column)
     if pa.types.is_list(dtype):
@@ -59,6 +65,59 @@ def json_texts(column: pa.Array) -> pa.StringArray:
     elif pa.types.is_timestamp(dtype) or pa.types.is_date(dtype):
         texts = _enclose(texts)
     return texts.fill_null("null")
+
+
+def row_texts(rows: pa.RecordBatch) -> Iterator[str]:
+    """Each row as a JSON object, with the values as `json_texts` writes them, long ones shortened."""
+    keys = [json.dumps(name, ensure_ascii=False) + ": " for name in rows.schema.names]
+    if not keys:
+        yield from ["{}"] * rows.num_rows
+        return
+    for piece in pieces(rows):
+        fields = [
+            pc.binary_join_element_wise(key, _brief(column), "")
+            for key, column in zip(keys, piece.columns, strict=True)
+        ]
+        inside = pc.binary_join_element_wise(*fields, ", ")
+        yield from pc.binary_join_element_wise("{", inside, "}", "").to_pylist()
+
+
+def pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """The rows in pieces whose texts fit into one column, which holds two gigabytes."""
+    if rows.num_rows > 1 and (rows.num_rows > _ROWS_AT_ONCE or rows.nbytes > _BYTES_AT_ONCE):
+        middle = rows.num_rows // 2
+        yield from pieces(rows.slice(0, middle))
+        yield from pieces(rows.slice(middle))
+    elif rows.num_rows:
+        yield rows
+
+
+def _brief(column: pa.Array) -> pa.StringArray:
+    """The values as JSON; of a long text the beginning, of a long array how many values it has."""
+    if not pa.types.is_list(column.type):
+        return json_texts(_begun(column))
+    lengths = pc.list_value_length(column)
+    is_long = pc.greater(lengths, _KEPT_LENGTH).fill_null(False)
+    kept = pc.if_else(is_long, pa.scalar(None, column.type), column)
+    offsets = np.cumsum([0, *pc.list_value_length(kept).fill_null(0).to_pylist()])
+    arrays = pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()), _begun(kept.flatten()), mask=kept.is_null()
+    )
+    counts = pc.binary_join_element_wise('"an array of ', lengths.cast(STRING), ' values"', "")
+    return pc.if_else(is_long, counts, json_texts(arrays))
+
+
+def _begun(column: pa.Array) -> pa.Array:
+    """Of long texts the beginning, and a note of how many characters there were; other values unchanged."""
+    if not _is_text(column.type):
+        return column
+    lengths = pc.utf8_length(column)
+    is_long = pc.greater(lengths, _KEPT_LENGTH).fill_null(False)
+    if not pc.any(is_long).as_py():
+        return column
+    beginnings = pc.utf8_slice_codeunits(column, 0, _KEPT_LENGTH)
+    noted = pc.binary_join_element_wise(beginnings, "... (", lengths.cast(STRING), " characters in all)", "")
+    return pc.if_else(is_long, noted, column)
 
 
 def csv_texts(column: pa.Array) -> pa.StringArray:
@@ -110,6 +169,12 @@ def _timestamp_texts(column: pa.Array) -> pa.StringArray:
     seconds = pc.utf8_slice_codeunits(full, 0, _SECONDS_LENGTH)
     texts = pc.binary_join_element_wise(pc.if_else(whole, seconds, full), "Z", "")
     return pc.coalesce(texts, instants.cast(STRING))
+
+
+def _date_texts(column: pa.Array) -> pa.StringArray:
+    texts = column.cast(STRING)
+    far = pc.starts_with(texts, "<")
+    return pc.if_else(far, column.cast(DATE).cast(pa.int32()).cast(STRING), texts)
 
 
 def _double_texts(column: pa.Array) -> pa.StringArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -340,6 +341,59 @@ def test_a_run_on_a_full_disk_ends_with_a_clear_error_and_goes_on_later(
         db.start()
         assert db.push("s", row(2), producer="me", sequence=2) is True
         assert db.stop().rows == 2
+
+
+@pytest.mark.parametrize("part", ["store", "store/streams"])
+def test_a_push_hears_of_a_store_that_becomes_a_file(tmp_path: Path, part: str) -> None:
+    with database(tmp_path / "store") as db:
+        db.start()
+        assert db.push("s", row(1))
+        shutil.rmtree(tmp_path / part)
+        (tmp_path / part).write_text("no folder any more")
+        with pytest.raises(StoreError, match="Not a directory"):
+            db.push("s", row(2))
+        with pytest.raises(StoreError, match="Not a directory"):
+            db.stop()
+
+
+def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
+    events: list[str] = []
+
+    class Feed:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def start(self, *_: Any) -> None: ...
+
+        def ready(self) -> bool:
+            raise SystemExit(3)
+
+        def settle(self, error: BaseException | None) -> None:
+            events.append(f"settle {self.name} {error!r}")
+            raise OSError("no such file")
+
+        def stop(self) -> None:
+            events.append(f"stop {self.name}")
+            raise OSError("no such file")
+
+    class Run:
+        columns: ClassVar = {"a": (), "b": ()}
+        streams: ClassVar = {"a": None, "b": None}
+
+        def point(self, _: str) -> None:
+            return None
+
+    feeds: Any = {"a": Feed("a"), "b": Feed("b")}
+    run: Any = Run()
+    live = LiveRun(run, threading.Condition())
+    live.start(feeds)
+    live.stop()
+    told = [f"settle {name} SystemExit(3)" for name in "ab"]
+    assert sorted(events) == [*told, "stop a", "stop b"]
+    assert isinstance(live.error, SystemExit)
+    change: Any = None
+    with pytest.raises(UserError, match="the run ended with: SystemExit: 3"):
+        live.change(change)
 
 
 def test_feeds_that_were_started_are_stopped_when_another_cannot_start() -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.errors import ExecutionError, StoreError
-from headrace.runtime.driver.retries import ATTEMPTS, run_epoch, told
+from headrace.runtime.driver.retries import ATTEMPTS, cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import Totals
@@ -128,6 +128,6 @@ def test_a_run_that_stops_looks_no_further() -> None:
 
 def test_errors_are_told_in_one_line() -> None:
     text = "It:\nTraceback (most recent call last):\n  File 'x.py', line 1\nValueError: 7\n\tat org.x"
-    assert told(RuntimeError(text)) == "RuntimeError: ValueError: 7"
-    assert told(ExecutionError("it fails", hint="mend it")) == "it fails (hint: mend it)"
-    assert told(RuntimeError()) == "RuntimeError: "
+    assert cause_of(RuntimeError(text)) == "RuntimeError: ValueError: 7"
+    assert cause_of(ExecutionError("it fails", hint="mend it")) == "it fails (hint: mend it)"
+    assert cause_of(RuntimeError()) == "RuntimeError: "

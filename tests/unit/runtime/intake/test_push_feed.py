@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -247,3 +249,24 @@ def test_a_full_disk_is_told_as_such(feed: PushFeed, tmp_path: Path) -> None:
     feed.put(rows(1), None, None)
     with pytest.raises(StoreError, match="cannot write"):
         feed.take(START)
+
+
+def test_a_push_hears_of_its_epoch_when_its_file_cannot_be_removed(feed: PushFeed, tmp_path: Path) -> None:
+    done = feed.put(rows(3), None, None)
+    taken(feed)
+    shutil.rmtree(tmp_path / "s")
+    (tmp_path / "s").write_text("no folder any more")
+    feed.settle(None)
+    assert done.result(0) is True
+
+
+def test_every_push_hears_of_its_epoch_whatever_is_done_with_another(feed: PushFeed) -> None:
+    def leave(_: Future[bool]) -> None:
+        raise SystemExit(3)
+
+    pushes = [feed.put(rows(1), None, None) for _ in range(3)]
+    pushes[1].add_done_callback(leave)
+    taken(feed)
+    with pytest.raises(SystemExit):
+        feed.settle(None)
+    assert [push.done() for push in pushes] == [True] * 3

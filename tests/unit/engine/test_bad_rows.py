@@ -29,7 +29,7 @@ def days(*values: int) -> pa.Array:
     return pa.array(values, pa.int32()).cast(DATE)
 
 
-def letters(db: headrace.Database) -> list[tuple[str, object]]:
+def letters(db: headrace.Database) -> list[tuple[str, dict[str, object]]]:
     return [(letter["reason"], json.loads(letter["row"])) for letter in db.dead_letters().to_pylist()]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from headrace.errors import PolicyError, Position, SourceError
+from headrace.errors import PolicyError, Position, SourceError, UserError
 from headrace.language.catalog import Catalog
 from headrace.language.statements import FORMATS, CreateStream
 from headrace.runtime.sources.files import allowed_path
@@ -61,17 +61,22 @@ class Policy:
             functions: which of the users' functions and aggregates it may call.
             may_change: whether it may DROP streams and queries, and SET the dialect of what comes later.
 
+        Raises:
+            UserError: a text is given for a list; its letters would be taken for names.
+
         Example:
             >>> import headrace
             >>> policy = headrace.Policy.closed(folders=["/srv/shared"], formats=["csv", "push"])
         """
-        return cls(
-            tuple(Path(os.path.realpath(folder)) for folder in folders),
-            _lower(formats),
-            _lower(options),
-            _lower(functions),
-            may_change,
-        )
+        for name, value in (
+            ("folders", folders), ("formats", formats), ("options", options), ("functions", functions)
+        ):  # fmt: skip
+            if isinstance(value, str | Path):
+                raise UserError(
+                    f"{name} is {str(value)!r}, not a list", hint=f"write {name}=[{str(value)!r}]"
+                )
+        real = tuple(Path(os.path.realpath(folder)) for folder in folders)
+        return cls(real, _lower(formats), _lower(options), _lower(functions), may_change)
 
     def check_source(self, statement: CreateStream) -> None:
         """Refuse a format that may not be read, and options that nobody's SQL, or not this one, may give.

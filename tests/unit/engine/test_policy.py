@@ -115,6 +115,16 @@ def test_a_connection_is_closed_for_all_sql_that_is_given_no_policy(disk: Path) 
         db.query("SELECT twice(v) AS v FROM mine", policy=hr.Policy.open())
 
 
+def test_a_name_is_not_taken_for_a_list_of_letters() -> None:
+    for name in ("folders", "formats", "options", "functions"):
+        arguments: dict[str, Any] = {name: "/srv/shared"}
+        with pytest.raises(UserError, match=f"{name} is '/srv/shared', not a list"):
+            hr.Policy.closed(**arguments)
+    arguments = {"folders": Path("/srv")}
+    with pytest.raises(UserError, match="folders is '/srv', not a list"):
+        hr.Policy.closed(**arguments)
+
+
 # --- files -----------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,8 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, kernel
+from headrace.kernels.inputs import KeyPoints, RankedIntervals
+from headrace.kernels.jit import INT1, int_arrays, kernel
 
 _INFINITY = int(np.iinfo(np.int64).max)
 
@@ -95,29 +96,24 @@ def smallest_rows(codes: Int64Array, ranks: Int64Array, rows: Int64Array, count:
     return result
 
 
-@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, numba.int64)
+@kernel(int_arrays(KeyPoints), int_arrays(RankedIntervals), INT1, numba.int64)
 def lower_envelope(
-    point_codes: Int64Array,
-    point_times: Int64Array,
-    order: Int64Array,
-    codes: Int64Array,
-    ranks: Int64Array,
-    starts: Int64Array,
-    ends: Int64Array,
-    since: int,
+    points: KeyPoints, intervals: RankedIntervals, order: Int64Array, since: int
 ) -> tuple[Int64Array, Int64Array]:
     """The interval of the smallest rank that is present at each point, and who will be it later.
 
     Args:
-        point_codes, point_times: int64[m], sorted by (code, time).
-        order: intervals sorted by (code, start).
-        codes, ranks, starts, ends: int64[p] per interval.
+        points: m of them.
+        intervals: p of them.
+        order: int64[p], the intervals sorted by (code, start).
         since: an instant that no point is after.
 
     Returns:
         int64[m], -1 where none is present; and int64[p], 1 for each interval that is the smallest at some
         instant from `since` on. The others can be forgotten: something smaller outlives them.
     """
+    point_codes, point_times = points
+    codes, ranks, starts, ends = intervals
     result = np.full(len(point_codes), -1, dtype=np.int64)
     needed = np.zeros(len(codes), dtype=np.int64)
     queue = np.empty(len(order), dtype=np.int64)

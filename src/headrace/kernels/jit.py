@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import numba
+import numpy as np
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,6 +28,11 @@ INT1_OUT = numba.int64[::1]
 """A vector of int64 that the kernel writes."""
 
 
+def int_arrays(together: type[NamedTuple]) -> object:
+    """The type of a named tuple of vectors of int64 that the kernel only reads."""
+    return numba.types.NamedUniTuple(INT1, len(together._fields), together)
+
+
 def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Compile a function for exactly these argument types, once per machine, at its first call.
 
@@ -40,11 +46,20 @@ def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            return compiled()(*args, **kwargs)
+            # Numba takes a writable array where it expects one that is only read, but not inside a tuple.
+            given: Any = tuple(_only_read(arg) if isinstance(arg, tuple) else arg for arg in args)
+            return compiled()(*given, **kwargs)
 
         return call
 
     return compiled_later
+
+
+def _only_read(arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    views = [array.view() for array in arrays]
+    for view in views:
+        view.flags.writeable = False
+    return type(arrays)(*views)
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:

@@ -9,34 +9,32 @@ import numpy as np
 
 from headrace.elements import Float64Array, Int64Array
 from headrace.kernels.fenwick import add_count, find_place, first_step
-from headrace.kernels.jit import BYTES, FLOAT1, INT1, kernel
+from headrace.kernels.inputs import CountChanges, KeyPoints
+from headrace.kernels.jit import BYTES, FLOAT1, INT1, int_arrays, kernel
 
 
-@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, FLOAT1)
+@kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints), FLOAT1)
 def order_statistics(
-    codes: Int64Array,
-    times: Int64Array,
-    numbers: Int64Array,
-    counts: Int64Array,
+    changes: CountChanges,
     starts: Int64Array,
-    point_codes: Int64Array,
-    point_times: Int64Array,
+    points: KeyPoints,
     fractions: Float64Array,
 ) -> tuple[Int64Array, Int64Array, Float64Array]:
     """The values at some fractions of each key's sorted multiset, at every point.
 
     Args:
-        codes, times, numbers, counts: int64[n], sorted by (code, time): at `times` the count of the value
-            `numbers` of the key `codes` changes.
+        changes: of the values' counts.
         starts: int64[k + 1]: the values of key c have the numbers from `starts[c]` up to `starts[c + 1]`,
             the smallest first.
-        point_codes, point_times: int64[m], sorted by (code, time).
+        points: m of them.
         fractions: float64[f], each 0 (the smallest value) to 1 (the largest).
 
     Returns:
         The numbers of the values below and above the place in question, int64[m * f] each, -1 where the
         multiset is empty, and how far between them it lies, float64[m * f]; point after point.
     """
+    codes, times, numbers, counts = changes
+    point_codes, point_times = points
     width = len(fractions)
     lower = np.full(len(point_codes) * width, -1, dtype=np.int64)
     upper = np.full(len(point_codes) * width, -1, dtype=np.int64)
@@ -68,28 +66,26 @@ def order_statistics(
     return lower, upper, share
 
 
-@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT1, BYTES, numba.boolean)
+@kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints), BYTES, numba.boolean)
 def sorted_values(
-    codes: Int64Array,
-    times: Int64Array,
-    numbers: Int64Array,
-    counts: Int64Array,
+    changes: CountChanges,
     starts: Int64Array,
-    point_codes: Int64Array,
-    point_times: Int64Array,
+    points: KeyPoints,
     wanted: np.ndarray,
     distinct: bool,
 ) -> tuple[Int64Array, Int64Array]:
     """All values of each key's multiset, the smallest first, at every point.
 
     Args:
-        codes, times, numbers, counts, starts, point_codes, point_times: as in `order_statistics`.
+        changes, starts, points: as in `order_statistics`.
         wanted: uint8[m], 0 at the points that get no values.
         distinct: whether a value that is there several times is given once.
 
     Returns:
         Where each point's values start (int64[m + 1]), and their numbers.
     """
+    codes, times, numbers, counts = changes
+    point_codes, point_times = points
     offsets = np.zeros(len(point_codes) + 1, dtype=np.int64)
     result = np.empty(max(16, len(codes)), dtype=np.int64)
     tree = np.zeros(starts[-1], dtype=np.int64)

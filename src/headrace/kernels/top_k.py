@@ -7,7 +7,8 @@ import numpy as np
 
 from headrace.elements import Int64Array
 from headrace.kernels.fenwick import add_count, count_below, find_place, first_step
-from headrace.kernels.jit import INT1, kernel
+from headrace.kernels.inputs import CountChanges, GroupPoints
+from headrace.kernels.jit import INT1, int_arrays, kernel
 
 _BEGINNING = np.iinfo(np.int64).min
 
@@ -173,20 +174,14 @@ def _count(counts, peers, tree_at, number, change, totals, kind):  # type: ignor
 
 
 @kernel(
-    INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1, INT1,
+    int_arrays(CountChanges), INT1, INT1, int_arrays(GroupPoints),
     numba.int64, numba.int64, numba.int64, numba.boolean, numba.boolean,
 )  # fmt: skip
 def first_rows(
-    codes: Int64Array,
-    times: Int64Array,
-    numbers: Int64Array,
-    counts: Int64Array,
+    changes: CountChanges,
     starts: Int64Array,
     peers: Int64Array,
-    points: Int64Array,
-    instants: Int64Array,
-    covered: Int64Array,
-    until: Int64Array,
+    groups: GroupPoints,
     kind: int,
     offset: int,
     limit: int,
@@ -196,14 +191,11 @@ def first_rows(
     """The elements that turn the first rows of groups, as they were emitted, into those that hold now.
 
     Args:
-        codes, times, numbers, counts: int64[n], sorted by (code, time): at `times` the count of the row
-            `numbers` of the group `codes` changes.
+        changes: of the rows' counts, where a code is a group.
         starts: int64[k + 1]: the rows of group c have the numbers from `starts[c]` up to `starts[c + 1]`, in
             their order.
         peers: int64[starts[k]]: of each row the first that is equal to it in what rows are sorted by.
-        points: int64[k + 1], where the points of each group start; instants: int64[m], when they are.
-        covered: int64[k], up to where what was shown before the first point was emitted.
-        until: int64[k], up to where what is shown after the last point holds.
+        groups: at which instants their first rows are found.
         kind: what places count, ROW_NUMBER, RANK or DENSE_RANK.
         offset, limit: how many places come before those that are shown, and how many are shown.
         numbered: whether a row is shown with its place, from 1.
@@ -212,6 +204,8 @@ def first_rows(
     Returns:
         Per element the number of its row, its place (0 unless `numbered`), ts, te and w; int64[e, 5].
     """
+    codes, times, numbers, counts = changes
+    points, instants, covered, until = groups
     out = np.empty((max(16, 2 * len(instants)), 5), dtype=np.int64)
     shown, fresh = np.empty((16, 5), dtype=np.int64), np.empty((16, 5), dtype=np.int64)
     by_row, by_peer = np.zeros((2, starts[-1]), np.int64), np.zeros((2, starts[-1] if kind else 0), np.int64)

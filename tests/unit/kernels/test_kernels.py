@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
+from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.joins import join_intervals, match_hashes
 from headrace.kernels.order_statistics import order_statistics
 from headrace.kernels.rows import slide_rows
@@ -196,7 +197,10 @@ def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int, o
     point_codes, point_times = ints([point[0] for point in points]), ints([point[1] for point in points])
     order = np.lexsort((starts, codes))
     found, needed = lower_envelope(
-        point_codes, point_times, order, codes, ranks, starts, starts + lengths, since
+        KeyPoints(point_codes, point_times),
+        RankedIntervals(codes, ranks, starts, starts + lengths),
+        order,
+        since,
     )
     for (code, time), place in zip(points, found.tolist(), strict=True):
         assert (None if place < 0 else ranks[place]) == min(live_at(elements, code, time), default=None)
@@ -258,9 +262,11 @@ def test_order_statistics(elements: list[tuple[int, int, int, int]], fraction: f
     points = sorted({(row[0], row[1]) for row in rows})
     # Seven numbers for each of the two keys, whether all are there or not.
     lower, upper, share = order_statistics(
-        codes, times, ranks + 7 * codes, counts, ints([0, 7, 14]),
-        ints([point[0] for point in points]), ints([point[1] for point in points]), np.array([fraction]),
-    )  # fmt: skip
+        CountChanges(codes, times, ranks + 7 * codes, counts),
+        ints([0, 7, 14]),
+        KeyPoints(ints([point[0] for point in points]), ints([point[1] for point in points])),
+        np.array([fraction]),
+    )
     for at, (code, time) in enumerate(points):
         live = live_at(elements, code, time)
         if not live:

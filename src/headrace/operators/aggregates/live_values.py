@@ -20,6 +20,7 @@ from headrace.expressions.coercion import literal
 from headrace.expressions.evaluation.times import AS_PYTHON
 from headrace.expressions.tree import AggregateCall, Call, Expression, Literal, SortKey, arguments_of
 from headrace.kernels.extremes import lower_envelope
+from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.order_statistics import order_statistics, sorted_values
 from headrace.operators.aggregates.user_values import user_values
 from headrace.operators.state.keys import order_by
@@ -206,7 +207,10 @@ class Envelope:
         for fraction in {EXTREMES[call.function] for call in calls}:
             ordered = ranks if fraction == 0.0 else ~ranks
             found, later = lower_envelope(
-                codes_at, times_at, order, pool.codes, ordered, pool.starts, pool.ends, since
+                KeyPoints(codes_at, times_at),
+                RankedIntervals(pool.codes, ordered, pool.starts, pool.ends),
+                order,
+                since,
             )
             needed |= later == 1
             result[fraction] = _take(pool.columns[-1], _restored(found, by_key))
@@ -261,7 +265,10 @@ def _aggregates(
     codes = changes.codes[changes.value]
     order = order_by(codes, changes.times, len(points.covered))
     codes_at, times_at, by_key = _all_points(points, np.full(len(points.covered), BEGINNING))
-    sweep = codes[order], changes.times[order], numbers[changes.value[order]], changes.counts[order]
+    sweep = CountChanges(
+        codes[order], changes.times[order], numbers[changes.value[order]], changes.counts[order]
+    )
+    at = KeyPoints(codes_at, times_at)
     result: dict[AggregateCall, pa.Array] = {}
     for user in {call.user for call in calls if call.user is not None}:
         rows = zip(*(column.take(pa.array(first)).to_pylist() for column in changes.columns), strict=True)
@@ -269,14 +276,14 @@ def _aggregates(
         result |= {call: _take(found, np.argsort(by_key)) for call in calls if call.user == user}
     for call in calls:
         if call.function == "ARRAY_AGG" and call.user is None:
-            at = codes_at, times_at, present[by_key].view(np.uint8)
-            offsets, found_numbers = sorted_values(*sweep, starts, *at, call.distinct)
+            wanted = present[by_key].view(np.uint8)
+            offsets, found_numbers = sorted_values(sweep, starts, at, wanted, call.distinct)
             arrays = _arrays(offsets, changes.columns[-1].take(pa.array(first[found_numbers])))
             result[call] = _take(arrays, np.argsort(by_key))
     placed = [call for call in calls if call not in result]
     if placed:
         fractions = np.array([_fraction(call) for call in placed])
-        found = order_statistics(*sweep[:4], starts, codes_at, times_at, fractions)
+        found = order_statistics(sweep, starts, at, fractions)
         result |= dict(zip(placed, _at_fractions(changes, placed, first, found, by_key), strict=True))
     return [result[call] for call in calls]
 

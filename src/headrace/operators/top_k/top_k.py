@@ -13,6 +13,7 @@ from headrace.elements import Batch, concat, record_batch
 from headrace.expressions.tree import SortKey
 from headrace.kernels import top_k as kernels
 from headrace.kernels.grouping import order_by_code
+from headrace.kernels.inputs import CountChanges, GroupPoints
 from headrace.kernels.top_k import first_rows
 from headrace.operators.aggregates.live_values import LiveValues, Ordering
 from headrace.operators.contract import Progress
@@ -119,8 +120,9 @@ class TopKOperator:
         limit = _ALL if node.limit is None else min(node.limit, _ALL)
         first, numbers = standings.first, standings.numbers[changes.value]
         found = first_rows(
-            codes[order], changes.times[order], numbers[order], changes.counts[order], standings.starts,
-            standings.peers[first], begins, points.times[by_group], points.covered, points.until,
+            CountChanges(codes[order], changes.times[order], numbers[order], changes.counts[order]),
+            standings.starts, standings.peers[first],
+            GroupPoints(begins, points.times[by_group], points.covered, points.until),
             _KINDS[node.ranking], min(node.offset, _ALL), limit, node.number is not None, self._coalesce,
         )  # fmt: skip
         row, place, ts, te, w = (np.ascontiguousarray(part) for part in found.T)

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.expressions.aggregate_functions import ends_query
 from headrace.expressions.tree import (
     AggregateCall,
     Call,
@@ -56,8 +57,7 @@ def can_fail(expression: Expression) -> bool:
 
 def aggregate_can_fail(call: AggregateCall) -> bool:
     """Whether the aggregate may end its query, as an integer sum that overflows does, or make a row fail."""
-    exact_sum = call.function == "SUM" and call.type != DOUBLE
-    return exact_sum or call.user is not None or any(map(can_fail, expressions_of(call)))
+    return ends_query(call) or any(map(can_fail, expressions_of(call)))
 
 
 def _holds_all(source: pa.DataType, target: pa.DataType) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Final, TypeGuard, assert_never
+from typing import TypeGuard, assert_never
 
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
@@ -36,11 +36,9 @@ from headrace.algebra.nodes import (
     Union,
     inputs_of,
 )
+from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression
 from headrace.time import BEGINNING, INFINITY
-
-SUMS: Final = frozenset({"COUNT", "SUM", "AVG", "STDDEV", "VARIANCE"})
-"""Aggregates that are kept as sums, however many rows they are of."""
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
@@ -137,7 +135,7 @@ def _grows(node: Plan) -> bool:
 
 
 def _are_sums(aggregates: tuple[tuple[str, AggregateCall], ...]) -> bool:
-    return all(call.function in SUMS and not call.distinct for _, call in aggregates)
+    return all(function_of(call).kept.is_sum and not call.distinct for _, call in aggregates)
 
 
 def is_monotonic(plan: Plan) -> bool:

@@ -30,14 +30,12 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.predicates import conjunction, conjuncts
-from headrace.expressions.tree import AggregateCall, Call, Expression, Literal
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.expressions.aggregate_functions import ends_query
+from headrace.expressions.tree import Call, Expression, Literal
+from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP
 
 _TYPES: Final = (BIGINT, STRING, DATE, TIMESTAMP)
 """Types for whose values `=` is grouping's equality."""
-
-_LIMIT_FREE: Final = ("COUNT", "MIN", "MAX", "FIRST", "LAST", "BOOL_AND", "BOOL_OR")
-"""Aggregates that never fail: one that fails would end all queries that share it."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
 
 
 def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
-    if isinstance(plan, Aggregate) and not plan.emit_empty and all(map(_never_fails, _calls(plan))):
+    if isinstance(plan, Aggregate) and not plan.emit_empty and not _can_end_queries(plan):
         found = _keyed(plan.input)
         if found is not None:
             below, choice = found
@@ -104,12 +102,9 @@ def _with_constants(node: Filter, constants: Iterable[Literal]) -> Filter:
     return replace(node, predicate=replace(node.predicate, arguments=(*node.predicate.arguments, *listed)))
 
 
-def _calls(plan: Aggregate) -> list[AggregateCall]:
-    return [call for _, call in plan.aggregates]
-
-
-def _never_fails(call: AggregateCall) -> bool:
-    return call.function in _LIMIT_FREE or (call.type == DOUBLE and call.function in ("AVG", "SUM"))
+def _can_end_queries(plan: Aggregate) -> bool:
+    """Whether an aggregate may fail, which would end all queries that share it."""
+    return any(ends_query(call) for _, call in plan.aggregates)
 
 
 def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:

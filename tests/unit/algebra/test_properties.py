@@ -14,6 +14,8 @@ from headrace.algebra.properties import has_unbounded_state
         ("SELECT * FROM tick [UNBOUNDED]", False),
         ("SELECT DISTINCT kind FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(*), SUM(id) FROM tick [UNBOUNDED]", False),
+        ("SELECT CORR(id, at), VAR_POP(id), BOOL_OR(id > 1) FROM tick [UNBOUNDED]", False),
+        ("SELECT CORR(id, at) OVER (ORDER BY at) FROM tick", False),
         ("SELECT COUNT(*), MIN(id) FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(DISTINCT id) FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(*) FROM tick [UNBOUNDED] GROUP BY kind", True),

@@ -10,11 +10,12 @@ import pyarrow as pa
 from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import is_insert_only
 from headrace.elements import Batch, Int64Array
+from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.extremes import smallest_rows
 from headrace.kernels.timeline import add_by_code
 from headrace.operators.aggregates.accumulators import SumLayout, accumulate, is_invertible, layout_of
-from headrace.operators.aggregates.live_values import EXTREMES, Ordering
+from headrace.operators.aggregates.live_values import Ordering
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows, normalise
 from headrace.operators.state.order import rank_rows
@@ -144,7 +145,7 @@ def _extremes_of(node: Aggregate, calls: tuple[AggregateCall, ...]) -> Extremes 
     live = [call for call in calls if not is_invertible(call)]
     orderings = {Ordering.of(call) for call in live}
     distinct = any(entry.distinct for entry in layout_of(calls).sums)
-    fractions = [EXTREMES.get(call.function) for call in live]
+    fractions = [function_of(call).place for call in live]
     if distinct or len(orderings) != 1 or None in fractions or not is_insert_only(node.input):
         return None
     return Extremes(orderings.pop(), tuple(sorted({part for part in fractions if part is not None})))

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Float64Array, Int64Array, integers
+from headrace.expressions.aggregate_functions import Kept, function_of
 from headrace.expressions.aggregates import effective_argument, masked
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.limbs import (
@@ -103,10 +104,7 @@ class SumLayout:
 
 def is_invertible(call: AggregateCall) -> bool:
     """Whether the aggregate is read off sums, and not off the values that are there."""
-    return call.user is None and call.function not in _HOLISTIC
-
-
-_HOLISTIC: Final = frozenset(("MIN", "MAX", "FIRST", "LAST", "PERCENTILE", "ARRAY_AGG"))
+    return function_of(call).kept.is_sum
 
 
 _Identity = tuple[Expression, tuple[Expression, ...], bool]
@@ -121,28 +119,22 @@ def identity_of(call: AggregateCall) -> _Identity | None:
 
 def layout_of(calls: tuple[AggregateCall, ...]) -> SumLayout:
     """The columns needed for all invertible aggregates, shared where their arguments are equal."""
-    needs: dict[_Identity, set[str]] = {}
+    needs: dict[_Identity, set[Kept]] = {}
     for call in calls:
         identity = identity_of(call)
         if is_invertible(call) and identity is not None:
-            needs.setdefault(identity, set()).add(call.function)
+            needs.setdefault(identity, set()).add(function_of(call).kept)
     width, terms, sums = 1, 0, []
-    for (argument, partners, distinct), functions in needs.items():
-        paired = bool(functions & _OF_PAIRS)
-        squares = bool(functions & _SPREADS)
-        added = squares or paired or bool(functions & {"SUM", "AVG", "BOOL_AND", "BOOL_OR"})
+    for (argument, partners, distinct), kept in needs.items():
+        added = kept != {Kept.COUNT}
         limbs = _limbs(argument.type) if added else 0
-        products = 3 if paired else int(squares)
+        products = 3 if Kept.PRODUCTS in kept else int(Kept.SQUARES in kept)
         floating = added and limbs == 0
         entry = Sums(argument, partners, distinct, limbs, floating, products, width, terms)
         sums.append(entry)
         width += entry.width
         terms = entry.odd + 1
     return SumLayout(tuple(sums), width)
-
-
-_OF_PAIRS: Final = frozenset(("CORR", "COVAR_POP", "COVAR_SAMP"))
-_SPREADS: Final = frozenset(("STDDEV", "STDDEV_POP", "VARIANCE", "VAR_POP"))
 
 
 def _limbs(dtype: pa.DataType) -> int:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
+from headrace.expressions.aggregate_functions import Kept, function_of
 from headrace.expressions.aggregates import masked
 from headrace.expressions.coercion import literal
 from headrace.expressions.evaluation.times import AS_PYTHON
@@ -41,8 +42,6 @@ from headrace.time import BEGINNING, INFINITY
 
 _MOST_VALUES: Final = 2**27
 """So many values can the arrays of an epoch have in one task, so that their hashes fit into a column."""
-EXTREMES: Final = {"MIN": 0.0, "FIRST": 0.0, "MAX": 1.0, "LAST": 1.0}
-"""The aggregates that are the first or the last of the sorted values."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +203,7 @@ class Envelope:
         since = horizon - 1
         needed = np.zeros(len(pool.codes), dtype=np.bool_)
         result: dict[float, pa.Array] = {}
-        for fraction in {EXTREMES[call.function] for call in calls}:
+        for fraction in {_place(call) for call in calls}:
             ordered = ranks if fraction == 0.0 else ~ranks
             found, later = lower_envelope(
                 KeyPoints(codes_at, times_at),
@@ -214,14 +213,14 @@ class Envelope:
             )
             needed |= later == 1
             result[fraction] = _take(pool.columns[-1], _restored(found, by_key))
-        return needed, [result[EXTREMES[call.function]] for call in calls]
+        return needed, [result[_place(call)] for call in calls]
 
 
 def create_live_values(
     keys: tuple[str, ...], ordering: Ordering, calls: list[AggregateCall], insert_only: bool
 ) -> LiveValues | Envelope:
     """What some aggregates over one ordering need; less where nothing is ever retracted."""
-    few = insert_only and all(call.function in EXTREMES for call in calls)
+    few = insert_only and all(function_of(call).kept is Kept.ENDS for call in calls)
     return Envelope(keys, ordering) if few else LiveValues(keys, ordering)
 
 
@@ -310,16 +309,23 @@ def _at_fractions(
     for place, call in enumerate(calls):
         low = _restored(lower[:, place], by_key)
         below = _take(changes.columns[-1], _rows_of(first, low))
-        if call.function not in EXTREMES:
+        if function_of(call).kept is not Kept.ENDS:
             high, part = _restored(upper[:, place], by_key), _restored(share[:, place], by_key)
             below = _between(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
         result.append(below)
     return result
 
 
+def _place(call: AggregateCall) -> float:
+    """Which of the sorted values the first or last one is: 0.0 or 1.0."""
+    place = function_of(call).place
+    assert place is not None
+    return place
+
+
 def _fraction(call: AggregateCall) -> float:
-    if call.function in EXTREMES:
-        return EXTREMES[call.function]
+    if function_of(call).kept is Kept.ENDS:
+        return _place(call)
     (fraction,) = call.others
     assert isinstance(fraction, Literal)
     assert isinstance(fraction.value, float)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, OverRows, Source
 from headrace.elements import Batch, Int64Array, integers, take_rows
+from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.contract import Progress, Report
@@ -18,8 +19,6 @@ from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.time import INFINITY, TimeDomain
 
 _COUNT: Final = "__n"
-_OF_NOTHING: Final = {"COUNT": 0, "ARRAY_AGG": []}
-"""What aggregates over no rows are, if not NULL."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,5 +93,5 @@ class RunningRows:
 
 def or_nothing(values: pa.Array, call: AggregateCall) -> pa.Array:
     """The values of an aggregate, with what it is over no rows in the place of NULL."""
-    nothing = _OF_NOTHING.get(call.function)
-    return values if nothing is None else values.fill_null(nothing)
+    nothing = function_of(call).of_nothing
+    return values if nothing is None else values.fill_null(pa.scalar(nothing, values.type))

@@ -1,0 +1,263 @@
+"""The built-in aggregate functions: one record each says all that other modules need to know of it.
+
+The reference (`headrace.reference.aggregates`) defines what an aggregate computes; the operators
+(`headrace.operators.aggregates`) compute it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+import pyarrow as pa
+
+from headrace.errors import LanguageError
+from headrace.expressions.coercion import MAX_DIGITS, is_decimal, is_numeric, literal, make_cast
+from headrace.expressions.tree import AggregateCall, Expression, Literal
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, sql_type
+
+
+class Kept(Enum):
+    """What has to be kept of a group's values, so that the aggregate can be computed."""
+
+    COUNT = "count"
+    """How many there are."""
+    SUM = "sum"
+    """Their count and their sum."""
+    SQUARES = "squares"
+    """Their count, their sum and that of their squares."""
+    PRODUCTS = "products"
+    """Of the values of two columns also the sum of their products."""
+    ENDS = "ends"
+    """Those that are or can become the first or the last by an order."""
+    VALUES = "values"
+    """All of them."""
+
+    @property
+    def is_sum(self) -> bool:
+        """Whether it is of constant size, however many values there are, unless they have to be distinct."""
+        return self not in (Kept.ENDS, Kept.VALUES)
+
+
+class Distinct(Enum):
+    """What DISTINCT in an aggregate's parentheses does."""
+
+    REFUSED = "refused"
+    COUNTS = "counts"
+    USELESS = "useless"
+    """It makes no difference, as for MIN: repeats change neither the smallest nor the largest value."""
+
+
+class Order(Enum):
+    """What ORDER BY in an aggregate's parentheses does."""
+
+    REFUSED = "refused"
+    OPTIONAL = "optional"
+    NEEDED = "needed"
+
+
+class Fails(Enum):
+    """When an aggregate ends its query."""
+
+    NEVER = "never"
+    OVERFLOW = "overflow"
+    """When the result does not fit its type, unless that is DOUBLE."""
+    SIZE = "size"
+    """When there are too many values."""
+
+
+@dataclass(frozen=True)
+class AggregateFunction:
+    """A built-in aggregate.
+
+    Attributes:
+        typed: the typed call for a name and the arguments.
+        kept: what has to be kept of a group's values.
+        arity: how many arguments it takes.
+        distinct: what DISTINCT does.
+        order: what ORDER BY does.
+        place: of the first and the last value by an order, which one it is: 0.0 or 1.0.
+        fails: when it ends its query.
+        of_nothing: its value where there is nothing to aggregate: 0, an empty ARRAY (`()`) or NULL.
+        means: the aggregate that calls of it become, if it is another one.
+        synonyms: its other names.
+        usage: a hint on how it is written.
+    """
+
+    typed: Callable[[str, tuple[Expression, ...]], AggregateCall]
+    kept: Kept
+    arity: int = 1
+    distinct: Distinct = Distinct.REFUSED
+    order: Order = Order.REFUSED
+    place: float | None = None
+    fails: Fails = Fails.NEVER
+    of_nothing: int | tuple[()] | None = None
+    means: str | None = None
+    synonyms: tuple[str, ...] = ()
+    usage: str | None = None
+
+
+def function_of(call: AggregateCall) -> AggregateFunction:
+    """The record of the aggregate that is called; of a user's one that knows nothing but its values."""
+    return FUNCTIONS[call.function] if call.user is None else _OF_USER
+
+
+def ends_query(call: AggregateCall) -> bool:
+    """Whether the aggregate itself may end its query: by its values, or as a user's may for any reason."""
+    fails = function_of(call).fails
+    exact = fails is Fails.OVERFLOW and call.type != DOUBLE
+    return exact or fails is Fails.SIZE or call.user is not None
+
+
+def _count(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    return AggregateCall(name, arguments[0], BIGINT, arguments[1:])
+
+
+def _count_if(_: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    return AggregateCall("COUNT", None, BIGINT, condition=_boolean("COUNT_IF", arguments[0]))
+
+
+def _same_type(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    return AggregateCall(name, arguments[0], arguments[0].type)
+
+
+def _array(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument = arguments[0]
+    if pa.types.is_list(argument.type) or argument.type == UNKNOWN:
+        raise LanguageError(
+            f"{name} takes single values, not {sql_type(argument.type)}",
+            hint="CAST the argument" if argument.type == UNKNOWN else "there are no arrays of arrays",
+        )
+    return AggregateCall("ARRAY_AGG", argument, pa.list_(argument.type))
+
+
+def _truth(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    return AggregateCall(name, _boolean(name, arguments[0]), BOOLEAN)
+
+
+def _sum(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument = _number(name, arguments[0])
+    if is_decimal(argument.type):
+        precision = min(MAX_DIGITS, argument.type.precision + 10)
+        return AggregateCall(name, argument, pa.decimal128(precision, argument.type.scale))
+    return AggregateCall(name, argument, argument.type)
+
+
+def _double(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    return AggregateCall(name, _number(name, arguments[0]), DOUBLE)
+
+
+def _pair(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    left, right = (make_cast(_number(name, part), DOUBLE) for part in arguments)
+    return AggregateCall(name, left, DOUBLE, (right,))
+
+
+def _percentile(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument, fraction = arguments
+    return AggregateCall(name, _number(name, argument), DOUBLE, (literal(fraction_of(fraction)),))
+
+
+def _median(_: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    return AggregateCall("PERCENTILE", _number("MEDIAN", arguments[0]), DOUBLE, (literal(0.5),))
+
+
+def fraction_of(argument: Expression) -> float:
+    """The constant from 0 to 1 that PERCENTILE takes.
+
+    Raises:
+        LanguageError: it is not one; without a position.
+    """
+    number = make_cast(argument, DOUBLE) if is_numeric(argument.type) else argument
+    if not isinstance(number, Literal) or not isinstance(number.value, float) or not 0 <= number.value <= 1:
+        raise LanguageError("the fraction of PERCENTILE is a number from 0 to 1", hint=_PERCENTILE_USAGE)
+    return number.value
+
+
+def _number(name: str, argument: Expression) -> Expression:
+    if argument.type == UNKNOWN:
+        return make_cast(argument, DOUBLE)
+    if not is_numeric(argument.type):
+        raise LanguageError(
+            f"{name} takes numbers, not {sql_type(argument.type)}",
+            hint="CAST the argument, or use COUNT, MIN or MAX",
+        )
+    return argument
+
+
+def _boolean(name: str, argument: Expression) -> Expression:
+    if argument.type == UNKNOWN:
+        return make_cast(argument, BOOLEAN)
+    if argument.type != BOOLEAN:
+        raise LanguageError(
+            f"{name} takes a condition, not {sql_type(argument.type)}", hint="compare it with something"
+        )
+    return argument
+
+
+_PERCENTILE_USAGE: Final = "write PERCENTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
+
+FUNCTIONS: Final[dict[str, AggregateFunction]] = {
+    "ARRAY_AGG": AggregateFunction(
+        _array,
+        Kept.VALUES,
+        distinct=Distinct.COUNTS,
+        order=Order.OPTIONAL,
+        fails=Fails.SIZE,
+        of_nothing=(),
+        synonyms=("COLLECT_LIST",),
+        usage="write ARRAY_AGG(x) or ARRAY_AGG(x ORDER BY ts)",
+    ),
+    "AVG": AggregateFunction(_double, Kept.SUM, distinct=Distinct.COUNTS, synonyms=("MEAN",)),
+    "BOOL_AND": AggregateFunction(
+        _truth, Kept.SUM, distinct=Distinct.USELESS, synonyms=("BOOL_EVERY", "EVERY")
+    ),
+    "BOOL_OR": AggregateFunction(_truth, Kept.SUM, distinct=Distinct.USELESS),
+    "CORR": AggregateFunction(_pair, Kept.PRODUCTS, 2, usage="write CORR(x, y)"),
+    "COUNT": AggregateFunction(
+        _count,
+        Kept.COUNT,
+        distinct=Distinct.COUNTS,
+        of_nothing=0,
+        usage="write COUNT(*) to count rows, or COUNT(DISTINCT x, y) to count pairs",
+    ),
+    "COUNT_IF": AggregateFunction(_count_if, Kept.COUNT, of_nothing=0, means="COUNT"),
+    "COVAR_POP": AggregateFunction(_pair, Kept.PRODUCTS, 2, usage="write COVAR_POP(x, y)"),
+    "COVAR_SAMP": AggregateFunction(_pair, Kept.PRODUCTS, 2, usage="write COVAR_SAMP(x, y)"),
+    "FIRST": AggregateFunction(
+        _same_type,
+        Kept.ENDS,
+        order=Order.NEEDED,
+        place=0.0,
+        synonyms=("FIRST_VALUE",),
+        usage="write FIRST(x ORDER BY ts), with the columns that say which row is first",
+    ),
+    "LAST": AggregateFunction(
+        _same_type,
+        Kept.ENDS,
+        order=Order.NEEDED,
+        place=1.0,
+        synonyms=("LAST_VALUE",),
+        usage="write LAST(x ORDER BY ts), with the columns that say which row is last",
+    ),
+    "MAX": AggregateFunction(_same_type, Kept.ENDS, distinct=Distinct.USELESS, place=1.0),
+    "MEDIAN": AggregateFunction(_median, Kept.VALUES, means="PERCENTILE"),
+    "MIN": AggregateFunction(_same_type, Kept.ENDS, distinct=Distinct.USELESS, place=0.0),
+    "PERCENTILE": AggregateFunction(
+        _percentile, Kept.VALUES, 2, synonyms=("PERCENTILE_CONT",), usage=_PERCENTILE_USAGE
+    ),
+    "STDDEV": AggregateFunction(
+        _double, Kept.SQUARES, distinct=Distinct.COUNTS, synonyms=("STD", "STDDEV_SAMP")
+    ),
+    "STDDEV_POP": AggregateFunction(_double, Kept.SQUARES, distinct=Distinct.COUNTS),
+    "SUM": AggregateFunction(_sum, Kept.SUM, distinct=Distinct.COUNTS, fails=Fails.OVERFLOW),
+    "VARIANCE": AggregateFunction(_double, Kept.SQUARES, distinct=Distinct.COUNTS, synonyms=("VAR_SAMP",)),
+    "VAR_POP": AggregateFunction(_double, Kept.SQUARES, distinct=Distinct.COUNTS),
+}
+"""By name; STDDEV and VARIANCE are the sample forms."""
+
+SYNONYMS: Final = {other: name for name, record in FUNCTIONS.items() for other in record.synonyms}
+"""The names of aggregates for their other names."""
+
+_OF_USER: Final = AggregateFunction(_same_type, Kept.VALUES)

@@ -12,6 +12,7 @@ import typer
 
 from headrace.cli.progress import count
 from headrace.errors import UserError
+from headrace.runtime.store.paths import readable_file_name
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import pad, value_texts, width_of
 
@@ -154,4 +155,4 @@ def write_answers(answers: Iterable[tuple[str, pa.Table]], format_: Format, fold
 
 
 def _file_name(query: str, format_: Format) -> str:
-    return query.replace("%", "%25").replace("/", "%2F") + SUFFIXES[format_]
+    return readable_file_name(query) + SUFFIXES[format_]

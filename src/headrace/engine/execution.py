@@ -13,7 +13,7 @@ from typing import Any
 
 from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
-from headrace.engine.inputs import Input, TemporaryFolders
+from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
 from headrace.engine.summary import Summary, summarise
 from headrace.errors import UserError
 from headrace.lowering.lower import identity
@@ -27,6 +27,7 @@ from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
+from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
 
@@ -257,15 +258,16 @@ class Execution:
 
     def _forget_stream(self, name: str) -> None:
         """Remove what a stream's feed has left, such as Spark's log; another one of the name begins anew."""
-        shutil.rmtree(self._feed_folder / "streams" / name, ignore_errors=True)
+        shutil.rmtree(stream_folder(self._feed_folder, name), ignore_errors=True)
 
     def _sweep_streams(self) -> None:
         """Do so for streams that were dropped just before the run was killed."""
-        folder = self._feed_folder / "streams"
-        if self.run.totals.epochs and folder.exists():
+        folder = inside(self._feed_folder, "streams")
+        if self.run.totals.epochs and folder.is_dir():
+            known = {file_name(name) for name in self.run.known_streams}
             for path in folder.iterdir():
-                if path.name not in self.run.known_streams:
-                    self._forget_stream(path.name)
+                if path.name not in known and path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
 
     def _release(self) -> None:
         if self._journal is not None:

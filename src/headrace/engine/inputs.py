@@ -22,6 +22,8 @@ from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
+from headrace.runtime.store.paths import file_name, inside, make_inside
+from headrace.runtime.store.segments import cannot_write
 from headrace.schema import TIMESTAMP, Schema
 from headrace.time import Duration, TimeDomain, parse_duration
 
@@ -66,16 +68,28 @@ class Input:
         """What brings the rows of a live stream.
 
         Args:
-            folder: where rows or Spark's log are kept.
+            folder: the store, or a temporary folder; rows or Spark's log are kept in it.
             epoch_rows: how many rows an epoch takes of it, if it has no limit of its own.
             wake: called when something has come.
+
+        Raises:
+            StoreError: there is no room for them in the folder.
         """
         assert isinstance(self.stream, LiveStream)
-        place = folder / "streams" / self.info.name
+        place = stream_folder(folder, self.info.name)
+        try:
+            make_inside(folder, f"streams/{place.name}")
+        except OSError as error:
+            raise cannot_write(place, error) from error
         if self.frame is not None:
             ahead = may_read_ahead(self.frame)
-            return SparkFeed(self.info.name, self.frame, place / "checkpoint", wake, ahead=ahead)
+            return SparkFeed(self.info.name, self.frame, inside(place, "checkpoint"), wake, ahead=ahead)
         return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, wake)
+
+
+def stream_folder(folder: Path, stream: str) -> Path:
+    """Where a store keeps what belongs to a live stream, below the folder in which the run lies."""
+    return inside(folder, f"streams/{file_name(stream)}")
 
 
 @dataclass

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from urllib.parse import quote
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 
-from headrace.errors import StoreError
+from headrace.runtime.store.paths import file_name, inside
+from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore, Store
-from headrace.runtime.store.whole_files import make_folder, put
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,8 @@ class Ledger:
 
     def __init__(self, store: Store, query: str, sink: str) -> None:
         self._names = {"query": query, "sink": sink}
-        self._path: Path | None = None
-        if isinstance(store, FolderStore) and store.durable:
-            self._path = Path(store.path, "sinks", f"{quote(query, safe='')}-{sink}.json")
+        self._name = f"sinks/{file_name(query)}-{file_name(sink)}.json"
+        self._store = store if isinstance(store, FolderStore) and store.durable else None
 
     def load(self) -> Position | None:
         """What was recorded last, or None.
@@ -51,16 +48,9 @@ class Ledger:
         Raises:
             StoreError: the file is damaged.
         """
-        if self._path is None or not self._path.exists():
+        if self._store is None or not inside(self._store.path, self._name).exists():
             return None
-        try:
-            content = json.loads(self._path.read_bytes())
-            numbers = (int(content[name]) for name in ("first", "epoch", "since"))
-            return Position(str(content["delivery"]), *numbers)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{self._path} cannot be read: {error!r}", hint="restore the store from a copy"
-            ) from error
+        return load_position(self._store, self._name, self._names)
 
     def record(self, position: Position) -> None:
         """Remember a position in place of the last one.
@@ -68,10 +58,22 @@ class Ledger:
         Raises:
             StoreError: it cannot be written.
         """
-        if self._path is None:
-            return
-        try:
-            make_folder(self._path.parent)
-            put(self._path, json.dumps(self._names | asdict(position)).encode())
-        except OSError as error:
-            raise StoreError(f"cannot write {self._path}: {error.strerror or error}") from error
+        if self._store is not None:
+            self._store.put(self._name, seal(self._names | asdict(position)))
+
+
+def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> Position:
+    """The position in a file.
+
+    Args:
+        store: the store.
+        name: the file's name in it.
+        names: what it says of the query and the sink that it belongs to, as far as that is known.
+
+    Raises:
+        DamagedFileError: it is damaged, or that of another sink.
+    """
+    content = load_sealed(store, name, "position of a sink")
+    if names.items() <= content.items() and all(part.name in content for part in fields(Position)):
+        return Position(*(content[part.name] for part in fields(Position)))
+    raise DamagedFileError(f"the position of a sink {store.path}/{name}", "is that of another sink")

@@ -24,6 +24,7 @@ from headrace.runtime.sources import open_source
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import check_columns, find_column
+from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.schema import Schema
 
@@ -126,9 +127,9 @@ class PushFeed:
             self._room.notify_all()
         if not self._taken:
             return None
-        self._file = self._folder / f"{self._name}-{point.position}.arrow"
+        self._file = self._folder / f"{point.position}.arrow"
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_inside(self._folder)
             write_arrow(pa.concat_tables([push.table for push in self._taken]), self._file)
         except OSError as error:
             raise cannot_write(self._file, error) from error

@@ -25,8 +25,11 @@ from headrace.runtime.journal.records import (
     parts_of,
     plan_after,
     record_name,
+    record_names,
     state_after,
 )
+from headrace.runtime.store.paths import inside
+from headrace.runtime.store.sealed import DamagedFileError, load_sealed
 from headrace.runtime.store.segments import FolderStore
 from headrace.time import INFINITY
 
@@ -142,7 +145,7 @@ def contents(path: Path) -> Contents:
 
 
 def verify(path: Path) -> Check:
-    """Read everything that a store's commits name, and compare it with its checksum.
+    """Read `store.json`, the records, all that they name, and the sinks' positions; compare the checksums.
 
     A driver may be at work, and remove what later commits no longer name. So a problem counts only when a
     second look, by the commits that there are by then, finds it again.
@@ -151,7 +154,6 @@ def verify(path: Path) -> Check:
         StoreError: it is not a store, or has another layout.
     """
     store = _store(path)
-    load_description(store)
     check = _verified(store)
     if not check.problems:
         return check
@@ -161,9 +163,12 @@ def verify(path: Path) -> Check:
 
 
 def _verified(store: FolderStore) -> Check:
+    label = list(_damaged_label(store))
     commits, problems = _readable_commits(store)
+    problems = [*label, *problems, *_damaged_positions(store)]
     parts = list(dict.fromkeys(parts_of(commits)))
     names = {part.segment for part in parts} | {record_name(commit.epoch) for commit in commits}
+    names |= {"store.json", *store.names("sinks")}
     problems += _damaged(store, parts)
     return Check(tuple(problems), len(names), sum(store.size(name) or 0 for name in names))
 
@@ -244,11 +249,11 @@ def _readable_commits(store: FolderStore) -> tuple[list[Commit], list[Problem]]:
     """The records that are needed and can be read, and what is wrong with the others."""
     found: dict[str, Commit] = {}
     problems: list[Problem] = []
-    for name in store.names("commits"):
+    for name in record_names(store):
         try:
             found[name] = load_commit(store, name)
-        except StoreError:
-            problems.append(Problem(name, "is damaged"))
+        except DamagedFileError as error:
+            problems.append(Problem(name, error.reason))
     if not found:
         return [], problems
     last = found[max(found)]
@@ -257,6 +262,21 @@ def _readable_commits(store: FolderStore) -> tuple[list[Commit], list[Problem]]:
     problems = [problem for problem in problems if problem.file >= needed[0]]
     problems += [Problem(name, "is missing") for name in needed if name not in found and name not in damaged]
     return [found[name] for name in needed if name in found], problems
+
+
+def _damaged_label(store: FolderStore) -> Iterator[Problem]:
+    try:
+        load_description(store)
+    except DamagedFileError as error:
+        yield Problem("store.json", error.reason)
+
+
+def _damaged_positions(store: FolderStore) -> Iterator[Problem]:
+    for name in store.names("sinks"):
+        try:
+            load_sealed(store, name, "position of a sink")
+        except DamagedFileError as error:
+            yield Problem(name, error.reason)
 
 
 def _damaged(store: FolderStore, parts: Sequence[Part]) -> Iterator[Problem]:
@@ -277,7 +297,7 @@ def _damaged(store: FolderStore, parts: Sequence[Part]) -> Iterator[Problem]:
 
 def _mismatch(store: FolderStore, name: str, parts: Sequence[Part]) -> Iterator[Problem]:
     try:
-        content = memoryview(Path(store.path, name).read_bytes())
+        content = memoryview(inside(store.path, name).read_bytes())
     except OSError as error:
         yield Problem(name, f"cannot be read: {error.strerror}")
         return

@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from headrace.errors import StoreError
 from headrace.lowering.lower import STATE_FORMAT
@@ -26,12 +27,19 @@ from headrace.runtime.journal.records import (
     parts_of,
     plan_after,
     record_name,
+    record_names,
     sealed,
 )
+from headrace.runtime.store.paths import inside, make_inside
+from headrace.runtime.store.sealed import DamagedFileError, seal, unseal
 from headrace.runtime.store.segments import FolderStore
 
-LAYOUT: Final = 5
+LAYOUT: Final = 6
 """The version of how a store is laid out; a store of another one is refused."""
+
+
+_LOCK: Final = re.compile(rb"\d{0,20}")
+"""What is in a store's lock: the number of the process that holds it, or held it last."""
 
 
 class Journal:
@@ -105,11 +113,11 @@ class Journal:
         commits = load_commits(self._store)
         self._oldest = commits[0].epoch if commits else 1
         _check_present(self._store, commits)
-        for name in self._store.names("commits"):
+        for name in record_names(self._store):
             if name < record_name(self._oldest):
                 self._store.delete(name)
-        for folder in ("", "commits"):
-            self._store.drop_drafts(folder)
+        self._store.drop_drafts_of("store.json")
+        self._store.drop_drafts("commits")
         return commits
 
     def outlived(self, epoch: int) -> set[str]:
@@ -129,18 +137,10 @@ def load_description(store: FolderStore) -> Description:
 
     Raises:
         StoreError: it is not a store, or has another layout or state format.
+        DamagedFileError: its `store.json` is damaged.
     """
-    try:
-        content = json.loads(Path(store.path, "store.json").read_text())
-    except FileNotFoundError as error:
-        raise StoreError(f"{store.path} is no Headrace store", hint="name the folder of --storage") from error
-    except NotADirectoryError as error:
-        raise StoreError(f"{store.path} is no folder", hint="name the folder of --storage") from error
-    except (OSError, ValueError) as error:
-        raise StoreError(
-            f"{store.path}/store.json cannot be read: {error}", hint="restore it from a copy"
-        ) from error
-    if not isinstance(content, dict) or content.get("product") != "headrace":
+    content = _load_label(store)
+    if content.get("product") != "headrace":
         raise StoreError(f"{store.path} is no Headrace store", hint="choose an empty folder")
     for name, what, ours in (
         ("layout", "layout", LAYOUT),
@@ -153,22 +153,54 @@ def load_description(store: FolderStore) -> Description:
             )
     try:
         return unpacked(content)
-    except (KeyError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DamagedFileError(f"{store.path}/store.json", f"is not one of ours: {error!r}") from error
+
+
+def _load_label(store: FolderStore) -> dict[str, Any]:
+    """What is in `store.json`: what the store is for, with the product and the layout."""
+    path = inside(store.path, "store.json")
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
         raise StoreError(
-            f"{store.path}/store.json is damaged: it lacks {error}", hint="restore it from a copy"
+            f"{store.path} is no Headrace store: it lacks store.json", hint="name the folder of --storage"
         ) from error
+    except NotADirectoryError as error:
+        raise StoreError(f"{store.path} is no folder", hint="name the folder of --storage") from error
+    except OSError as error:
+        raise DamagedFileError(str(path), f"cannot be read: {error.strerror}") from error
+    try:
+        return unseal(data)
+    except ValueError as error:
+        # Up to layout 5 it was plain JSON.
+        plain = _plain(data)
+        if plain is None or {"crc", "body"} & plain.keys():
+            raise DamagedFileError(str(path)) from error
+        return plain
+
+
+def _plain(data: bytes) -> dict[str, Any] | None:
+    """The object that some bytes are in JSON, or None."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _locked(folder: Path) -> IO[str]:
+    """Take the lock of a store that is there, or of an empty folder."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("a+")
+        make_inside(folder)
+        _refuse_foreign(folder)
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreError(f"cannot use {folder} as a store: {error.strerror}") from error
+    file = os.fdopen(handle, "r+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        file.seek(0)
         holder = file.read().strip() or "another one"
         file.close()
         raise StoreError(
@@ -183,19 +215,36 @@ def _locked(folder: Path) -> IO[str]:
 
 def _claim(store: FolderStore, ours: Description) -> Description:
     """Make the folder ours, or see that it is a store; what it was made for."""
-    folder = Path(store.path)
-    if not (folder / "store.json").exists():
-        foreign = [entry.name for entry in folder.iterdir() if entry.name != "lock" and entry.name[0] != "."]
-        if foreign:
-            raise StoreError(
-                f"{folder} is not empty and no Headrace store: it holds {foreign[0]}",
-                hint="choose an empty folder",
-            )
+    if not Path(store.path, "store.json").exists():
+        _refuse_foreign(Path(store.path))
         versions = {"layout": LAYOUT, "state_format": STATE_FORMAT}
-        content = {"product": "headrace", **versions, **packed(ours)}
-        store.put_if_absent("store.json", json.dumps(content, indent=1).encode())
+        store.put_if_absent("store.json", seal({"product": "headrace", **versions, **packed(ours)}))
         return ours
     return load_description(store)
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """See that a folder is a store, or holds nothing but what a driver leaves that was killed at once.
+
+    Raises:
+        StoreError: it is neither.
+    """
+    if (folder / "store.json").exists():
+        return
+    found = {entry.name: entry for entry in folder.iterdir() if not entry.name.startswith(".")}
+    if {"commits", "segments"} & found.keys():
+        raise StoreError(
+            f"{folder} is not empty and no Headrace store: a store has a file store.json",
+            hint="restore the store from a copy, or choose an empty folder",
+        )
+    lock = found.pop("lock", None)
+    if lock is not None and not _LOCK.fullmatch(lock.read_bytes()):
+        found["lock"] = lock
+    if found:
+        raise StoreError(
+            f"{folder} is not empty and no Headrace store: it holds {min(found)}",
+            hint="choose an empty folder",
+        )
 
 
 def _check_present(store: FolderStore, commits: Sequence[Commit]) -> None:

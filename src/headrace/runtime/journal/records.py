@@ -12,27 +12,29 @@ A durable store is a folder:
     sinks/<query>-<sink>.json   how far each sink has come, replaced after every epoch it takes
 
 An epoch has happened when its record exists, which one `link` brings about; everything it names was forced to
-disk before. A record is JSON with a checksum, so that a person can read it and damage is noticed.
+disk before. All small files are JSON with a checksum, so that a person can read them and damage is noticed.
 """
 
 from __future__ import annotations
 
-import json
-import zlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
+from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs lie between two records that hold all state."""
+
+
+_RECORD: Final = re.compile(r"commits/\d{12}\.json")
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,7 @@ def load_commits(store: FolderStore) -> list[Commit]:
     Raises:
         StoreError: one is damaged or missing.
     """
-    names = list(store.names("commits"))
+    names = record_names(store)
     if not names:
         return []
     last = load_commit(store, names[-1])
@@ -148,9 +150,18 @@ def load_commit(store: FolderStore, name: str) -> Commit:
     """One commit record, by its file's name.
 
     Raises:
-        StoreError: it is damaged.
+        DamagedFileError: it is damaged, or names files that are not its own to name.
     """
-    return _unpacked(_opened(store, name))
+    body = load_sealed(store, name, "commit record")
+    try:
+        commit = _unpacked(body)
+        if record_name(commit.epoch) != name:
+            raise ValueError(f"it is that of epoch {commit.epoch}")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise DamagedFileError(
+            f"the commit record {store.path}/{name}", f"is not one of ours: {error}"
+        ) from error
+    return commit
 
 
 def is_checkpoint(epoch: int) -> bool:
@@ -202,23 +213,14 @@ def record_name(epoch: int) -> str:
     return f"commits/{epoch:012d}.json"
 
 
+def record_names(store: FolderStore) -> list[str]:
+    """The files of all records that a store has, in order."""
+    return [name for name in store.names("commits") if _RECORD.fullmatch(name)]
+
+
 def sealed(commit: Commit) -> bytes:
     """A record as the bytes of its file."""
-    text = json.dumps(_packed(commit), separators=(",", ":"))
-    return f'{{"crc":{zlib.crc32(text.encode())},"body":{text}}}\n'.encode()
-
-
-def _opened(store: FolderStore, name: str) -> dict[str, Any]:
-    try:
-        text = Path(store.path, name).read_text()
-        head, _, tail = text.partition(',"body":')
-        body = tail.removesuffix("}\n")
-        if zlib.crc32(body.encode()) == int(head.removeprefix('{"crc":')):
-            found: dict[str, Any] = json.loads(body)
-            return found
-    except (OSError, ValueError):
-        pass
-    raise StoreError(f"the commit record {store.path}/{name} is damaged", hint="restore it from a copy")
+    return seal(_packed(commit))
 
 
 def _packed(commit: Commit) -> dict[str, Any]:
@@ -283,9 +285,21 @@ def _packed_run(run: RunRef) -> list[Any]:
     return [_packed_part(run.part), run.rows, run.first, run.last, run.reach]
 
 
+def _unpacked_part(folder: str, packed: list[Any]) -> Part:
+    """Where some bytes lie, in a file of a certain folder: what a record names is read, and later removed.
+
+    Raises:
+        ValueError: the file is elsewhere.
+    """
+    part = Part(*packed)
+    if not re.fullmatch(rf"{folder}/[A-Za-z0-9-]+", part.segment):
+        raise ValueError(f"{part.segment!r} is not a file of {folder}/")
+    return part
+
+
 def _unpacked_run(packed: list[Any]) -> RunRef:
     part, *rest = packed
-    return RunRef(Part(*part), *rest)
+    return RunRef(_unpacked_part("segments", part), *rest)
 
 
 def _packed_ref(ref: ResultRef) -> list[Any]:
@@ -294,4 +308,4 @@ def _packed_ref(ref: ResultRef) -> list[Any]:
 
 def _unpacked_ref(packed: list[Any]) -> ResultRef:
     node, part, *rest = packed
-    return ResultRef(node, Part(*part), *rest)
+    return ResultRef(node, _unpacked_part("results", part), *rest)

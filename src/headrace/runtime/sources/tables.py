@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,9 +48,14 @@ def digest_of_rows(source: SplitSource) -> str:
 
 
 def write_arrow(table: pa.Table, path: Path) -> None:
-    """Write a table to an Arrow IPC file that the source `arrow` can map; nothing half-written stays."""
+    """Write a table to an Arrow IPC file that the source `arrow` can map; nothing half-written stays.
+
+    Nobody but its owner can read the file.
+    """
     unfinished = path.with_name(f".{path.name}.part")
+    unfinished.unlink(missing_ok=True)
     try:
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table, max_chunksize=BATCH_ROWS)
         unfinished.replace(path)

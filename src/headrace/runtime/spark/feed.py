@@ -15,6 +15,7 @@ from typing import Any, Final
 from headrace.errors import ExecutionError, StoreError
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.store.paths import refuse_links
 
 RESTARTS = 3
 """So often a Spark stream that fails is started again before it is given up."""
@@ -103,8 +104,10 @@ class SparkFeed:
         """Start the streaming query; `point.position` is the number of the next batch.
 
         Raises:
-            StoreError: batches are committed, and Spark's log does not tell of them: it would count anew.
+            StoreError: batches are committed, and Spark's log does not tell of them: it would count anew. Or
+                the log leads out of the store.
         """
+        refuse_links(self._checkpoint)
         self._committed = point.position
         self._columns = tuple(columns)
         if self._committed and not _logged(self._checkpoint, self._committed):

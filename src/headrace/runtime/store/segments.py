@@ -9,6 +9,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -22,14 +23,18 @@ import pyarrow as pa
 from headrace.errors import StoreError
 from headrace.operators.state.runs import Part
 from headrace.runtime.store.crash_points import reach
+from headrace.runtime.store.paths import inside, make_inside, open_new
 
 _DRAFT = re.compile(r"\..+\.\d+")
-"""The names of files that are being written, see `_writing`."""
+"""The names of files that are being written, see `FolderStore._writing`."""
 
 
 @dataclass(frozen=True)
 class FolderStore:
-    """Segments as files of a folder that all tasks can reach.
+    """Segments as files of a folder that all tasks can reach, and that nobody but its owner can look into.
+
+    A name is one within the folder, with `/` between its parts. One that leads elsewhere, and a symbolic link
+    in the folder, end in a StoreError.
 
     Attributes:
         path: the folder.
@@ -50,13 +55,25 @@ class FolderStore:
         Raises:
             StoreError: the file cannot be written.
         """
-        target = Path(self.path, name)
-        with _writing(target) as draft:
+        with self._writing(name) as (draft, target):
             _fill(draft, parts, self.durable)
             reach("segment.drafted")
             os.replace(draft, target)
             self._settle(target.parent)
         reach("segment.written")
+
+    def put(self, name: str, content: bytes) -> None:
+        """Write a small file, whole or not at all, in place of an older one of that name.
+
+        Raises:
+            StoreError: the file cannot be written.
+        """
+        with self._writing(name) as (draft, target):
+            _fill(draft, [pa.py_buffer(content)], self.durable)
+            reach("file.drafted")
+            os.replace(draft, target)
+            reach("file.moved")
+            self._settle(target.parent)
 
     def put_if_absent(self, name: str, content: bytes) -> bool:
         """Write a small file under a name that nobody has used: the one step by which an epoch counts.
@@ -67,8 +84,7 @@ class FolderStore:
         Raises:
             StoreError: the file cannot be written.
         """
-        target = Path(self.path, name)
-        with _writing(target) as draft:
+        with self._writing(name) as (draft, target):
             _fill(draft, [pa.py_buffer(content)], self.durable)
             reach("commit.drafted")
             try:
@@ -88,12 +104,13 @@ class FolderStore:
         Raises:
             StoreError: it is missing or cannot be read.
         """
-        return _mapped(os.path.join(self.path, name))
+        return _mapped(str(inside(self.path, name)))
 
     def names(self, folder: str) -> Iterator[str]:
         """The files of a folder of the store, in order of their names; drafts are left out."""
         try:
-            found = sorted(os.listdir(os.path.join(self.path, folder)))
+            with os.scandir(inside(self.path, folder)) as entries:
+                found = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return
         yield from (f"{folder}/{name}" for name in found if not name.startswith("."))
@@ -101,15 +118,25 @@ class FolderStore:
     def size(self, name: str) -> int | None:
         """How many bytes a file has, or None where there is none."""
         try:
-            return os.stat(os.path.join(self.path, name)).st_size
-        except FileNotFoundError:
+            found = inside(self.path, name).stat()
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        return found.st_size if stat.S_ISREG(found.st_mode) else None
 
     def drop_drafts(self, folder: str) -> None:
         """Remove what writers that were killed have left in a folder; only for whoever holds the lock."""
-        for name in os.listdir(place) if os.path.isdir(place := os.path.join(self.path, folder)) else ():
+        place = inside(self.path, folder)
+        for name in os.listdir(place) if place.is_dir() else ():
             if _DRAFT.fullmatch(name):
                 Path(place, name).unlink(missing_ok=True)
+
+    def drop_drafts_of(self, name: str) -> None:
+        """Remove what killed writers of one file have left; other files of its folder may be anybody's."""
+        target = inside(self.path, name)
+        ours = re.compile(rf"\.{re.escape(target.name)}\.\d+")
+        for path in target.parent.iterdir():
+            if ours.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
         """Remove a file; the name may be gone already.
@@ -117,7 +144,7 @@ class FolderStore:
         Raises:
             StoreError: the file cannot be removed.
         """
-        path = Path(self.path, name)
+        path = inside(self.path, name)
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -128,6 +155,19 @@ class FolderStore:
         _mapped.cache_clear()
         if not self.durable:
             shutil.rmtree(self.path, ignore_errors=True)
+
+    @contextmanager
+    def _writing(self, name: str) -> Iterator[tuple[Path, Path]]:
+        """A file's draft and its path; the draft is removed on any error, which becomes a StoreError."""
+        target = inside(self.path, name)
+        draft = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            make_inside(self.path, name.rpartition("/")[0])
+            yield draft, target
+        except OSError as error:
+            with suppress(OSError):
+                draft.unlink()
+            raise cannot_write(target, error) from error
 
     def _settle(self, folder: Path) -> None:
         """Force a folder's entries to disk, so that a new name survives a power cut."""
@@ -228,25 +268,12 @@ def _mapped(path: str) -> pa.Buffer:
 
 
 def _fill(draft: Path, parts: Sequence[pa.Buffer], durable: bool) -> None:
-    with draft.open("wb") as file:
+    with os.fdopen(open_new(draft), "wb") as file:
         for part in parts:
             file.write(part)
         if durable:
             file.flush()
             os.fsync(file.fileno())
-
-
-@contextmanager
-def _writing(target: Path) -> Iterator[Path]:
-    """A draft beside a file: its folder is made, it is removed on any error, which becomes a StoreError."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        yield draft
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
-        raise cannot_write(target, error) from error
 
 
 def cannot_write(target: Path, error: OSError) -> StoreError:

@@ -16,6 +16,7 @@ import pytest
 
 from headrace import Database, FunctionSink, Query, Retry, UserError, connect
 from headrace.errors import DeliveryError, StoreError
+from headrace.runtime.store.sealed import seal, unseal
 from headrace.time import INFINITY
 
 PATIENCE = 30.0
@@ -415,12 +416,12 @@ def test_a_store_older_than_its_sink_is_refused(tmp_path: Path) -> None:
                 push(db, 1)
                 db.stop()
             elif isinstance(damage, dict):
-                position.write_text(json.dumps(json.loads(position.read_text()) | damage))
+                position.write_bytes(seal(unseal(position.read_bytes()) | damage))
                 with pytest.raises(DeliveryError, match="taken epoch 99, and the store ends with epoch 1"):
                     db.start()
             else:
                 position.write_text(damage)
-                with pytest.raises(StoreError, match=r"counts-sink\.json cannot be read"):
+                with pytest.raises(StoreError, match=r"of a sink .*counts-sink\.json is damaged"):
                     db.start()
 
 

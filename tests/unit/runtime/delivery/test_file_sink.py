@@ -13,6 +13,7 @@ import pytest
 
 from headrace import Database, FileSink, Query, UserError, connect
 from headrace.errors import DeliveryError
+from headrace.runtime.store.sealed import seal, unseal
 
 ROWS = pa.table({"ts": [1, 2, 30, 40, 50, 60], "v": [10, 20, 30, 40, 50, 60]})
 
@@ -83,8 +84,8 @@ def test_after_a_crash_an_epoch_finds_its_file(tmp_path: Path, lost: str) -> Non
         if not before:
             before = {path: path.read_bytes() for path in out.iterdir()}
             times = files
-            back = json.loads(position.read_text()) | {"epoch": 1, "since": 2}
-            position.write_text(json.dumps(back))
+            back = unseal(position.read_bytes()) | {"epoch": 1, "since": 2}
+            position.write_bytes(seal(back))
             if "label" in lost:
                 label = json.loads((out / "_headrace.json").read_text())
                 (out / "_headrace.json").write_text(json.dumps(label | {"epoch": 1, "heartbeat": "2"}))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import stat
 import threading
 from concurrent.futures import Future
 from pathlib import Path
@@ -239,7 +240,8 @@ def test_no_rows_are_a_push_too(feed: PushFeed) -> None:
 def test_rows_that_wait_for_the_tasks_are_removed(feed: PushFeed, tmp_path: Path) -> None:
     feed.put(rows(3), None, None)
     assert taken(feed) == [0, 1, 2]
-    assert len(list((tmp_path / "s").iterdir())) == 1
+    (waiting,) = (tmp_path / "s").iterdir()
+    assert stat.S_IMODE(waiting.stat().st_mode) == 0o600, "they are nobody else's to read"
     feed.settle(None)
     assert list((tmp_path / "s").iterdir()) == []
 

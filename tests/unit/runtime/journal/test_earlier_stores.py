@@ -9,7 +9,6 @@ what has changed, so that they are refused by it, and write the store again:
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -24,6 +23,7 @@ from headrace.errors import StoreError
 from headrace.lowering.lower import STATE_FORMAT
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.journal.journal import LAYOUT
+from headrace.runtime.store.sealed import seal, unseal
 
 WRITTEN = Path(__file__).parent / "written"
 QUERIES = {
@@ -64,7 +64,7 @@ def storage(tmp_path: Path) -> Path:
 
 
 def test_a_store_of_these_formats_is_read(storage: Path) -> None:
-    made = json.loads((storage / "store.json").read_text())
+    made = unseal((storage / "store.json").read_bytes())
     assert (made["layout"], made["state_format"]) == (LAYOUT, STATE_FORMAT), "write the store again"
     assert contents(storage).epochs == 3
     assert answers(storage) == answers(None)
@@ -77,9 +77,9 @@ def test_a_store_of_these_formats_is_read(storage: Path) -> None:
 @pytest.mark.parametrize("off", [-1, 1], ids=["earlier", "later"])
 def test_a_store_of_another_format_is_refused_by_it(storage: Path, name: str, has: str, off: int) -> None:
     path = storage / "store.json"
-    made = json.loads(path.read_text())
+    made = unseal(path.read_bytes())
     ours = made[name]
-    path.write_text(json.dumps(made | {name: ours + off}))
+    path.write_bytes(seal(made | {name: ours + off}))
     before = {file: file.read_bytes() for file in storage.rglob("*") if file.is_file()}
     for use in (answers, contents, verify):
         with pytest.raises(

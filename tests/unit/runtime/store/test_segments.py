@@ -105,7 +105,7 @@ def test_names_leave_drafts_out_and_drafts_can_be_dropped(store: FolderStore) ->
     Path(store.path, "segments/.mine").write_bytes(b"of somebody else")
     assert list(store.names("segments")) == ["segments/one"]
     store.drop_drafts("segments")
-    store.drop_drafts("no such folder")
+    store.drop_drafts("none")
     assert sorted(os.listdir(Path(store.path, "segments"))) == [".mine", "one"]
 
 

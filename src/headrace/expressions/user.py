@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from headrace.conversion import MisfitError, as_column
 from headrace.elements import BoolArray
 from headrace.errors import named
 from headrace.schema import sql_type
@@ -114,17 +115,16 @@ def call_user(
 
 def failure(name: str, error: BaseException) -> str:
     """The reason for which a row fails, or a query ends."""
+    if isinstance(error, MisfitError):
+        return f"{name} gave a value that is {error.reason}"
     return f"{name} raised {named(error)}"
 
 
 def _called(function: UserFunction, columns: list[pa.Array]) -> pa.Array:
-    found = function.body(*columns)
-    if isinstance(found, pa.ChunkedArray):
-        found = found.combine_chunks()
-    values = found if isinstance(found, pa.Array) else pa.array(found, function.returns)
+    values = as_column(function.body(*columns), function.returns)
     if len(values) != len(columns[0]):
         raise ValueError(f"{len(values)} values for {len(columns[0])} rows")
-    return values if values.type == function.returns else values.cast(function.returns)
+    return values
 
 
 def version_of(body: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.conversion import column_of
 from headrace.elements import BoolArray, Int64Array
 from headrace.errors import ExecutionError
 from headrace.expressions.user import Aggregator, UserAggregate, failure
@@ -37,7 +38,7 @@ def user_values(
         ExecutionError: the user's code raised, or gave no value of the type that was declared.
     """
     try:
-        return pa.array(list(_evaluated(user, values, changes, points)), user.returns)
+        return column_of(list(_evaluated(user, values, changes, points)), user.returns)
     except (Exception, SystemExit) as error:
         hint = "the query ends; others go on"
         raise ExecutionError(failure(user.name, error), hint=hint) from error

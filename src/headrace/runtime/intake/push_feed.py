@@ -17,7 +17,8 @@ from typing import Any, SupportsIndex
 
 import pyarrow as pa
 
-from headrace.errors import UserError, told
+from headrace.conversion import MisfitError, cast_exactly, column_of
+from headrace.errors import UserError, message_of, shown, told
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import open_source
@@ -26,7 +27,7 @@ from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import check_columns, find_column
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
-from headrace.schema import Schema
+from headrace.schema import TIMESTAMP, Schema
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,31 +178,72 @@ class PushFeed:
         schema = self._stream.schema
         if isinstance(rows, Mapping):
             rows = [rows]
+        if isinstance(rows, Sequence):
+            return _of_dictionaries(rows, schema, self._name)
         try:
-            is_list = isinstance(rows, Sequence)
-            table = _of_dictionaries(list(rows), schema, self._name) if is_list else to_arrow_table(rows)
-        except (pa.ArrowException, TypeError, AttributeError) as error:
-            raise UserError(f"these rows do not fit {self._name} {schema}: {error}") from error
-        check_columns(table.schema, schema, self._name)
-        places = [find_column(table.column_names, name, self._name) for name in schema.names]
-        batch = table.select(places).combine_chunks().to_batches()
-        reads = [typed_rows(part, schema, self._name, 0) for part in batch]
+            table = to_arrow_table(rows)
+            check_columns(table.schema, schema, self._name)
+            places = [find_column(table.column_names, name, self._name) for name in schema.names]
+            batches = table.select(places).combine_chunks().to_batches()
+            reads = [typed_rows(_exact(part, self._name), schema, self._name, 0) for part in batches]
+        except pa.ArrowException as error:
+            raise UserError(f"these rows do not fit {self._name} {schema}: {message_of(error)}") from error
         for read in reads:
             if read.rejected:
-                raise UserError(f"{self._name}: {read.rejected[0].reason}: {read.rejected[0].text}")
+                raise UserError(
+                    f"these rows do not fit {self._name}: {read.rejected[0].reason}: {read.rejected[0].text}"
+                )
         return pa.Table.from_batches([read.rows for read in reads], schema.arrow())
 
 
-def _of_dictionaries(rows: list[Mapping[str, Any]], schema: Schema, label: str) -> pa.Table:
+def _exact(rows: pa.RecordBatch, label: str) -> pa.RecordBatch:
+    """The rows with times in microseconds, where they are in nanoseconds.
+
+    Raises:
+        UserError: a time lies between two microseconds.
+    """
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            try:
+                rows = rows.set_column(place, field.name, cast_exactly(rows.column(place), TIMESTAMP))
+            except pa.ArrowInvalid as error:
+                raise UserError(
+                    f"these rows do not fit {label}: {field.name} has nanoseconds: {message_of(error)}",
+                    hint="round it to microseconds",
+                ) from error
+    return rows
+
+
+def _of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Table:
     """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
 
     Raises:
+        UserError: a row is no dictionary, or has a value that its column cannot hold.
         SourceError: no row names a column, as when its name is misspelt.
     """
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise UserError(
+                f"these rows do not fit {label}: row {number} is not a dictionary: {shown(row)}",
+                hint=f"give a dictionary, a list of them, or a table, with the columns {schema}",
+            )
     names = list(dict.fromkeys(name for row in rows for name in row)) or list(schema.names)
+    for name in names:
+        if not isinstance(name, str):
+            raise UserError(f"these rows do not fit {label}: the name of a column is not text: {shown(name)}")
     found = [names[find_column(names, field.name, label)] for field in schema]
-    types = [field.type for field in schema]
-    return pa.Table.from_pylist(rows, pa.schema(list(zip(found, types, strict=True))))
+    columns = []
+    for name, field in zip(found, schema, strict=True):
+        try:
+            columns.append(column_of([row.get(name) for row in rows], field.type))
+        except MisfitError as error:
+            raise UserError(
+                f"these rows do not fit {label}: row {error.place + 1}: {field.name} is {error.reason}",
+                hint=error.hint,
+            ) from error
+        except pa.ArrowException as error:
+            raise UserError(f"these rows do not fit {label}: {field.name}: {message_of(error)}") from error
+    return pa.Table.from_arrays(columns, schema=schema.arrow())
 
 
 def _numbered(producer: str | None, sequence: int | None) -> tuple[str | None, int | None]:

@@ -18,7 +18,7 @@ from headrace.errors import StoreError, UserError
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.records import StreamPoint
-from headrace.schema import BIGINT, STRING, Field, Schema
+from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
 from headrace.time import BEGINNING
 
 START = StreamPoint(0, BEGINNING)
@@ -42,6 +42,19 @@ def taken(feed: PushFeed, point: StreamPoint = START) -> list[int]:
     assert intake.source is not None
     reads = intake.source.read(intake.start, intake.end, ("ts",))
     return [time for read in reads for time in read.rows.column(0).to_pylist()]
+
+
+def test_pushed_times_have_microseconds(tmp_path: Path) -> None:
+    feed = PushFeed("s", LiveStream(Schema((Field("ts", TIMESTAMP),)), "ts"), tmp_path, 10, lambda: None)
+    for unit, wrong in (("ns", True), ("us", False), ("s", False)):
+        table = pa.table({"ts": pa.array([1_001], pa.timestamp(unit))})
+        if wrong:
+            with pytest.raises(UserError, match="not fit s: ts has nanoseconds"):
+                feed.put(table, None, None)
+        else:
+            feed.put(table, None, None)
+    with pytest.raises(UserError, match="not fit s: ts is beyond the range of TIMESTAMP"):
+        feed.put(pa.table({"ts": pa.array([2**62], pa.timestamp("s"))}), None, None)
 
 
 def test_a_push_is_acknowledged_when_its_epoch_is_committed(feed: PushFeed) -> None:
@@ -165,9 +178,13 @@ def test_a_push_after_the_run_ended_tells_why(feed: PushFeed) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ([{"k": "a", "ts": "soon"}], "these rows do not fit s"),
-        ([{"k": ["a"], "ts": 1}], "these rows do not fit s"),
-        ([1, 2], "these rows do not fit s"),
+        ([{"k": "a", "ts": 1}, {"k": "a", "ts": "soon"}], "not fit s: row 2: ts is not a BIGINT: 'soon'"),
+        ([{"k": ["a"], "ts": 1}], r"not fit s: row 1: k is not a STRING: \['a'\]"),
+        ([1, 2], "not fit s: row 1 is not a dictionary: 1"),
+        ([{"k": "a", "ts": 1, 7: 7}], "not fit s: the name of a column is not text: 7"),
+        ({"k": "a", "ts": 1.5}, "row 1: ts is not a BIGINT: 1.5"),
+        ({"k": "a", "ts": 2**63}, "row 1: ts is not a BIGINT: 9223372036854775808"),
+        ({"k": "\ud800", "ts": 1}, r"row 1: k is not a STRING: '\\ud800'"),
         (17, "a int is no table"),
         ({"k": "a", "t": 1}, "s: there is no column ts"),
         ([{"ts": 1}, {"ts": 2}], "s: there is no column k"),

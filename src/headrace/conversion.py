@@ -1,0 +1,222 @@
+"""Values and columns from outside as columns of ours: exactly, or not at all.
+
+Arrow takes 2.9 for a BIGINT, and cuts it to 2. Nothing here does: what a column cannot hold unchanged raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from numbers import Number
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.errors import shown
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, sql_type
+
+
+class MisfitError(ValueError):
+    """A value that a column cannot hold.
+
+    Attributes:
+        place: the place of the value among its like, from 0.
+        reason: what the value is not, as in `not a BIGINT: 2.9`.
+        hint: what the column holds.
+    """
+
+    def __init__(self, place: int, reason: str, hint: str) -> None:
+        super().__init__(reason)
+        self.place = place
+        self.reason = reason
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return MisfitError, (self.place, self.reason, self.hint)
+
+
+def as_column(found: Any, dtype: pa.DataType) -> pa.Array:
+    """What a user's function gives, an array of any library or a sequence of values, as a column.
+
+    Raises:
+        MisfitError: a value is not of the column's type, or cannot be held exactly; the first such value.
+        pa.ArrowException: the types do not fit, or a text cannot be read as a value, or is not UTF-8.
+        TypeError: it is no sequence.
+    """
+    if not isinstance(found, pa.Array | pa.ChunkedArray):
+        if str(getattr(found, "dtype", "object")) == "object":
+            return column_of(list(found), dtype)
+        found = pa.array(found)
+    return cast_exactly(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found, dtype)
+
+
+def column_of(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
+    """Python values as a column.
+
+    None is NULL. A number may be of any type, if the column can hold it: 2.0 is a BIGINT, 2.9 is not.
+
+    Raises:
+        MisfitError: a value is not of the column's type, or cannot be held exactly; the first such value.
+    """
+    try:
+        if set(map(type, values)) <= _exact_in_arrow(dtype):
+            return _one_piece(pa.array(values, dtype))
+    except Exception:  # the value that raises, whatever it may be, is found below
+        pass
+    single = [_single(place, value, dtype) for place, value in enumerate(values)]
+    return _one_piece(pa.array(single, dtype))
+
+
+def cast_exactly(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """A column as one of another type.
+
+    Raises:
+        MisfitError: a value is not what it was after the cast; the first such value.
+        pa.ArrowException: the types do not fit, or a text cannot be read as a value, or is not UTF-8.
+    """
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if column.type == dtype:
+        column.validate(full=dtype == STRING)
+        return column
+    cast = column.cast(dtype)
+    if dtype == STRING or not _may_lose(column.type):
+        cast.validate(full=True)
+        return cast
+    lost = pc.invert(_equal(column, cast.cast(column.type, safe=False))).fill_null(False)
+    if pc.any(lost).as_py():
+        place = pc.index(lost, True).as_py()
+        raise _misfit(place, _value(column[place]), dtype)
+    return cast
+
+
+_EXACT_IN_ARROW: Final[dict[pa.DataType, set[type]]] = {
+    BOOLEAN: {bool},
+    BIGINT: {int},
+    DOUBLE: {float, int},
+    STRING: {str},
+    TIMESTAMP: {datetime},
+    DATE: {date},
+}
+
+
+def _exact_in_arrow(dtype: pa.DataType) -> set[type]:
+    """Python's types of which Arrow takes a value unchanged, or raises; of others each value is looked at."""
+    kinds = {Decimal, int} if pa.types.is_decimal(dtype) else _EXACT_IN_ARROW[dtype]
+    return {*kinds, type(None)}
+
+
+def _single(place: int, value: object, dtype: pa.DataType) -> object:
+    """The value as Arrow takes it without a loss."""
+    try:
+        exact = _EXACT.get(dtype, _unchanged)(value)
+        pa.array([exact], dtype)
+    except Exception as error:  # a user's object may do anything when it is looked at
+        raise _misfit(place, value, dtype) from error
+    return exact
+
+
+def _unchanged(value: object) -> object:
+    return value
+
+
+def _whole(value: Any) -> object:
+    """A number as an int of the same value.
+
+    Raises:
+        ValueError: it has a fraction.
+    """
+    if isinstance(value, Number) and not isinstance(value, int):
+        whole = int(value)  # type: ignore[call-overload]
+        if whole != value:
+            raise ValueError("a fraction would be lost")
+        return whole
+    return value
+
+
+def _day(value: Any) -> object:
+    """A date, also one that is given as the beginning of its day.
+
+    Raises:
+        ValueError: a time of day would be lost.
+    """
+    if isinstance(value, datetime):
+        if value.tzinfo is not None or value != datetime(value.year, value.month, value.day):
+            raise ValueError("a time of day would be lost")
+        return value.date()
+    return _whole(value)
+
+
+def _instant(value: Any) -> object:
+    """A time or a number of microseconds.
+
+    Raises:
+        ValueError: nanoseconds would be lost, or a fraction.
+    """
+    if getattr(value, "nanosecond", 0):
+        raise ValueError("nanoseconds would be lost")
+    return _whole(value)
+
+
+_EXACT: Final[dict[pa.DataType, Callable[[Any], object]]] = {BIGINT: _whole, DATE: _day, TIMESTAMP: _instant}
+"""How values are looked at that Arrow would cut: whatever has an integer part."""
+
+
+def _misfit(place: int, value: object, dtype: pa.DataType) -> MisfitError:
+    return MisfitError(place, f"not a {sql_type(dtype)}: {shown(value)}", _hint(dtype))
+
+
+def _hint(dtype: pa.DataType) -> str:
+    if dtype == BIGINT:
+        return "a BIGINT is a whole number from -2^63 to 2^63 - 1; a DOUBLE or a DECIMAL holds others"
+    if dtype == STRING:
+        return "a STRING is Unicode text, without halves of surrogate pairs"
+    if dtype == DATE:
+        return "a DATE is a datetime.date; a TIMESTAMP has a time of day"
+    if dtype == TIMESTAMP:
+        return "a TIMESTAMP is a datetime.datetime, or a whole number of microseconds since 1970"
+    if dtype == DOUBLE:
+        return "a DOUBLE holds whole numbers up to 2^53 exactly; a BIGINT or a DECIMAL holds larger ones"
+    if pa.types.is_decimal(dtype):
+        return (
+            f"it has {dtype.precision} digits, {dtype.scale} of them behind the point; give a Decimal or int"
+        )
+    return "None is NULL"
+
+
+def _may_lose(source: pa.DataType) -> bool:
+    """Whether Arrow's cast may change a value without saying so; texts are read whole or not at all."""
+    types = pa.types
+    return bool(
+        types.is_integer(source)
+        or types.is_floating(source)
+        or types.is_decimal(source)
+        or types.is_temporal(source)
+    )
+
+
+def _equal(left: pa.Array, right: pa.Array) -> pa.Array:
+    equal = pc.equal(left, right)
+    if not pa.types.is_floating(left.type):
+        return equal
+    return pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+
+
+def _value(scalar: pa.Scalar) -> object:
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return scalar.cast(STRING).as_py()
+
+
+def _one_piece(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The column; texts of more than two gigabytes come in several pieces, which no column of ours can.
+
+    Raises:
+        pa.ArrowCapacityError: it comes in several pieces.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        raise pa.ArrowCapacityError("the texts have more than two gigabytes together")
+    return column

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import Batch, concat
+from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.results.reader import ResultReader
@@ -56,7 +57,7 @@ def run_plans(
     """Run plans inline to the end of their streams; readers of their results."""
     store = MemoryStore()
     run = Run(InlineRunner(parallelism), store, streams, plans, epoch_rows, buckets)
-    run.run()
+    run_to_end(run)
     assert not run.failed, run.failed
     return {name: ResultReader(name, plan, store, run.results) for name, plan in plans.items()}
 

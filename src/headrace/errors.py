@@ -78,6 +78,14 @@ class ExecutionError(UserError):
     """A query that failed while it ran, such as an integer sum that overflows."""
 
 
+class WorkerLostError(ExecutionError):
+    """A process that ran a part of an epoch has died; the epoch does not count, and may be tried again."""
+
+
+class RunnerLostError(ExecutionError):
+    """What runs the epochs is gone for good, such as Spark's JVM; a durable store is as its last commit."""
+
+
 class DeliveryError(UserError):
     """A sink that cannot take committed results, or would take them with a gap."""
 

@@ -1,4 +1,4 @@
-"""Split, pushed and Spark streams in one run on Spark, killed between the steps of a commit and in tasks."""
+"""Split, pushed and Spark streams in one run on Spark, killed between the steps of a commit."""
 
 from __future__ import annotations
 
@@ -48,9 +48,6 @@ def test_killed_runs_end_as_if_undisturbed(tmp_path: Path) -> None:
     for fault in ("commit.drafted:3", "commit.linked:2", "sink.taken:2"):
         code, said = attempt(tmp_path / "killed", files, fault)
         assert code == -signal.SIGKILL, f"{fault}: {said}"
-    code, said = attempt(tmp_path / "killed", files, "segment.written:2")
-    assert code == 1, "a killed worker fails the epoch, and with it the attempt"
-    assert "Traceback" in said
     code, said = attempt(tmp_path / "killed", files)
     assert code == 0, said
     assert answers(tmp_path / "killed") == answers(tmp_path / "plain")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.metadata import version
 from typing import Annotated
 
@@ -42,4 +43,6 @@ def options(
 
 def main() -> None:
     """Run the command line and exit: 0 when done, 2 for the user's errors, 1 for faults of ours."""
+    # Libraries log, with tracebacks, what is reported in our own words: Py4J that it has lost its JVM.
+    logging.disable(logging.ERROR)
     app()

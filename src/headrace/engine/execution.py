@@ -22,6 +22,7 @@ from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
@@ -178,7 +179,7 @@ class Execution:
             endless = [name for name in self.run.streams if self._defined.inputs[name].is_live]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
-            self.run.run(progress)
+            run_to_end(self.run, progress)
             self._deliveries.finish()
         finally:
             self._release()

@@ -77,6 +77,7 @@ def commit_of_epoch(
     work: EpochWork,
     streams: Streams,
     intakes: Mapping[str, Intake],
+    ended: Mapping[str, Reason],
     reports: Sequence[TaskReport],
     retained: Callable[[EpochResults], int],
     started: float,
@@ -88,12 +89,13 @@ def commit_of_epoch(
         work: the epoch.
         streams: those that some query reads.
         intakes: what the epoch took of them.
+        ended: queries that failed before it and were left out of it.
         reports: of its tasks, none of which failed.
         retained: the oldest epoch whose results are kept, given those of this one.
         started: when it began (`time.perf_counter()`).
     """
     heartbeats = work.heartbeats_after(merge_arrivals([report.arrivals for report in reports]))
-    queries = before.queries.with_failures(failures(work.graph, reports))
+    queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})
     changed = {key: value for report in reports for key, value in report.state.items()}
     state: Mapping[StateKey, Manifest] = {**before.state, **changed}
     checkpoint = is_checkpoint(work.epoch) or queries is not before.queries

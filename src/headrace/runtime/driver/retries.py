@@ -1,16 +1,23 @@
-"""An epoch that fails: tried again, then without single streams, to find the one that makes it fail.
+"""An epoch that fails: tried again, then without single queries or streams, to find what makes it fail.
+
+A function that crashes takes the worker it runs in with it, and the epoch with that. Which query called it
+nobody can say any more, so it is looked for: some of the queries are run again, and again some of those.
 
 A batch that Spark hands over is computed only when an epoch reads it, so its faults (a user's function that
-raises, a file that cannot be read, a worker that was killed) come to light inside the epoch's job. One
-stream's fault must not end the run of the others.
+raises, a file that cannot be read, a worker that was killed) come to light inside the epoch's job.
+
+One query's or stream's fault must not end the run of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
-from headrace.errors import StoreError, UserError, named, shortened
+from headrace.errors import RunnerLostError, StoreError, UserError, WorkerLostError, named, shortened
+from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import Intake
 
@@ -20,13 +27,33 @@ _TOLD_CHARACTERS: Final = 500
 """So much of what an exception says is told."""
 
 
-def run_epoch(
-    run: Run, intakes: Mapping[str, Intake], blamed: Collection[str], is_stopping: Callable[[], bool]
-) -> dict[str, Exception]:
-    """Run and commit an epoch, if need be without the streams that make it fail.
+def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> None:
+    """Read all streams of a run to their end, epoch by epoch.
 
-    An epoch that fails is tried again, unless the error says that it will fail again. Then it is tried
-    without each of the streams whose rows come in frames, then without all of them.
+    Args:
+        run: what commits the epochs; its streams are bounded.
+        progress: told after every epoch.
+
+    Raises:
+        Exception: as `run_epoch` does.
+    """
+    while intakes := run.next_share():
+        run_epoch(run, intakes)
+        if progress is not None:
+            progress(run.progress())
+
+
+def run_epoch(
+    run: Run,
+    intakes: Mapping[str, Intake],
+    blamed: Collection[str] = (),
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> dict[str, Exception]:
+    """Run and commit an epoch, if need be without the queries or streams that make it fail.
+
+    An epoch that fails is tried again, unless the error says that it will fail again. If workers keep dying,
+    it is tried without the queries that kill them, which end with it. Then it is tried without each of the
+    streams whose rows come in frames, then without all of them.
 
     Args:
         run: what commits the epoch.
@@ -40,43 +67,82 @@ def run_epoch(
 
     Raises:
         StoreError: the store cannot be read or written.
-        Exception: the epoch fails without those streams as well.
+        RunnerLostError: there is nothing left to run epochs on.
+        Exception: the epoch fails without those queries and streams as well.
     """
     error = _tried(run, intakes)
     if error is None:
         return {}
-    for left_out in _ways(intakes, blamed, again=not isinstance(error, UserError)):
+    for left_out, ended in _ways(run, intakes, blamed, error):
         rest = {name: intake for name, intake in intakes.items() if name not in left_out}
-        if not is_stopping() and _tried(run, rest) is None:
+        if is_stopping():
+            break
+        if _tried(run, rest, ended) is None:
             run.sweep_strays()
             return dict.fromkeys(left_out, error)
     raise error
 
 
-def _ways(intakes: Mapping[str, Intake], blamed: Collection[str], *, again: bool) -> Iterator[list[str]]:
-    """What to leave out of an epoch that has failed, one way after the other."""
+def _ways(
+    run: Run, intakes: Mapping[str, Intake], blamed: Collection[str], error: Exception
+) -> Iterator[tuple[Sequence[str], Mapping[str, Reason]]]:
+    """What to leave out of an epoch that has failed, one way after the other: streams, and queries to end."""
     suspects = [name for name, intake in intakes.items() if intake.frame is not None]
     known = [name for name in suspects if name in blamed]
+    nothing: Mapping[str, Reason] = {}
     if known:
-        yield known
-    if again:
-        yield from [[]] * (ATTEMPTS - 1)
-    yield from ([name] for name in suspects if [name] != known)
+        yield known, nothing
+    lost = isinstance(error, WorkerLostError)
+    if lost or not isinstance(error, UserError):
+        yield from [([], nothing)] * (ATTEMPTS - 1)
+    if lost and (deadly := _deadly_queries(run, intakes)):
+        yield [], deadly
+    yield from (([name], nothing) for name in suspects if [name] != known)
     if len(suspects) > 1 and suspects != known:
-        yield suspects
+        yield suspects, nothing
 
 
-def _tried(run: Run, intakes: Mapping[str, Intake]) -> Exception | None:
+def _deadly_queries(run: Run, intakes: Mapping[str, Intake]) -> dict[str, Reason]:
+    """The queries in which workers die each time they are run; none where reading alone kills them."""
+    found: dict[str, Reason] = {}
+
+    def died(queries: Sequence[str]) -> WorkerLostError | None:
+        try:
+            run.rehearse(intakes, queries)
+        except WorkerLostError as error:
+            return error
+        return None
+
+    def search(queries: Sequence[str]) -> None:
+        error = died(queries)
+        if error is None:
+            return
+        if len(queries) > 1:
+            middle = len(queries) // 2
+            search(queries[:middle])
+            search(queries[middle:])
+        elif error := died(queries):  # once more, as a worker may die of something else
+            found[queries[0]] = error.message, error.hint
+
+    if died(()) is None:
+        search(tuple(run.live))
+    return found
+
+
+def _tried(
+    run: Run, intakes: Mapping[str, Intake], ended: Mapping[str, Reason] = MappingProxyType({})
+) -> Exception | None:
     """Run an epoch; what went wrong before it was committed, or None.
 
     Raises:
         StoreError: the store is at fault, whatever the epoch takes.
+        RunnerLostError: so is what runs it.
         Exception: it went wrong after the commit.
     """
     epochs = run.totals.epochs
     try:
-        run.step(intakes)
-    except StoreError:
+        run.step(intakes, ended)
+    except (StoreError, RunnerLostError):
         raise
     except Exception as error:
         if run.totals.epochs > epochs:

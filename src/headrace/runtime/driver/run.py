@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
@@ -169,31 +170,30 @@ class Run:
         """
         self._oldest_needed = oldest_needed
 
-    def run(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """Read all streams to their end, epoch by epoch.
-
-        Args:
-            progress: told after every epoch.
-        """
-        for intakes in self._intakes():
-            self.step(intakes)
-            if progress is not None:
-                progress(self.progress())
-
-    def step(self, intakes: Mapping[str, Intake]) -> None:
+    def step(self, intakes: Mapping[str, Intake], ended: Mapping[str, Reason] = MappingProxyType({})) -> None:
         """Run and commit one epoch.
 
         Args:
             intakes: what it takes of each stream; a stream that is not named brings nothing.
+            ended: queries that fail with this epoch, with the reason; they are left out of it.
         """
         started = time.perf_counter()
-        work = self._work(intakes)
-        frames = {name: intake.frame for name, intake in intakes.items() if intake.frame is not None}
-        reports = self._runner.run_epoch(work, frames)
+        work = self._work(intakes, self._queries.with_failures(ended))
+        reports = self._reports(work, intakes)
         ran = time.perf_counter()
-        self._commit(work, intakes, reports, started)
+        self._commit(work, intakes, ended, reports, started)
         times = [report.time for report in reports if report.time is not None]
         self.profile.add(times, ran - started, time.perf_counter() - ran)
+
+    def rehearse(self, intakes: Mapping[str, Intake], queries: Collection[str]) -> None:
+        """Run an epoch for some of the queries, and forget what it did.
+
+        Args:
+            intakes: what it takes of each stream; all of it is read, whichever queries read it.
+            queries: which are answered, of those that go on.
+        """
+        left_out = {name: ("left out", None) for name in self._queries.live if name not in queries}
+        self._reports(self._work(intakes, self._queries.with_failures(left_out)), intakes)
 
     def point(self, name: str) -> StreamPoint:
         """How far a stream has been read."""
@@ -219,6 +219,11 @@ class Run:
         return frozenset(self._points)
 
     @property
+    def live(self) -> Collection[str]:
+        """The queries that go on."""
+        return self._queries.live.keys()
+
+    @property
     def failed(self) -> Mapping[str, Reason]:
         """The queries that have ended early, with the reason and a hint."""
         return self._queries.failed
@@ -236,11 +241,16 @@ class Run:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
         return next_share(self._streams, self._points, self._epoch_rows)
 
-    def _intakes(self) -> Iterator[Mapping[str, Intake]]:
-        while share := self.next_share():
-            yield share
+    def _reports(self, work: EpochWork, intakes: Mapping[str, Intake]) -> list[TaskReport]:
+        """Run an epoch; the reports of its tasks, or the error of one."""
+        frames = {name: intake.frame for name, intake in intakes.items() if intake.frame is not None}
+        reports = self._runner.run_epoch(work, frames)
+        for report in reports:
+            if report.error is not None:
+                raise report.error
+        return reports
 
-    def _work(self, intakes: Mapping[str, Intake]) -> EpochWork:
+    def _work(self, intakes: Mapping[str, Intake], queries: QuerySet) -> EpochWork:
         columns = self._queries.columns
         inputs = {
             name: StreamInput(
@@ -257,7 +267,7 @@ class Run:
         return EpochWork(
             epoch=self.totals.epochs + 1,
             token=self._token,
-            graph=self._queries.graph,
+            graph=queries.graph,
             buckets=self._buckets,
             tasks=min(parts, self._buckets),
             streams=inputs,
@@ -282,16 +292,14 @@ class Run:
         self,
         work: EpochWork,
         intakes: Mapping[str, Intake],
+        ended: Mapping[str, Reason],
         reports: list[TaskReport],
         started: float,
     ) -> None:
         """Make an epoch count: first on disk, then here; then forget what it made needless."""
-        for report in reports:
-            if report.error is not None:
-                raise report.error
         reach("epoch.reported")
         outcome = commit_of_epoch(
-            self._known(), work, self._streams, intakes, reports, self._retained_after, started
+            self._known(), work, self._streams, intakes, ended, reports, self._retained_after, started
         )
         if self._journal is not None:
             self._journal.append(outcome.commit)

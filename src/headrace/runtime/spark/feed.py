@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import ExecutionError, StoreError
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.spark.faults import GATEWAY_ERRORS, jvm_needed
 from headrace.runtime.store.paths import refuse_links
 
 RESTARTS = 3
@@ -67,6 +70,49 @@ def _repeatable(node: Any) -> bool:
             return name in _STATELESS
 
 
+@dataclass(frozen=True)
+class Idle:
+    """No batch is at hand."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """A batch waits for an epoch."""
+
+    rows: Any
+    number: int
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A batch is in an epoch; where Spark may read ahead, the next one may wait behind it."""
+
+    number: int
+    behind: Handed | None = None
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An epoch or the query failed; no batch is taken before the query is started again."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Batches are missing; the stream is given up."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """The feed has ended."""
+
+
+_State = Idle | Handed | Taken | Failed | Lost | Stopped
+
+
 class SparkFeed:
     """Batches of a Structured Streaming query.
 
@@ -91,13 +137,9 @@ class SparkFeed:
         self._ahead = ahead
         self._changed = threading.Condition()
         self._columns: tuple[str, ...] = ()
-        self._handed: tuple[Any, int] | None = None
-        self._taken: int | None = None
+        self._state: _State = Idle()
         self._committed = 0
-        self._failed: BaseException | None = None
-        self._stopped = False
         self._restarts = 0
-        self._lost: str | None = None
         self._query: Any = None
 
     def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
@@ -118,7 +160,7 @@ class SparkFeed:
             )
         if self._ahead:
             _rewind(self._checkpoint, self._committed)
-        self._handed, self._taken, self._failed = None, None, None
+        self._state = Idle()
         wanted = self._frame.select(*map(quoted, self._columns))
         writer = wanted.writeStream.foreachBatch(self._hand_over)
         self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
@@ -127,87 +169,125 @@ class SparkFeed:
         """Refuse batches that lack some of these columns; `check` then starts the query again."""
         if not set(columns) <= set(self._columns):
             self._columns, self._restarts = tuple(columns), 0
-            self._let_go("other columns are read")
+            self._let_go(Failed(ExecutionError("other columns are read")))
 
     def ready(self) -> bool:
-        """Whether a batch waits."""
-        return self._handed is not None and self._taken is None
+        """Whether a batch waits, and none is in an epoch."""
+        return isinstance(self._state, Handed)
 
     def take(self, point: StreamPoint) -> Intake | None:
         """The batch that waits."""
         with self._changed:
-            if self._handed is None or self._taken is not None:
-                return None
-            rows, self._taken = self._handed
-            self._handed = None
-            self._changed.notify_all()
-            return Intake(self._taken + 1, frame=rows)
+            match self._state:
+                case Handed(rows, number):
+                    self._become(Taken(number))
+                    return Intake(number + 1, frame=rows)
+                case _:
+                    return None
 
     def settle(self, error: BaseException | None) -> None:
         """Let the streaming query go on, or fail."""
         with self._changed:
-            if self._taken is None:
-                return
-            if error is None:
-                self._committed, self._restarts = self._taken + 1, 0
-            else:
-                self._failed, self._handed = error, None
-            self._taken = None
-            self._changed.notify_all()
+            match self._state:
+                case Taken(number, behind) if error is None:
+                    self._committed, self._restarts = number + 1, 0
+                    self._become(behind or Idle())
+                case Taken() if error is not None:
+                    self._become(Failed(error))
 
     def check(self) -> str | None:
-        """Start the query again if it or an epoch of its failed, up to `RESTARTS` times in a row."""
-        if self._stopped or self._query is None or (self._query.isActive and self._failed is None):
-            return None
-        if self._restarts >= RESTARTS or self._lost is not None:
-            return self._lost or str(self._failed or _reason(str(self._query.exception())))
-        self._restarts += 1
-        self._query.stop()
-        self.start(StreamPoint(self._committed, 0), self._columns)
+        """Start the query again if it or an epoch of its failed, up to `RESTARTS` times in a row.
+
+        Raises:
+            RunnerLostError: there is no JVM any more that it could be started in.
+        """
+        match self._state:
+            case Stopped():
+                return None
+            case Lost(reason):
+                return reason
+        with jvm_needed(f"while {self._name} was read"):
+            failed = self._reason_to_fail() or self._ended()
+            if failed is None or self._restarts >= RESTARTS:
+                return failed
+            self._restarts += 1
+            self._query.stop()
+            self.start(StreamPoint(self._committed, 0), self._columns)
         return None
 
     def stop(self) -> None:
         """Stop the streaming query; a batch that was not committed comes again."""
-        self._stopped = True
-        self._let_go("stopped")
+        self._let_go(Stopped())
         if self._query is not None:
-            self._query.stop()
+            # Where there is no JVM any more, there is no query either.
+            with suppress(*GATEWAY_ERRORS):
+                self._query.stop()
 
-    def _let_go(self, reason: str) -> None:
+    def _ended(self) -> str | None:
+        """Why the query ended by itself; None while it runs, or before it is started."""
+        if self._query is None or self._query.isActive:
+            return None
+        return _reason(str(self._query.exception()))
+
+    def _become(self, state: _State) -> None:
+        self._state = state
+        self._changed.notify_all()
+
+    def _let_go(self, state: Failed | Stopped) -> None:
         """Let the batch that waits fail, and any that comes before the query is started again."""
         with self._changed:
-            self._failed, self._handed = self._failed or ExecutionError(reason), None
-            self._changed.notify_all()
+            if isinstance(state, Stopped) or isinstance(self._state, Idle | Handed | Taken):
+                self._become(state)
 
     def _hand_over(self, rows: Any, number: int) -> None:
         with self._changed:
             if number < self._committed:
                 return
-            if self._failed is None:
-                self._refuse_gap(number)
-                self._handed = rows, number
+            match self._state:
+                case Idle() | Handed():
+                    self._refuse_gap(number, self._committed)
+                    self._become(Handed(rows, number))
+                case Taken(before):
+                    self._refuse_gap(number, before + 1)
+                    self._become(Taken(before, Handed(rows, number)))
         self._wake()
         with self._changed:
-            self._changed.wait_for(lambda: self._failed is not None or self._may_return(number))
+            self._changed.wait_for(lambda: self._reason_to_fail() is not None or self._may_return(number))
             if not self._may_return(number):
-                raise ExecutionError(f"batch {number} of {self._name} was not committed: {self._failed}")
+                raise ExecutionError(
+                    f"batch {number} of {self._name} was not committed: {self._reason_to_fail()}"
+                )
+
+    def _reason_to_fail(self) -> str | None:
+        """Why no batch is taken any more, before the query is started again."""
+        match self._state:
+            case Failed(error):
+                return str(error)
+            case Lost(reason):
+                return reason
+            case Stopped():
+                return "stopped"
+            case Idle() | Handed() | Taken():
+                return None
 
     def _may_return(self, number: int) -> bool:
-        return number < self._committed or (self._ahead and number == self._taken)
+        if number < self._committed:
+            return True
+        return self._ahead and isinstance(self._state, Taken) and self._state.number == number
 
-    def _refuse_gap(self, number: int) -> None:
+    def _refuse_gap(self, number: int, expected: int) -> None:
         """See that no batch is left out.
 
         Raises:
             ExecutionError: Spark has gone further than what is committed or in an epoch.
         """
-        expected = self._committed if self._taken is None else self._taken + 1
         if expected < number:
-            self._lost = (
+            reason = (
                 f"Spark goes on with batch {number} of {self._name}, and {expected} are committed: "
                 "the store has lost its last commits"
             )
-            raise ExecutionError(self._lost)
+            self._become(Lost(reason))
+            raise ExecutionError(reason)
 
 
 def _rewind(checkpoint: Path, batches: int) -> None:

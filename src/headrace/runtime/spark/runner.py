@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace.errors import UserError
 from headrace.lowering.graph import Graph
+from headrace.runtime.spark.faults import faults_named, is_alive
 from headrace.runtime.spark.feed import quoted
 from headrace.runtime.spark.stages import (
     CHUNK_ROW,
@@ -41,6 +42,7 @@ _SQL_SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     # Any other limit, and Spark adds up the size of all its vectors after every row: half of the hand-over.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
     # Otherwise the shuffle files of every epoch stay on disk until the session ends.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
@@ -49,6 +51,8 @@ _CORE_SETTINGS = {
     # Over TCP a task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.python.daemon.module": "headrace.runtime.spark.daemon",
+    # A worker that crashes then says of what.
+    "spark.python.worker.faulthandler.enabled": "true",
     # Workers take and free large arrays all the time; fetching each from the system is a tenth of their work.
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**28),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**29),
@@ -95,9 +99,13 @@ class SparkRunner:
         """Run one epoch as one job; the reports of its tasks.
 
         A union runs under the session of its leftmost frame: ours comes first.
+
+        Raises:
+            WorkerLostError, RunnerLostError: a worker, or all of Spark, is gone.
         """
-        self._session.sparkContext.setJobDescription(f"headrace epoch {work.epoch}")
-        with _our_python(self._session.sparkContext):
+        context = self._session.sparkContext
+        with faults_named(context, work.epoch), _our_python(context):
+            context.setJobDescription(f"headrace epoch {work.epoch}")
             return reports_of(self._over_frames(work, frames) if frames else self._over_splits(work))
 
     def _over_splits(self, work: EpochWork) -> list[Chunk]:
@@ -155,7 +163,10 @@ class SparkRunner:
     def close(self) -> None:
         """Stop the session if it was started here."""
         if self._owned:
-            self._base.stop()
+            if is_alive(self._base.sparkContext):
+                self._base.stop()
+            else:
+                _forget_gateway(self._base)
 
 
 @contextlib.contextmanager
@@ -198,7 +209,10 @@ def _start(master: str | None) -> SparkSession:
     for name, value in session_settings(master).items():
         builder = builder.config(name, value)
     try:
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+        # It would print a traceback when the JVM is killed, which is reported as what it is.
+        session.sparkContext._accumulatorServer.handle_error = lambda *_: None
+        return session
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
@@ -207,6 +221,18 @@ def _start(master: str | None) -> SparkSession:
             hint="it needs Java 17 or newer in PATH or JAVA_HOME, and a master that exists; the inline "
             "runner needs neither",
         ) from error
+
+
+def _forget_gateway(session: SparkSession) -> None:
+    """Let PySpark start a new JVM when it is asked for a session again; the one it knows is dead."""
+    context = session.sparkContext
+    accumulators = context._accumulatorServer
+    with SparkContext._lock:
+        SparkContext._active_spark_context = None
+        SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = SparkSession._activeSession = None
+    context._jsc = context._accumulatorServer = None
+    accumulators.shutdown()
 
 
 def _itself(task: int) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import pytest
 
-from headrace.errors import ExecutionError, StoreError
+from headrace.errors import ExecutionError, RunnerLostError, StoreError, WorkerLostError
+from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.retries import ATTEMPTS, cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import Intake
@@ -15,26 +16,46 @@ from headrace.runtime.journal.records import Totals
 
 
 class Fake:
-    """A run whose epochs fail as the test says."""
+    """A run whose epochs fail as the test says, by the streams they take, or by the queries they answer."""
 
-    def __init__(self, fails: Callable[[frozenset[str], int], Exception | None]) -> None:
+    def __init__(
+        self,
+        fails: Callable[[frozenset[str], int], Exception | None],
+        kills: Callable[[frozenset[str], int], bool] = lambda *_: False,
+        live: tuple[str, ...] = (),
+    ) -> None:
         self._fails = fails
+        self._kills = kills
+        self.live = live
         self.totals = Totals()
         self.tried: list[frozenset[str]] = []
+        self.rehearsed: list[frozenset[str]] = []
+        self.ended: dict[str, Reason] = {}
         self.swept = 0
 
-    def step(self, intakes: Mapping[str, Intake]) -> None:
+    def step(self, intakes: Mapping[str, Intake], ended: Mapping[str, Reason]) -> None:
         names = frozenset(intakes)
         self.tried.append(names)
         error = self._fails(names, len(self.tried))
         if error is not None:
             raise error
+        self._answer(frozenset(self.live) - ended.keys())
+        self.ended |= ended
         self.totals = Totals(epochs=self.totals.epochs + 1)
+
+    def rehearse(self, intakes: Mapping[str, Intake], queries: Sequence[str]) -> None:
+        self.rehearsed.append(frozenset(queries))
+        self._answer(frozenset(queries))
+
+    def _answer(self, queries: frozenset[str]) -> None:
+        if self._kills(queries, len(self.tried) + len(self.rehearsed)):
+            raise LOST
 
     def sweep_strays(self) -> None:
         self.swept += 1
 
 
+LOST = WorkerLostError("a worker died", hint="mend it")
 INTAKES = {"a": Intake(1, frame="rows"), "b": Intake(1, frame="rows"), "pushed": Intake(1)}
 EVERYTHING = frozenset(INTAKES)
 
@@ -110,13 +131,66 @@ def test_a_fault_of_the_store_ends_the_run_at_once(first: int) -> None:
 def test_what_goes_wrong_after_the_commit_is_not_tried_again() -> None:
     fake = Fake(lambda *_: None)
 
-    def step(_: object) -> None:
+    def step(*_: object) -> None:
         fake.totals = Totals(epochs=1)
         raise RuntimeError("cannot sweep")
 
     fake.step = step  # type: ignore[method-assign, assignment]
     with pytest.raises(RuntimeError, match="cannot sweep"):
         carry_out(fake)
+
+
+@pytest.mark.parametrize("culprits", [{"q3"}, {"q0", "q4"}, {"q1", "q2", "q3"}, {f"q{n}" for n in range(5)}])
+def test_the_queries_that_kill_workers_are_found_and_end(culprits: set[str]) -> None:
+    live = tuple(f"q{number}" for number in range(5))
+    fake = Fake(lambda *_: None, lambda queries, _: bool(queries & culprits), live)
+    assert carry_out(fake) == {}
+    assert fake.ended == dict.fromkeys(culprits, ("a worker died", "mend it"))
+    assert fake.tried == [EVERYTHING] * (ATTEMPTS + 1), "with all streams"
+    assert fake.swept == 1
+
+
+def test_a_worker_that_dies_once_more_while_the_query_is_looked_for_ends_none() -> None:
+    """Workers die for some time, whatever they run, as when memory is short."""
+    until = ATTEMPTS + 3
+    fake = Fake(lambda *_: None, lambda queries, count: bool(queries) and count < until, ("q0", "q1"))
+    with pytest.raises(WorkerLostError):
+        carry_out(fake, intakes={"pushed": INTAKES["pushed"]})
+    assert fake.rehearsed == [frozenset(), {"q0", "q1"}, {"q0"}, {"q1"}]
+    assert not fake.ended
+
+
+def test_a_stream_that_kills_workers_is_left_out_and_no_query_ends() -> None:
+    fake = Fake(lambda names, _: LOST if "a" in names else None, lambda *_: True, ("q0", "q1"))
+    fake.step = _without_queries(fake)  # type: ignore[method-assign]
+    assert carry_out(fake) == {"a": LOST}
+    assert (fake.rehearsed, fake.ended) == ([frozenset()], {})
+
+
+def _without_queries(fake: Fake) -> Callable[..., None]:
+    """Steps that fail by their streams alone."""
+
+    def step(intakes: Mapping[str, Intake], ended: Mapping[str, Reason]) -> None:
+        fake.tried.append(frozenset(intakes))
+        if "a" in intakes:
+            raise LOST
+        fake.totals = Totals(epochs=1)
+
+    return step
+
+
+def test_no_query_is_blamed_for_other_errors() -> None:
+    fake = Fake(lambda *_: RuntimeError("a fault of ours"), live=("q0",))
+    with pytest.raises(RuntimeError, match="a fault of ours"):
+        carry_out(fake)
+    assert not fake.rehearsed
+
+
+def test_nothing_is_tried_again_where_there_is_nothing_left_to_run_it() -> None:
+    fake = Fake(lambda *_: RunnerLostError("the JVM ended"), live=("q0",))
+    with pytest.raises(RunnerLostError):
+        carry_out(fake)
+    assert (fake.tried, fake.rehearsed) == ([EVERYTHING], [])
 
 
 def test_a_run_that_stops_looks_no_further() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
-from headrace.errors import ExecutionError, StoreError
+from headrace.errors import ExecutionError, RunnerLostError, StoreError
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.spark.feed import RESTARTS, SparkFeed
 from headrace.time import BEGINNING
@@ -212,6 +213,21 @@ def test_the_error_of_a_python_source_is_told(feed: SparkFeed, frame: Frame) -> 
         frame.isActive = False
         told = feed.check()
     assert told == "reading failed: ValueError: no device"
+
+
+def test_a_jvm_that_is_gone_is_named_and_stopping_is_quiet(feed: SparkFeed, frame: Frame) -> None:
+    class Dead:
+        @property
+        def isActive(self) -> bool:
+            raise ConnectionRefusedError
+
+        def stop(self) -> None:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+    feed._query = Dead()
+    with pytest.raises(RunnerLostError, match="Spark's JVM ended while s was read"):
+        feed.check()
+    feed.stop()
 
 
 def test_a_stream_that_would_skip_batches_is_given_up(feed: SparkFeed, frame: Frame) -> None:

@@ -148,13 +148,14 @@ class Turnstile:
 
 @dataclass
 class Pusher:
-    """A producer that repeats what was not acknowledged."""
+    """A producer that repeats what was not acknowledged, and its last push as if that had not been."""
 
     db: hr.Database
     plan: Interleaving
     name: str
     _open: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
     _pushed: int = 0
+    _last: tuple[int, dict[str, Any]] | None = None
 
     def push(self) -> None:
         """Push one or two new rows, behind those that are open."""
@@ -165,8 +166,9 @@ class Pusher:
 
     def _push_open(self) -> bool:
         futures = []
+        repeated = [self._last] if self._last is not None else []
         try:
-            for sequence, row in self._open:
+            for sequence, row in (*repeated, *self._open):
                 futures.append(self.db.push("s", row, producer=self.name, sequence=sequence, wait=False))
             for future in futures:
                 assert not isinstance(future, bool)
@@ -175,6 +177,7 @@ class Pusher:
             if not any(part in error.message for part in ("not started", "stopped")):
                 raise
             return False
+        self._last = self._open[-1] if self._open else self._last
         self._open.clear()
         return True
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -239,18 +238,37 @@ def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None) -> CsvP
     """A file with its names: the declared ones, or those of its header; none where there is no row."""
     body = sample.body
     text = np.frombuffer(sample.data, np.uint8, offset=body)
-    _, ends, _, _ = csv_records(text, ord(form.delimiter), form.multiline)
+    starts, ends, fields, states = csv_records(text, ord(form.delimiter), form.multiline)
     if not len(ends):
         return CsvPart(TextPart(sample.path, sample.label, sample.size, sample.size), ())
     if declared is not None:
         return CsvPart(TextPart(sample.path, sample.label, sample.size, body), declared.names)
     end = body + int(ends[0])
-    (names,) = csv.reader([sample.data[body:end].decode()], delimiter=form.delimiter)
+    names = _header(sample.label, text[starts[0] : ends[0]].tobytes(), int(fields[0]), int(states[0]), form)
     after = sample.data.find(b"\n", end)
     return CsvPart(
         TextPart(sample.path, sample.label, sample.size, after + 1 if after >= 0 else sample.size),
-        tuple(name.strip() for name in names),
+        names,
     )
+
+
+def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> tuple[str, ...]:
+    """The names in a header, read as the fields of a row are.
+
+    Raises:
+        SourceError: it is not a row of names.
+    """
+    if state == STRAY_RETURN:
+        raise SourceError(
+            f"{label}: a carriage return stands inside the header",
+            hint="end the lines with a line feed, or with a carriage return and a line feed",
+        )
+    if state == UNCLOSED:
+        raise SourceError(f"{label}: a quoted name in the header is not closed")
+    if not is_utf8(row):
+        raise SourceError(f"{label}: the header is not UTF-8 text")
+    columns, _ = _arrow_columns(row, width, list(range(width)), [STRING] * width, form)
+    return tuple((column[0].as_py() or "").strip() for column in columns)
 
 
 def _blocks(part: TextPart, form: CsvFormat, first: int, last: int) -> Iterator[Block]:

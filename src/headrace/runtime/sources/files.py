@@ -63,9 +63,15 @@ def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tupl
         raise SourceError(f"{path}: no such file or folder", hint=f"relative paths start at {base.resolve()}")
     if not place.is_dir():
         raise SourceError(f"{path}: neither a file nor a folder")
-    found = sorted(
-        entry for entry in place.iterdir() if entry.is_file() and not entry.name.startswith((".", "_"))
-    )
+    seen = sorted(entry for entry in place.iterdir() if not entry.name.startswith((".", "_")))
+    found = [entry for entry in seen if not entry.is_dir()]
+    for entry in found:
+        if not entry.is_file():
+            kind = "not an ordinary file" if entry.exists() else "a link to nothing"
+            raise SourceError(
+                f"{path}: {entry.name} is {kind}",
+                hint="remove it, or give it a name that starts with . or _",
+            )
     if not found:
         raise SourceError(
             f"{path}: the folder holds no files",

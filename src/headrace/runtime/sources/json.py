@@ -92,14 +92,15 @@ def open_json(
     if missing not in ("error", "null"):
         raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
     first: Sample | None = None
+    objects: list[dict[str, object]] = []
     parts = []
     for path, label in list_files(required(options, "path"), base, allowed):
         with reading(label, _KIND):
             sample = take_sample(path, label)
+            objects = objects or _first_objects(sample)
         parts.append(TextPart(path, label, sample.size, sample.body))
         if first is None and sample.data[sample.body :].strip():
             first = sample
-    objects = _sampled(first)
     if declared is None:
         schema = _infer_schema(objects, required(options, "path"))
         keys = schema.names
@@ -295,11 +296,17 @@ def _text(value: object, dtype: pa.DataType) -> str | None:
 # --- opening ---------------------------------------------------------------------------------------------
 
 
-def _sampled(sample: Sample | None) -> list[dict[str, object]]:
-    """The objects at the beginning of a file; lines that are none are passed over."""
-    if sample is None:
-        return []
-    block = Block(TextPart(sample.path, sample.label, sample.size, 0), 0, sample.lines(sample.body))
+def _first_objects(sample: Sample) -> list[dict[str, object]]:
+    """The objects at the beginning of a file, or the first ones behind it; other lines are passed over."""
+    part = TextPart(sample.path, sample.label, sample.size, sample.body)
+    lines = sample.lines(sample.body)
+    found = _objects(Block(part, sample.body, lines))
+    rest = line_blocks(part, sample.body + len(lines), sample.size)
+    return found or next(filter(None, map(_objects, rest)), [])
+
+
+def _objects(block: Block) -> list[dict[str, object]]:
+    """The objects of a block; lines that are none are passed over."""
     records, _ = _scan(block)
     objects = []
     for row in records.kept().tolist():
@@ -349,7 +356,7 @@ def _find_key(objects: list[dict[str, object]], name: str, sample: Sample | None
     similar = [key for key in keys if key.lower() == name.lower()]
     if len(similar) == 1:
         return similar[0]
-    if strict and sample is not None:
+    if strict and objects and sample is not None:
         hint = did_you_mean(name, keys) or "if it is rare, add the option missing 'null'"
         raise SourceError(f"{sample.label}: there is no column {name} at the beginning", hint=hint)
     return name

@@ -157,7 +157,11 @@ def test_bad_rows_are_rejected_and_the_others_survive(tmp_path: Path, read_all: 
         ("f.csv:12", "the row is not UTF-8 text"),
     ]
     texts = [row.text for row in rejected]
-    assert [texts[0], texts[1], texts[-1]] == ["x" * 1000, "2024-01-01,abc", "2024-01-01,\ufffd"]
+    assert [texts[0], texts[1], texts[-1]] == [
+        "x" * 10_000 + "... (70000 bytes in all)",
+        "2024-01-01,abc",
+        "2024-01-01,\ufffd",
+    ]
 
 
 def test_only_the_columns_asked_for_are_judged(tmp_path: Path, read_all: ReadAll) -> None:
@@ -221,14 +225,41 @@ def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path, read_all: Re
     assert read_all(open_text(tmp_path, "\ufeff1\n", declared, header="false"))[0].to_pydict() == {"t": [1]}
 
 
-@pytest.mark.parametrize("data", [b"t\n\xff\n", "t\n1\n".encode("utf-16"), b"t\n\x00\n", b"\x1f\x8b\x08\x00"])
+@pytest.mark.parametrize("data", ["t\n1\n".encode("utf-16"), b"\x1f\x8b\x08\x00", b"PAR1\x15\x04"])
 def test_files_that_are_no_text(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(SourceError, match=r"f.csv: this is no text: .*hint: store it as UTF-8"):
+    with pytest.raises(SourceError, match=r"f.csv: this is not text: .*hint: store it as UTF-8"):
         open_text(tmp_path, data)
 
 
-def test_text_that_the_check_cuts_in_the_middle_of_a_character(tmp_path: Path) -> None:
-    open_text(tmp_path, "t\n" + "1\n" * 32_766 + "x" + "é" * 100 + "\n", Schema((Field("t", BIGINT),)))
+@pytest.mark.parametrize("before", [0, 70_000])
+def test_bytes_that_are_no_text_reject_their_row_wherever_it_is(
+    tmp_path: Path, read_all: ReadAll, before: int
+) -> None:
+    declared = Schema((Field("t", BIGINT), Field("s", STRING)))
+    text = b"t,s\n" + b"1,a\n" * before + b"2,\xff\n3,\0\n4\0,b\n5,c\n"
+    rows, rejected = read_all(open_text(tmp_path, text, declared))
+    assert rows.slice(before).to_pylist() == [{"t": 3, "s": "\0"}, {"t": 5, "s": "c"}]
+    assert [row.reason for row in rejected] == ["the row is not UTF-8 text", "t is no BIGINT: '4\0'"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"t,s\r1,a\r2,b\r", "a carriage return stands inside the header .*hint: end the lines with a line"),
+        (b'"t,s\n1,a\n', "a quoted name in the header is not closed"),
+        (b"t,\xff\n1,a\n", "the header is not UTF-8 text"),
+    ],
+)
+def test_headers_that_are_none(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(SourceError, match=f"f.csv: {message}"):
+        open_text(tmp_path, data, Schema((Field("t", BIGINT),)))
+
+
+@pytest.mark.parametrize("length", [200_000, 2**20])
+def test_a_header_of_any_length(tmp_path: Path, read_all: ReadAll, length: int) -> None:
+    text = f'{"x" * length},"a ""b""", t ,\n1,2,3,\n'
+    source = open_text(tmp_path, text, Schema((Field("t", BIGINT), Field('a "b"', BIGINT))))
+    assert read_all(source)[0].to_pylist() == [{"t": 3, 'a "b"': 2}]
 
 
 def test_missing_columns_and_repeated_names(tmp_path: Path) -> None:

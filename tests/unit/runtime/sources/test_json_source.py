@@ -177,8 +177,27 @@ def test_a_row_that_is_not_utf8(tmp_path: Path, read_all: ReadAll) -> None:
     rows, rejected = read_all(open_text(tmp_path, text))
     assert rows.num_rows == 10_001
     assert [(row.place, row.reason) for row in rejected] == [("f.json:10001", "the row is not UTF-8 text")]
-    with pytest.raises(SourceError, match=r"f.json: this is no text"):
-        open_text(tmp_path, b'{"t": "\xff"}')
+
+
+@pytest.mark.parametrize("bad", [b'{"t": "\xff"}', b"\0", b'{"T": ' + b"1" * 2**20, b"[]\n" * 400_000])
+def test_the_columns_are_those_of_the_first_objects_whatever_lies_before(
+    tmp_path: Path, read_all: ReadAll, bad: bytes
+) -> None:
+    source = open_text(tmp_path, bad + b'\n{"T": 3}\n', Schema((Field("t", BIGINT),)))
+    rows, rejected = read_all(source)
+    assert rows.to_pylist() == [{"t": 3}]
+    assert len(rejected) == bad.count(b"\n") + (not bad.endswith(b"\n"))
+
+
+def test_a_first_line_of_any_length(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT), Field("s", STRING)))
+    text = b'{"s": "' + b"x" * 2**21 + b'", "T": 1}\n'
+    assert read_all(open_text(tmp_path, text, declared))[0]["t"].to_pylist() == [1]
+
+
+def test_a_file_of_bad_rows_alone(tmp_path: Path, read_all: ReadAll) -> None:
+    rows, rejected = read_all(open_text(tmp_path, "[]\n", Schema((Field("t", BIGINT),))))
+    assert (rows.num_rows, len(rejected)) == (0, 1)
 
 
 def test_inputs_without_objects(tmp_path: Path, read_all: ReadAll) -> None:

@@ -39,6 +39,23 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
         open_csv(tmp_path)
 
 
+def test_what_is_not_a_file_is_not_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "a").write_text("t\n1\n")
+    (folder / "b").symlink_to("nowhere")
+    with pytest.raises(SourceError, match="in: b is a link to nothing"):
+        open_csv(tmp_path, path="in")
+    (folder / "b").rename(folder / "_b")
+    os.mkfifo(folder / "c")
+    with pytest.raises(SourceError, match="in: c is not an ordinary file"):
+        open_csv(tmp_path, path="in")
+    (folder / "c").rename(folder / ".c")
+    assert open_csv(tmp_path, path="in").size == 4
+    with pytest.raises(SourceError, match="too long"):
+        open_csv(tmp_path, path="x" * 300)
+
+
 def test_options_are_checked(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("t\n1\n")
     with pytest.raises(SourceError, match="csv has no option headers"):

@@ -24,11 +24,12 @@ from tempfile import TemporaryDirectory
 
 from pyspark.sql import SparkSession
 
+import long_texts
 import ours
 import structured_streaming as peer
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-SECTIONS = ("startup", "peer", "streamed", "further", "growth", "durability", "small", "recovery")
+SECTIONS = ("startup", "peer", "streamed", "further", "growth", "durability", "small", "recovery", "texts")
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,8 @@ def _sections(spark: SparkSession, options: argparse.Namespace) -> Iterator[Sect
             yield _small_epochs(spark)
     if "recovery" in options.only and options.live:
         yield _recovery(spark, options.live)
+    if "texts" in options.only:
+        yield _long_texts(spark, runs)
 
 
 def _startup(runs: int) -> Section:
@@ -233,6 +236,16 @@ def _recovery(spark: SparkSession, live: list[int]) -> Section:
         rows.append((f"{wanted:,}", f"{held:,}", f"{first:.2f} s", f"{ordinary * 1000:.0f} ms"))
     heads = ("live rows", "rows of state", "until the first new commit", "an ordinary epoch of 2,000 rows")
     return Section("Recovery", heads, tuple(rows))
+
+
+def _long_texts(spark: SparkSession, runs: int) -> Section:
+    rows = []
+    for name, text in long_texts.TEXTS.items():
+        here, there = long_texts.measure(spark, text, runs)
+        beside = ("too complex", "") if there is None else (f"{there:.2f} s", f"{there / here:.1f}")
+        rows.append((name, f"{here:.2f} s", *beside))
+    heads = ("text", "to a graph", "Spark, to a physical plan", "ratio")
+    return Section("From a long text to a plan", heads, tuple(rows))
 
 
 def _preamble(options: argparse.Namespace) -> str:

@@ -122,12 +122,15 @@ class Schema:
 def unique_names(names: list[str]) -> list[str]:
     """The names with `_2`, `_3` ... appended to repeats, so that they can be in one schema."""
     taken: set[str] = set()
+    last: dict[str, int] = {}
     result = []
     for name in names:
-        candidate, number = name, 1
+        # What was taken for an equal name before is taken still.
+        candidate, number = name, last.get(name.lower(), 1)
         while candidate.lower() in taken:
             number += 1
             candidate = f"{name}_{number}"
+        last[name.lower()] = number
         taken.add(candidate.lower())
         result.append(candidate)
     return result

@@ -11,6 +11,7 @@ A recursive type is one definition, so all nodes are in this module, however lon
 
 from __future__ import annotations
 
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -638,12 +639,12 @@ Plan = Source | Stateless | Stateful | OuterJoin | SemiJoin
 def inputs_of(plan: Plan) -> tuple[Plan, ...]:
     """The direct inputs, left to right."""
     match plan:
+        case Unary():
+            return (plan.input,)
         case Source():
             return ()
-        case Union(inputs=inputs):
-            return inputs
-        case Unary(input=below):
-            return (below,)
+        case Union():
+            return plan.inputs
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             return (plan.left, plan.right)
         case _:
@@ -652,7 +653,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
 
 def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
     """The same node over other inputs; the same object where nothing changed."""
-    if all(new is old for new, old in zip(inputs, inputs_of(plan), strict=True)):
+    if all(map(operator.is_, inputs, inputs_of(plan))):
         return plan
     match plan:
         case Source():

@@ -42,10 +42,15 @@ from headrace.time import BEGINNING, INFINITY
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
-    """The plan's nodes, top down; a shared subplan appears once per use."""
-    yield plan
-    for below in inputs_of(plan):
-        yield from walk(below)
+    """The plan's nodes, top down and left to right; a shared subplan comes once, where it is met first."""
+    seen = set[int]()
+    ahead = [plan]
+    while ahead:
+        node = ahead.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            ahead.extend(reversed(inputs_of(node)))
 
 
 def is_deeper(plan: Plan, limit: int) -> bool:

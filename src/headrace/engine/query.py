@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, assert_never
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from headrace.errors import UserError
 from headrace.language.statements import Stage
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import lower
-from headrace.optimizer import optimize, rewrites
+from headrace.optimizer import rewrites
 from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
@@ -156,17 +156,25 @@ class Query:
 
 def explain_plan(plan: Plan, stage: Stage | None) -> str:
     """A plan as text: as written, optimized with the rewrites that led there, or as it runs; all for None."""
-    match stage:
-        case Stage.LOGICAL:
-            return explain(plan)
-        case Stage.OPTIMIZED:
-            steps = "".join(f"-- {rule}\n" for rule, _ in rewrites(plan))
-            return steps + explain(optimize(plan))
-        case Stage.PHYSICAL:
-            return explain_graph(lower({"result": optimize(plan)}))
-        case None:
-            parts = [f"== {part.value.lower()} ==\n{explain_plan(plan, part)}" for part in Stage]
-            return "\n".join(parts)
+    if stage is Stage.LOGICAL:
+        return explain(plan)
+    steps = rewrites(plan)
+    optimized = steps[-1][1] if steps else plan
+
+    def shown(stage: Stage) -> str:
+        match stage:
+            case Stage.LOGICAL:
+                return explain(plan)
+            case Stage.OPTIMIZED:
+                return "".join(f"-- {rule}\n" for rule, _ in steps) + explain(optimized)
+            case Stage.PHYSICAL:
+                return explain_graph(lower({"result": optimized}))
+            case _:
+                assert_never(stage)
+
+    if stage is not None:
+        return shown(stage)
+    return "\n".join(f"== {part.value.lower()} ==\n{shown(part)}" for part in Stage)
 
 
 def _instant(at: object, domain: TimeDomain) -> int:

@@ -334,18 +334,18 @@ def _instant(name: str, argument: Expression) -> Expression:
 
 def _alike(arguments: Arguments) -> Arguments:
     """The arguments cast to their common type; BOOLEAN if all of them are bare NULLs."""
-    dtype = common_type_of(tuple(_shrunk(part, arguments) for part in arguments))
+    beside_decimal = any(is_decimal(part.type) for part in arguments)
+    dtype = common_type_of(tuple(map(_shrunk, arguments)) if beside_decimal else arguments)
     if pa.types.is_list(dtype):
         raise LanguageError("ARRAYs are not compared", hint="compare the values they are made of")
     dtype = BOOLEAN if dtype == UNKNOWN else dtype
     return tuple(make_cast(part, dtype) for part in arguments)
 
 
-def _shrunk(argument: Expression, others: Arguments) -> Expression:
-    """An integer literal beside a DECIMAL as the DECIMAL of its own digits, so that it costs no precision."""
+def _shrunk(argument: Expression) -> Expression:
+    """An integer literal as the DECIMAL of its own digits, so that beside a DECIMAL it costs no precision."""
     if isinstance(argument, Literal) and argument.type == BIGINT and argument.value is not None:
-        decimal = any(is_decimal(other.type) for other in others)
-        return Literal(argument.value, pa.decimal128(*as_decimal(argument))) if decimal else argument
+        return Literal(argument.value, pa.decimal128(*as_decimal(argument)))
     return argument
 
 

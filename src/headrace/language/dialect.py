@@ -53,6 +53,8 @@ RESERVED: Final = frozenset(_WORDS.split())
 """Words that are names only in backticks."""
 
 _SUFFIXES: Final = {"L": "BIGINT", "D": "DOUBLE", "BD": "DECIMAL"}
+_LITERALS: Final = (TokenType.STRING, TokenType.NUMBER)
+_ENDS_LITERAL: Final = (TokenType.COMMA, TokenType.R_PAREN)
 _ENDS_PARTITION: Final = (TokenType.R_PAREN, TokenType.ORDER_BY)
 _CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
 _CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
@@ -175,6 +177,13 @@ class Headrace(Spark):  # type: ignore[misc]
             place = token or self._curr or self._prev
             raise ScalarError(message, place.start if place else 0)
 
+        def _parse_disjunction(self) -> exp.Expression | None:
+            """An expression; a literal alone skips the levels of operators, since lists of them are long."""
+            alone = self._curr and self._next and self._next.token_type in _ENDS_LITERAL
+            if alone and self._curr.token_type in _LITERALS:
+                return self._parse_primary()
+            return super()._parse_disjunction()
+
         def _parse_unary(self) -> exp.Expression | None:
             start = self._curr
             node = super()._parse_unary()
@@ -225,6 +234,6 @@ class Headrace(Spark):  # type: ignore[misc]
 
 
 def position_of(node: exp.Expression) -> Position:
-    """Where a scalar expression starts."""
-    places: list[Position] = [part.meta["position"] for part in node.walk()]
-    return min(places)
+    """Where a scalar expression starts, as the cursor has noted it."""
+    position: Position = node.meta["position"]
+    return position

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 
 from headrace.errors import Position
@@ -16,7 +17,7 @@ class SourceText:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def position(self, offset: int) -> Position:
         """The line and column of the character at that offset."""

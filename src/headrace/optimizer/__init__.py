@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import walk
 from headrace.optimizer.coalesce_below_join import coalesce_below_join
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.fold_constants import fold_constants
@@ -33,32 +34,49 @@ from headrace.optimizer.rule import Rule, everywhere
 from headrace.optimizer.simplify_outer_join import simplify_outer_join
 
 RULES: Final[tuple[Rule, ...]] = (
+    # First, since a condition that turns out TRUE, or a comparison with a constant, is what others look for.
     everywhere(fold_constants),
+    # Before filters move: what these windows are over is then passed in one step, and ISTREAM is still
+    # beside its window.
     everywhere(remove_now_window),
     everywhere(remove_unbounded_window),
+    # Before filters move, so that all conditions at one place move together.
     everywhere(merge_filters),
+    # A rule moves a filter by one node, so the order is that in which the binder builds a SELECT, from
+    # above: its list, its windows, its joins. A filter that has passed one meets the next in the same round.
     everywhere(push_filter_below_project),
     everywhere(push_filter_below_window),
     everywhere(push_filter_below_row_window),
+    # After conditions on the partition have left, which would stay above a limit.
     everywhere(limit_from_row_number),
     everywhere(push_filter_below_union),
+    # Before filters go below joins: of an inner join both sides take them, of a full join none does.
     everywhere(simplify_outer_join),
     everywhere(push_filter_below_semi_join),
+    # Before the conditions on both sides become the join's: what is left of them then is not looked at twice.
     everywhere(push_filter_below_join),
     everywhere(equalities_into_join),
+    # After filters have left, which would lie between a list and its window, or between two lists.
     everywhere(push_project_below_row_window),
     everywhere(merge_projects),
+    # After the merging, which makes projects that only rename and undo the renaming.
     everywhere(remove_trivial_project),
     everywhere(remove_trivial_top_k),
-    Rule("prune_columns", prune_columns),
+    # Last, since every rule above may take away the last reader of a column. The narrow projects it leaves
+    # are merged in the next round.
+    Rule("prune_columns", prune_columns, applies=lambda _: True),
 )
-"""The rules, in the order in which they are tried."""
+"""The rules, in the order in which they are tried; any order would end, and be right, after more rounds."""
 
 LAST_RULES: Final[tuple[Rule, ...]] = (everywhere(coalesce_below_join),)
-"""Rules that are applied once, when no other has anything left to do."""
+"""Rules that are applied once, when no other has anything left to do.
+
+A filter does not pass a Coalesce, and the shape it is put on, a narrow project over an aggregate, is there
+only when lists have been merged and columns pruned.
+"""
 
 MAX_ROUNDS: Final = 1_000
-"""More rounds than any plan needs; a plan that takes more shows that two rules undo each other."""
+"""More rounds than any plan needs; a plan that takes more shows that some rules undo each other."""
 
 
 def optimize(plan: Plan) -> Plan:
@@ -76,15 +94,26 @@ def rewrites(plan: Plan) -> list[tuple[str, Plan]]:
             _apply(LAST_RULES, plan, steps)
             return steps
         plan = rewritten
-    raise AssertionError("the rules undo each other")
+    raise AssertionError(f"these rules undo each other: {', '.join(_alternating(steps))}")
 
 
 def _apply(rules: Sequence[Rule], plan: Plan, steps: list[tuple[str, Plan]]) -> Plan:
     """The plan after each rule in turn; the steps take those that changed something."""
+    nodes = list(walk(plan))
     for rule in rules:
+        if not rule.applies(nodes):
+            continue
         rewritten = rule.rewrite(plan)
         assert rewritten.schema == plan.schema, f"{rule.name} changed the schema"
         if rewritten != plan:
             steps.append((rule.name, rewritten))
+            nodes = list(walk(rewritten))
         plan = rewritten
     return plan
+
+
+def _alternating(steps: Sequence[tuple[str, Plan]]) -> list[str]:
+    """The rules between the last plan and the same plan earlier on; all that fired if it was never there."""
+    *earlier, (_, last) = steps
+    start = max((place for place, (_, plan) in enumerate(earlier, 1) if plan == last), default=0)
+    return sorted({name for name, _ in steps[start:]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import is_
 from typing import assert_never
 
 from headrace.algebra.nodes import Aggregate, Filter, Join, OuterJoin, Plan, Project, SemiJoin
@@ -26,9 +27,12 @@ def fold_constants(plan: Plan) -> Plan:
         case Filter(input=below, predicate=predicate):
             parts = [fold(part) for part in conjuncts(predicate)]
             condition = conjunction(part for part in parts if part != _TRUE)
-            return below if condition is None else _changed(plan, Filter(below, condition))
+            if condition is None:
+                return below
+            return plan if condition == predicate else Filter(below, condition)
         case Project(input=below, items=items):
-            return _changed(plan, Project(below, tuple((name, fold(part)) for name, part in items)))
+            mapped = tuple((name, fold(part)) for name, part in items)
+            return plan if mapped == items else Project(below, mapped)
         case Join() | OuterJoin() | SemiJoin():
             equalities, residual = plan.equalities, plan.residual
             parts = [] if residual is None else [fold(part) for part in conjuncts(residual)]
@@ -49,7 +53,9 @@ def fold(expression: Expression) -> Expression:
         case Column() | Literal():
             return expression
         case Call(arguments=arguments):
-            folded: Expression = replace(expression, arguments=tuple(fold(part) for part in arguments))
+            inner = tuple(map(fold, arguments))
+            same = all(map(is_, inner, arguments))
+            folded: Expression = expression if same else replace(expression, arguments=inner)
         case Cast(argument=argument):
             folded = replace(expression, argument=fold(argument))
         case Case(branches=branches, otherwise=otherwise):

@@ -34,6 +34,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     column,
+    with_inputs,
 )
 from headrace.expressions.tree import (
     Expression,
@@ -69,32 +70,33 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
     match plan:
         case Source(schema=schema):
             kept = sorted(needed)
-            return _unless_same(plan, replace(plan, schema=schema.select(tuple(kept)))), _places(kept)
+            whole = len(kept) == len(schema)
+            return plan if whole else replace(plan, schema=schema.select(tuple(kept))), _places(kept)
         case Filter(input=below, predicate=predicate):
             pruned, places = _prune(below, needed | columns_of(predicate))
-            return _unless_same(plan, Filter(pruned, _moved(predicate, places))), places
+            return plan if pruned is below else Filter(pruned, _moved(predicate, places)), places
         case Project():
             return _project(plan, needed)
         case TimeWindow() | HopWindow() | RowWindow() | SessionWindow():
             return _window(plan, needed)
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
-            return _unless_same(plan, Union(narrowed)), _places(sorted(needed))
+            return with_inputs(plan, narrowed), _places(sorted(needed))
         case Join() | OuterJoin() | SemiJoin():
             return _join(plan, needed)
         case Aggregate():
             return _aggregate(plan, needed)
         case Rstream(input=below) | Granularity(input=below) | Split(input=below) | Coalesce(input=below):
             pruned, places = _prune(below, needed)
-            return _unless_same(plan, replace(plan, input=pruned)), places
+            return with_inputs(plan, (pruned,)), places
         case SetOperation(left=left, right=right):
             width = range(len(plan.schema))
             sides = _exactly(left, frozenset(width)), _exactly(right, frozenset(width))
-            return _unless_same(plan, replace(plan, left=sides[0], right=sides[1])), _places(width)
+            return with_inputs(plan, sides), _places(width)
         case TopK():
             return _top_k(plan, needed)
         case OverRows() | Sample() | Distinct() | Istream() | Dstream():
-            return _unless_same(plan, replace(plan, input=_all(plan.input))), _places(range(len(plan.schema)))
+            return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
         case _:
             assert_never(plan)
 
@@ -103,8 +105,9 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
     kept = [index for index, (_, part) in enumerate(plan.items) if index in needed or can_fail(part)]
     items = [plan.items[index] for index in kept]
     pruned, places = _prune(plan.input, _read(part for _, part in items))
-    project = Project(pruned, tuple((name, _moved(part, places)) for name, part in items))
-    return _unless_same(plan, project), _places(kept)
+    if pruned is plan.input and len(items) == len(plan.items):
+        return plan, _places(kept)
+    return Project(pruned, tuple((name, _moved(part, places)) for name, part in items)), _places(kept)
 
 
 def _window(
@@ -112,10 +115,10 @@ def _window(
 ) -> tuple[Plan, Places]:
     match plan:
         case TimeWindow(input=below):
-            return _unless_same(plan, replace(plan, input=_exactly(below, needed))), _places(sorted(needed))
+            return with_inputs(plan, (_exactly(below, needed),)), _places(sorted(needed))
         case HopWindow(input=below):
             kept, places = _beside_bounds(plan, needed)
-            return _unless_same(plan, replace(plan, input=_exactly(below, kept))), places
+            return with_inputs(plan, (_exactly(below, kept),)), places
         case SessionWindow(input=below, keys=keys):
             kept, places = _beside_bounds(plan, needed | _read(keys))
             moved = tuple(replace(key, index=places[key.index]) for key in keys)

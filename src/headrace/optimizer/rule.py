@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from headrace.algebra.nodes import Plan, inputs_of, with_inputs
@@ -13,14 +13,25 @@ Rewrite = Callable[[Plan], Plan]
 
 @dataclass(frozen=True)
 class Rule:
-    """A named rewrite of whole plans."""
+    """A named rewrite of whole plans.
+
+    Attributes:
+        name: what EXPLAIN calls it.
+        rewrite: the rewrite.
+        applies: whether it changes a plan of these nodes. Most rules change nothing of most plans, and to
+            ask the nodes is much cheaper than to rewrite.
+    """
 
     name: str
     rewrite: Rewrite
+    applies: Callable[[Iterable[Plan]], bool]
 
 
 def everywhere(rewrite_node: Rewrite) -> Rule:
     """The rule that applies the rewrite of one node, and is called like it, to all nodes, bottom up."""
+
+    def applies(nodes: Iterable[Plan]) -> bool:
+        return any(rewrite_node(node) is not node for node in nodes)
 
     def rewrite(plan: Plan) -> Plan:
         known: dict[int, Plan] = {}
@@ -33,4 +44,4 @@ def everywhere(rewrite_node: Rewrite) -> Rule:
 
         return below(plan)
 
-    return Rule(rewrite_node.__name__, rewrite)
+    return Rule(rewrite_node.__name__, rewrite, applies)

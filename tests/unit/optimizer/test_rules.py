@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
 
 from auctions import CATALOG, plan_of
 from headrace.algebra.explain import explain
-from headrace.algebra.nodes import Coalesce, Plan, Project, Source, inputs_of
+from headrace.algebra.nodes import Coalesce, Plan, Project, Rstream, Sample, Source, inputs_of
 from headrace.algebra.properties import sources_of, walk
 from headrace.language.printer import to_sql
 from headrace.optimizer import RULES, optimize, rewrites
@@ -435,3 +437,22 @@ def test_a_place_that_nobody_reads_is_not_counted() -> None:
     rows = "(SELECT id, ROW_NUMBER() OVER (ORDER BY id DESC) AS n FROM tick [RANGE 9])"
     assert "TopK" not in explain(optimize(plan_of(f"SELECT id FROM {rows}")))
     assert "ROW_NUMBER" not in explain(optimize(plan_of(f"SELECT id FROM {rows} WHERE n <= 2")))
+
+
+def test_rules_that_undo_each_other_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(plan: Plan) -> Plan:
+        return plan.input if isinstance(plan, Rstream) else plan
+
+    def more(plan: Plan) -> Plan:
+        if isinstance(plan, Sample) and plan.percent < 30:
+            return Sample(plan.input, plan.percent + 10)
+        return plan
+
+    def few(plan: Plan) -> Plan:
+        if isinstance(plan, Sample) and plan.percent == 30:
+            return Sample(plan.input, Decimal(10))
+        return plan
+
+    monkeypatch.setattr("headrace.optimizer.RULES", tuple(map(everywhere, (start, more, few))))
+    with pytest.raises(AssertionError, match=r"^these rules undo each other: few, more$"):
+        rewrites(Rstream(Sample(plan_of("SELECT * FROM tick"), Decimal(10))))

@@ -37,12 +37,14 @@ from headrace.language.syntax import Scalar
 from headrace.schema import Schema, unique_names
 
 
-def regroup(expression: Expression, keys: tuple[Expression, ...], width: int, grouped: Schema) -> Expression:
+def regroup(
+    expression: Expression, keys: Mapping[Expression, int], width: int, grouped: Schema
+) -> Expression:
     """The expression over the row of a group: its keys, then its aggregates.
 
     Args:
         expression: over the rows of FROM, with aggregate k as column `width + k`.
-        keys: what the query groups by, over the rows of FROM.
+        keys: what the query groups by, over the rows of FROM, with their places in the row of a group.
         width: the number of columns of FROM.
         grouped: the columns of a group's row.
 
@@ -52,7 +54,7 @@ def regroup(expression: Expression, keys: tuple[Expression, ...], width: int, gr
 
     def over_group(part: Expression) -> Expression:
         if part in keys:
-            return _column(keys.index(part))
+            return _column(keys[part])
         match part:
             case Column(index=index) if index >= OUTER:
                 # Of the row around the query, or of a subquery.
@@ -90,20 +92,15 @@ def group(
     defaults = [key.name if isinstance(key, Column) else default_name(node) for key, node in keys.items()]
     defaults += [call.function.lower() for call in aggregates]
     places = [Column(width + index, call.function, call.type) for index, call in enumerate(aggregates)]
-    given: dict[int, str] = {}
-    for index, expression in enumerate((*keys, *places)):
-        found = (
-            name for item, name in zip(listed.items, names, strict=True) if item.expression == expression
-        )
-        name = next(found, None)
-        if name is not None:
-            given[index] = name
+    first = {item.expression: name for item, name in reversed(list(zip(listed.items, names, strict=True)))}
+    read = (*keys, *places)
+    given = {place: first[part] for place, part in enumerate(read) if part in first}
     order = sorted(range(len(defaults)), key=lambda index: index not in given)
     unique = unique_names([given.get(index, defaults[index]) for index in order])
     chosen = [name for _, name in sorted(zip(order, unique, strict=True))]
-    read = [*keys, *(part for call in aggregates for part in expressions_of(call))]
-    plan, computed = extend(plan, read, listed.parts)
-    over = dict(zip(read, computed, strict=True))
+    asked = [*keys, *(part for call in aggregates for part in expressions_of(call))]
+    plan, computed = extend(plan, asked, listed.parts)
+    over = dict(zip(asked, computed, strict=True))
     calls = [transform_call(call, over.__getitem__) for call in aggregates]
     key_items = tuple(zip(chosen[: len(keys)], computed[: len(keys)], strict=True))
     return Aggregate(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))

@@ -16,6 +16,7 @@ from headrace.expressions import aggregates, functions
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.aggregate_calls import aggregate_parts
+from headrace.language.binding.collected import Collected
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
 from headrace.language.binding.subqueries.questions import Nesting
@@ -55,7 +56,7 @@ class Context:
         scope: what its names stand for.
         clause: the clause it is in, for messages.
         width: the number of columns of the row; the aggregates found are columns behind them.
-        aggregates: filled with the aggregates found; None where there may be none.
+        aggregates: collects the aggregates; None where there may be none.
         aliases: what the aliases of the SELECT list stand for, by lower-case name, where they can be used.
         keys: what the query groups by; an alias hides a column of the same name that is not among them.
         listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
@@ -66,7 +67,7 @@ class Context:
     scope: Scope
     clause: str
     width: int = 0
-    aggregates: list[AggregateCall] | None = None
+    aggregates: Collected[AggregateCall] | None = None
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Expression, ...] | None = None
     listed: frozenset[str] = frozenset()
@@ -345,9 +346,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
             call = aggregates.resolve_user_aggregate(user, (*first, *arguments), modifiers)
         else:
             call = aggregates.resolve_aggregate(name, *first, *arguments, modifiers=modifiers)
-    if call not in context.aggregates:
-        context.aggregates.append(call)
-    return Column(context.width + context.aggregates.index(call), name.lower(), call.type)
+    return Column(context.width + context.aggregates.number(call), name.lower(), call.type)
 
 
 def _over(node: Any, context: Context) -> Expression:

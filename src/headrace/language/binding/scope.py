@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Final
 
@@ -31,6 +32,17 @@ class ScopeTable:
     alias: str | None
     stream: str | None
     columns: tuple[tuple[str, Column], ...]
+
+    def named(self, name: str) -> list[Column]:
+        """The columns of that name, whatever its case."""
+        return self._by_name.get(name.lower(), [])
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[Column]]:
+        found: dict[str, list[Column]] = {}
+        for name, column in self.columns:
+            found.setdefault(name.lower(), []).append(column)
+        return found
 
     def shifted(self, offset: int) -> ScopeTable:
         """The same table where its row starts `offset` columns later."""
@@ -65,13 +77,13 @@ class Scope:
         if self.outer is not None and self._means_around(table, name):
             return self.outer.seen(self.outer.scope.column(table, name))
         tables = self.tables if table is None else (self.table(table),)
-        found = [column for entry in tables for column in _columns(entry, name.text)]
+        found = [column for entry in tables for column in entry.named(name.text)]
         if table is None:
             found = [column for column in found if column.index not in self.merged]
         if not found:
             raise self._unknown(table, name)
         if len(found) > 1:
-            owners = [entry.alias for entry in tables if _columns(entry, name.text)]
+            owners = [entry.alias for entry in tables if entry.named(name.text)]
             named = [f"{owner}.{name.text}" for owner in owners if owner]
             raise LanguageError(
                 f"the column {name.text} is in more than one table",
@@ -99,7 +111,7 @@ class Scope:
     def _knows(self, table: Name | None, name: Name) -> bool:
         """Whether there is such a table or, without one, such a column."""
         if table is None:
-            return any(_columns(entry, name.text) for entry in self.tables)
+            return any(entry.named(name.text) for entry in self.tables)
         return any(table.text.lower() in _names(entry) for entry in self.tables)
 
     def _known_around(self, table: Name | None, name: Name) -> bool:
@@ -171,10 +183,6 @@ class Outer:
 
     scope: Scope
     seen: Callable[[Column], Column]
-
-
-def _columns(table: ScopeTable, name: str) -> list[Column]:
-    return [column for known, column in table.columns if known.lower() == name.lower()]
 
 
 def _names(table: ScopeTable) -> set[str]:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
+from headrace.language.binding.collected import Collected
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars import Context, bind_scalar, default_name
 from headrace.language.binding.scope import OUTER, Scope
@@ -37,7 +38,7 @@ class Listed:
     items: list[Item]
     keys: Mapping[Expression, Scalar]
     having: Expression | None
-    aggregates: list[AggregateCall]
+    aggregates: Collected[AggregateCall]
     parts: list[Part]
     windows: OverCalls
 
@@ -55,7 +56,7 @@ def bind_list(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) ->
         LanguageError: an unknown name, a wrong type, or something that cannot stand there.
     """
     width = len(plan.schema)
-    aggregates: list[AggregateCall] = []
+    aggregates = Collected[AggregateCall]()
     context = Context(scope, "SELECT", width, aggregates, nesting=nesting)
     windows = OverCalls(plan, context)
     items = _items(query, replace(context, over=windows.bind))

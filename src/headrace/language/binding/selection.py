@@ -124,7 +124,8 @@ def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Bloc
     names = names_of(listed.items)
     groups = group(rows.plan, listed, names, keys)
     plan: Plan = groups if query.emit is None else emit_empty(groups, query.emit, ties)
-    over = partial(regroup, keys=tuple(keys), width=len(rows.plan.schema), grouped=plan.schema)
+    places = {key: place for place, key in enumerate(keys)}
+    over = partial(regroup, keys=places, width=len(rows.plan.schema), grouped=plan.schema)
     expressions = []
     for item in listed.items:
         with located(item.position):

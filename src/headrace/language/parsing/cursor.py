@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlglot.errors import ParseError, TokenError
@@ -44,12 +44,17 @@ class Cursor:
         self.source = source
         self.index = 0
         self._tokens = _tokenize(dialect, source)
+        self._words = ["" if token.token_type in _QUOTED else token.text.upper() for token in self._tokens]
 
     @property
     def position(self) -> Position:
         """Where the token stands; at the end of the text, where it ends."""
+        return self.source.position(self._offset)
+
+    @property
+    def _offset(self) -> int:
         token = self.peek()
-        return self.source.position(token.start if token else len(self.source.text.rstrip()))
+        return int(token.start) if token else len(self.source.text.rstrip())
 
     def peek(self, ahead: int = 0) -> Token | None:
         """The token at the cursor or some tokens ahead, or None behind the end."""
@@ -58,12 +63,12 @@ class Cursor:
 
     def word(self, ahead: int = 0) -> str:
         """The token's text in upper case; empty for strings, quoted names and behind the end."""
-        token = self.peek(ahead)
-        return "" if token is None or token.token_type in _QUOTED else str(token.text).upper()
+        index = self.index + ahead
+        return self._words[index] if index < len(self._words) else ""
 
     def at(self, *words: str) -> bool:
         """Whether these words come next."""
-        return all(self.word(ahead) == word for ahead, word in enumerate(words))
+        return self._words[self.index : self.index + len(words)] == [*words]
 
     def accept(self, *words: str) -> bool:
         """Step over these words if they come next."""
@@ -137,7 +142,7 @@ class Cursor:
         return self._parsed(lambda parser: parser.window_at, what)
 
     def _parsed(self, reader: Callable[[Any], Any], what: str) -> Scalar:
-        start = self.position
+        start, offset = self.position, self._offset
         try:
             # A parser of its own, since an expression may hold a query that holds expressions.
             read = reader(self._dialect.parser())
@@ -154,7 +159,7 @@ class Cursor:
         if node is None or index == self.index:
             raise self.error(f"{what} is missing, before {self.shown()}")
         self.index = index
-        _mark_positions(node, self.source, start)
+        _mark_positions(node, self.source, offset)
         return node
 
     def _query_at(self, index: int) -> tuple[object, int] | None:
@@ -195,16 +200,42 @@ def _is_word(token: Token) -> bool:
     return token.token_type not in _QUOTED and re.fullmatch(r"[^\W\d]\w*", str(token.text)) is not None
 
 
-def _mark_positions(root: Scalar, source: SourceText, start: Position) -> None:
-    """Note every node's position, and refuse an expression nested too deeply to be walked."""
-    queue = deque([(root, 1, start)])
-    while queue:
-        node, depth, above = queue.popleft()
-        if depth > MAX_DEPTH:
-            raise _too_deep(start)
-        offset = node.meta.get("start")
-        node.meta["position"] = above if offset is None else source.position(offset)
-        queue.extend((child, depth + 1, node.meta["position"]) for child in node.iter_expressions())
+@dataclass(slots=True)
+class _Marked:
+    """A node that gets a position: its depth, what it is part of, and where its first part starts."""
+
+    node: Scalar
+    depth: int
+    above: _Marked | None
+    offset: int
+
+
+def _mark_positions(root: Scalar, source: SourceText, start: int) -> None:
+    """Note where every node starts, and refuse an expression nested too deeply to be walked.
+
+    A node starts where the first of its parts does: `a + b` at `a`. This is found once, bottom up, since the
+    binder asks for it at every level.
+
+    Args:
+        root: the expression.
+        source: the text it is from.
+        start: the offset of its first token, for nodes that sqlglot gives no place.
+
+    Raises:
+        LanguageError: it is nested too deeply.
+    """
+    parts = [_Marked(root, 1, None, root.meta.get("start", start))]
+    for part in parts:  # The list grows on the way.
+        if part.depth > MAX_DEPTH:
+            raise _too_deep(source.position(start))
+        parts.extend(
+            _Marked(child, part.depth + 1, part, child.meta.get("start", part.offset))
+            for child in part.node.iter_expressions()
+        )
+    for part in reversed(parts):
+        part.node.meta["position"] = source.position(part.offset)
+        if part.above is not None:
+            part.above.offset = min(part.above.offset, part.offset)
 
 
 def _too_deep(position: Position) -> LanguageError:

@@ -14,6 +14,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
+from headrace.language.binding.collected import Collected
 from headrace.language.binding.over.frames import Frame, bind_frame, so_far, whole_number
 from headrace.language.binding.over.plans import with_frame
 from headrace.language.binding.scalars import Context, bind_scalar, bind_sort_key, located
@@ -43,7 +44,7 @@ class OverCalls:
     def __init__(self, plan: Plan, context: Context) -> None:
         self._plan = plan
         self._context = context
-        self.calls: list[tuple[Frame, AggregateCall]] = []
+        self.calls = Collected[tuple[Frame, AggregateCall]]()
 
     def bind(self, node: Any) -> Expression:
         """The value of `function OVER (...)`: an expression over columns that `apply` adds behind the plan's.
@@ -62,11 +63,12 @@ class OverCalls:
                 return self._lag(node)
             case "FIRST_VALUE" | "LAST_VALUE":
                 return self._end(node, name)
-        found: list[AggregateCall] = []
+        found = Collected[AggregateCall]()
         bind_scalar(node.this, replace(self._context, width=0, aggregates=found, over=None, nesting=None))
         if len(found) != 1:
             raise LanguageError("OVER stands behind an aggregate", position=position, hint=_FUNCTIONS)
-        return self._column(self._frame(node), found[0])
+        (call,) = found
+        return self._column(self._frame(node), call)
 
     def apply(self, position: Position) -> Plan:
         """The plan with one column more per function; the position is for errors.
@@ -78,20 +80,20 @@ class OverCalls:
         if any(frame.rows for frame, _ in self.calls):
             plan = chronons(plan, position)
         places: dict[int, int] = {}
-        for frame in dict.fromkeys(frame for frame, _ in self.calls):
-            numbers = [number for number, (other, _) in enumerate(self.calls) if other == frame]
-            for number in numbers:
-                places[number] = len(plan.schema) + numbers.index(number)
-            plan = with_frame(plan, frame, [self.calls[number][1] for number in numbers])
+        framed: dict[Frame, list[tuple[int, AggregateCall]]] = {}
+        for number, (frame, call) in enumerate(self.calls):
+            framed.setdefault(frame, []).append((number, call))
+        for frame, calls in framed.items():
+            for place, (number, _) in enumerate(calls, len(plan.schema)):
+                places[number] = place
+            plan = with_frame(plan, frame, [call for _, call in calls])
         order = [*range(width), *(places[number] for number in range(len(self.calls)))]
         if order == list(range(len(plan.schema))):
             return plan
         return Project(plan, tuple((plan.schema[place].name, column(plan, place)) for place in order))
 
     def _column(self, frame: Frame, call: AggregateCall) -> Expression:
-        if (frame, call) not in self.calls:
-            self.calls.append((frame, call))
-        place = len(self._plan.schema) + self.calls.index((frame, call))
+        place = len(self._plan.schema) + self.calls.number((frame, call))
         return Column(place, call.function.lower(), call.type)
 
     def _frame(self, node: Any) -> Frame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from headrace import Database, connect
 from headrace.elements import Batch
 from headrace.errors import SourceError, UserError
 from headrace.history import equivalent
+from headrace.reference.lateness import late_rows, needed_disorder
 
 pytestmark = pytest.mark.spark
 
@@ -73,6 +75,35 @@ def test_one_job_per_epoch(spark: Any) -> None:
         epochs = db.run().epochs
         assert epochs > 2
         assert len(tracker.getJobIdsForGroup()) - before == epochs
+
+
+def test_the_same_rows_are_late_as_inline_with_a_second_job_where_splits_must_know_each_other(
+    spark: Any, tmp_path: Path
+) -> None:
+    times = [(7 * number * number) % 60 + number for number in range(40)]
+    table = pa.table({"n": list(range(40)), "ts": times})
+    pq.write_table(table, tmp_path / "rows.parquet")
+    tracker = spark.sparkContext.statusTracker()
+    late = late_rows(times, 5)
+    with connect(runner="inline") as db:
+        db.stream("s", table.take([n for n in range(40) if n not in late]), timestamp="ts", disorder=5)
+        expected = db.query("SELECT COUNT(*) AS c FROM s [RANGE 3]")
+        assert db.run().late == 0
+        counted = expected.history()
+    for epoch_rows in (500_000, 9):
+        with connect(spark=spark, epoch_rows=epoch_rows) as db:
+            db.execute(f"CREATE STREAM s FROM parquet OPTIONS (path='{tmp_path}') TIMESTAMP BY ts DISORDER 5")
+            taken = db.query("SELECT n FROM s")
+            counts = db.query("SELECT COUNT(*) AS c FROM s [RANGE 3]")
+            before = len(tracker.getJobIdsForGroup())
+            summary = db.run()
+            jobs = len(tracker.getJobIdsForGroup()) - before
+            assert summary.epochs < jobs <= 2 * summary.epochs
+            letters = [json.loads(letter["row"])["n"] for letter in db.dead_letters().to_pylist()]
+            assert sorted(letters) == late
+            assert summary.streams[0].needed_disorder == str(needed_disorder(times))
+            assert sorted(taken.stream()["n"].to_pylist()) == [n for n in range(40) if n not in late]
+            assert counts.history().equals(counted)
 
 
 def test_the_users_session_is_left_as_it_was(spark: Any) -> None:

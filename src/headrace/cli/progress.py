@@ -70,7 +70,9 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
         lines.append(f"state that grows without bound: {', '.join(summary.growing)}")
     for stream in summary.streams:
         if stream.late or stream.rejected:
-            lines.append(f"{stream.name}: {count(stream.late, 'late row')}, {stream.rejected:,} rejected")
+            line = f"{stream.name}: {count(stream.late, 'late row')}, {stream.rejected:,} rejected"
+            needed = stream.needed_disorder
+            lines.append(line if needed is None else f"{line}; with DISORDER {needed} none would be late")
     if summary.dead_letters:
         place = f"in {dead_letters}" if dead_letters else "see them with --dead-letters PATH"
         lines.append(f"{count(summary.dead_letters, 'dead letter')}: {place}")

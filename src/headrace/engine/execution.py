@@ -183,7 +183,7 @@ class Execution:
             self._deliveries.finish()
         finally:
             self._release()
-        return summarise(self.run)
+        return self._summary()
 
     def start(self, progress: Callable[[Progress], None] | None) -> None:
         """Run epochs in a thread, as input comes; `progress` is told after each."""
@@ -222,7 +222,7 @@ class Execution:
         if self._live.error is not None:
             raise self._live.error
         self._deliveries.check()
-        return summarise(self.run)
+        return self._summary()
 
     def close(self) -> None:
         """Stop what runs, and remove what is temporary."""
@@ -252,6 +252,10 @@ class Execution:
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
             keeps_results=self._settings.keep_results,
         )
+
+    def _summary(self) -> Summary:
+        domains = {name: stream.info.domain for name, stream in self._defined.inputs.items()}
+        return summarise(self.run, domains)
 
     def _feed(self, stream: Input) -> Feed:
         assert self._live is not None

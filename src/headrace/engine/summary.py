@@ -9,16 +9,27 @@ from types import MappingProxyType
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.run import Run
 from headrace.runtime.tasks.profile import Profile
+from headrace.time import TimeDomain, format_length
 
 
 @dataclass(frozen=True)
 class StreamSummary:
-    """What a run read of a stream: rows used, rows that came late, rows that could not be read."""
+    """What a run read of a stream.
+
+    Attributes:
+        name: the stream.
+        rows: the rows that were used.
+        late: the rows that came too late for the stream's DISORDER.
+        rejected: the rows that could not be read.
+        needed_disorder: the smallest DISORDER that would have taken the late rows too, as text such as
+            `8 MINUTES`; None if no row was late, or the stream has been dropped.
+    """
 
     name: str
     rows: int
     late: int
     rejected: int
+    needed_disorder: str | None
 
 
 @dataclass(frozen=True)
@@ -28,7 +39,7 @@ class Summary:
     Attributes:
         rows: input rows of all streams, the late and the rejected ones included.
         seconds: from the first epoch's start to the last one's end.
-        late, dead_letters: rows below their stream's heartbeat, and all rows that were set apart.
+        late, dead_letters: rows that came too late for their stream's DISORDER; all rows that were set apart.
         state_rows_peak, state_bytes_peak: the most state held after an epoch.
         growing: queries whose state grows for as long as they run.
         emitted: elements yielded per query, corrections included.
@@ -50,20 +61,21 @@ class Summary:
     profile: Profile
 
 
-def summarise(run: Run) -> Summary:
-    """What a run has done so far."""
+def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
+    """What a run has done so far.
+
+    Args:
+        run: the run.
+        domains: what the instants of each stream count.
+    """
     totals = run.totals
-    streams = tuple(
-        StreamSummary(name, seen.rows, seen.late, seen.rejected) for name, seen in totals.arrivals.items()
-    )
-    everything = sum(totals.arrivals.values(), Arrivals())
     return Summary(
-        rows=everything.rows + everything.late + everything.rejected,
+        rows=sum(seen.everything for seen in totals.arrivals.values()),
         seconds=totals.seconds,
         epochs=totals.epochs,
-        late=everything.late,
+        late=sum(seen.late for seen in totals.arrivals.values()),
         dead_letters=totals.dead_letters,
-        streams=streams,
+        streams=tuple(_of_stream(name, seen, domains.get(name)) for name, seen in totals.arrivals.items()),
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
         growing=run.growing,
@@ -71,3 +83,8 @@ def summarise(run: Run) -> Summary:
         failed=tuple((name, message, hint) for name, (message, hint) in run.failed.items()),
         profile=run.profile,
     )
+
+
+def _of_stream(name: str, seen: Arrivals, domain: TimeDomain | None) -> StreamSummary:
+    needed = format_length(seen.drop, domain) if seen.late and domain is not None else None
+    return StreamSummary(name, seen.rows, seen.late, seen.rejected, needed)

@@ -1,52 +1,157 @@
-"""Bounded disorder: what a stream promises when no element is older than the newest by more than a bound.
+"""Bounded disorder: a stream promises that no row is older than the newest before it by more than a bound.
 
 The skew bound of a stream with itself (Srivastava and Widom, *Flexible Time Management in Data Stream
 Systems*, PODS 2004, section 3); their heartbeat tau ("all later tuples are greater than tau") is our tau + 1.
+
+A row that breaks the promise is *late*: it lies below the heartbeat that the rows before it make. Tasks judge
+parts of the rows, and do not know all rows before theirs; `Arrivals.certain` says whether that matters.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+import numpy as np
+
+from headrace.elements import Int64Array
 from headrace.time import BEGINNING, INFINITY
+
+UNCERTAIN: Final = BEGINNING - 1
+"""Of `Arrivals.certain`: less than any timestamp, and than that of no row at all."""
 
 
 @dataclass(frozen=True)
 class Arrivals:
-    """What arrived on a stream in one epoch, before any filter.
+    """What arrived on a stream, before any filter: a summary of consecutive rows, to be joined by `then`.
 
     Attributes:
         rows: rows with a usable timestamp that were in time.
-        latest: their largest timestamp (instant), BEGINNING if there are none.
-        late: rows below the heartbeat at the start of the epoch.
+        late: rows below the heartbeat that the rows before them make.
         rejected: rows that did not parse, or whose timestamp is NULL or out of range.
+        latest: the largest timestamp of rows that were not rejected (instant), BEGINNING if there are none.
+        earliest: their smallest timestamp (instant), INFINITY if there are none.
+        drop: how far one of them is behind the newest before it, at the most: the DISORDER that would have
+            taken all of them.
+        certain: the largest timestamp that may come before these rows without one of them being judged
+            otherwise (instant); `UNCERTAIN` if some have been judged wrongly for want of those before them.
     """
 
     rows: int = 0
-    latest: int = BEGINNING
     late: int = 0
     rejected: int = 0
+    latest: int = BEGINNING
+    earliest: int = INFINITY
+    drop: int = 0
+    certain: int = INFINITY
 
-    def __add__(self, other: Arrivals) -> Arrivals:
+    @property
+    def is_certain(self) -> bool:
+        """Whether no row was judged wrongly, if no others come before these."""
+        return self.certain >= BEGINNING
+
+    @property
+    def everything(self) -> int:
+        """All rows, late and rejected ones included."""
+        return self.rows + self.late + self.rejected
+
+    def then(self, later: Arrivals) -> Arrivals:
+        """These rows followed by others. Associative, and `Arrivals()` is neutral; not commutative."""
+        held = self.latest <= later.certain
+        behind = self.latest - later.earliest
         return Arrivals(
-            self.rows + other.rows,
-            max(self.latest, other.latest),
-            self.late + other.late,
-            self.rejected + other.rejected,
+            self.rows + later.rows,
+            self.late + later.late,
+            self.rejected + later.rejected,
+            max(self.latest, later.latest),
+            min(self.earliest, later.earliest),
+            max(self.drop, later.drop, behind),
+            min(self.certain, later.certain) if held else UNCERTAIN,
         )
 
+    def beside(self, other: Arrivals) -> Arrivals:
+        """These rows together with others, neither of which come before the others."""
+        return Arrivals(
+            self.rows + other.rows,
+            self.late + other.late,
+            self.rejected + other.rejected,
+            max(self.latest, other.latest),
+            min(self.earliest, other.earliest),
+            max(self.drop, other.drop),
+            min(self.certain, other.certain),
+        )
 
-def advance(heartbeat: int, arrivals: Arrivals, disorder: int, ended: bool) -> int:
-    """The heartbeat after an epoch: no later element starts before it.
+    def apart(self) -> Arrivals:
+        """The same counts, where the rows that follow are those of another stream of the name."""
+        return Arrivals(self.rows, self.late, self.rejected, drop=self.drop)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Which of some rows are late.
+
+    Attributes:
+        arrivals: their summary.
+        late: int64[n], the places of the late rows, increasing.
+        heartbeats: int64[n], the heartbeat (instant) that each of them is below.
+    """
+
+    arrivals: Arrivals
+    late: Int64Array
+    heartbeats: Int64Array
+
+
+_NONE: Int64Array = np.empty(0, dtype=np.int64)
+
+
+def judge_in_order(times: Int64Array, heartbeat: int, disorder: int) -> Judgement:
+    """Judge consecutive rows, each by the rows before it.
+
+    Args:
+        times: int64[n], their timestamps, none of which is out of range.
+        heartbeat: that of the rows before the first one (instant), as far as they are known.
+        disorder: how much older than the newest row before it a row may be.
+    """
+    if not len(times):
+        return Judgement(Arrivals(), _NONE, _NONE)
+    earliest, latest, behind = int(times.min()), int(times[-1]), _NONE
+    if (times[1:] < times[:-1]).any():
+        # A row is never behind itself, so that the newest up to it does as well as the newest before it.
+        behind = np.maximum.accumulate(times)
+        latest = int(behind[-1])
+        behind -= times
+    drop = int(behind.max(initial=0))
+    if heartbeat <= earliest and drop <= disorder:
+        seen = Arrivals(len(times), 0, 0, latest, earliest, drop, earliest + disorder)
+        return Judgement(seen, _NONE, _NONE)
+    newest = times + behind if len(behind) else times
+    limits = np.maximum(newest - disorder, heartbeat)
+    late = np.flatnonzero(times < limits)
+    certain = int(np.maximum(times, limits).min()) + disorder
+    seen = Arrivals(len(times) - len(late), len(late), 0, latest, earliest, drop, certain)
+    return Judgement(seen, late, limits[late])
+
+
+def judge_together(times: Int64Array, heartbeat: int) -> Judgement:
+    """Judge rows that come in no order, all by the heartbeat before them.
+
+    Args:
+        times: int64[n], their timestamps, none of which is out of range.
+        heartbeat: that before them (instant).
+    """
+    if not len(times):
+        return Judgement(Arrivals(), _NONE, _NONE)
+    late = np.flatnonzero(times < heartbeat)
+    seen = Arrivals(len(times) - len(late), len(late), 0, int(times.max()), int(times.min()))
+    return Judgement(seen, late, np.full(len(late), heartbeat))
+
+
+def advance(heartbeat: int, latest: int, disorder: int) -> int:
+    """The heartbeat after some rows: no later element begins before it.
 
     Args:
         heartbeat: the promise so far (instant).
-        arrivals: what this epoch brought.
-        disorder: how much older than the newest element an element may be.
-        ended: whether the stream has no more elements; then everything is final.
+        latest: the largest timestamp of the rows (instant), BEGINNING if there are none.
+        disorder: how much older than the newest row before it a row may be.
     """
-    if ended:
-        return INFINITY
-    if arrivals.latest == BEGINNING:
-        return heartbeat
-    return max(heartbeat, arrivals.latest - disorder)
+    return max(heartbeat, latest - disorder)

@@ -122,9 +122,35 @@ def test_rows_that_could_not_take_part_are_written_with_the_reason(folder: Path)
     letters = [json.loads(line) for line in Path("dead.jsonl").read_text().splitlines()]
     assert [letter["stream"] for letter in letters] == ["bid", "bid"]
     assert all(letter["reason"] for letter in letters)
-    assert "bid: 1 late row, 1 rejected" in done.stderr
+    assert "bid: 1 late row, 1 rejected; with DISORDER 7 none would be late\n" in done.stderr
     assert "2 dead letters: in dead.jsonl" in done.stderr
     assert done.exit_code == 0
+
+
+@pytest.mark.parametrize("epoch_rows", ["1", "2", "3", "500000"])
+def test_which_rows_are_late_does_not_depend_on_the_cut(folder: Path, epoch_rows: str) -> None:
+    """The example of the tutorial: the last row but one is ten minutes behind, and two are allowed."""
+    (folder / "rooms.csv").write_text(
+        "ts,item,price\n"
+        "2024-05-01 09:00:00,vase,10\n"
+        "2024-05-01 09:03:00,vase,15\n"
+        "2024-05-01 09:02:00,clock,40\n"
+        "2024-05-01 09:07:00,vase,eighteen\n"
+        "2024-05-01 09:11:00,clock,45\n"
+        "2024-05-01 09:01:00,vase,12\n"
+        "2024-05-01 09:12:00,vase,16\n"
+    )
+    done = run(
+        "CREATE STREAM bid (ts TIMESTAMP, item STRING, price BIGINT) FROM csv OPTIONS (path 'rooms.csv')\n"
+        "TIMESTAMP BY ts DISORDER 2 MINUTES;\nSELECT price FROM bid;\n",
+        *("--as", "stream", "--format", "csv", "--epoch-rows", epoch_rows, "--dead-letters", "dead.jsonl"),
+    )
+    prices = [line.partition(",")[0] for line in done.stdout.splitlines()[1:]]
+    assert prices == ["10", "40", "15", "45", "16"]
+    letters = [json.loads(line) for line in Path("dead.jsonl").read_text().splitlines()]
+    late = "late: older than the heartbeat 2024-05-01T09:09:00Z"
+    assert sorted(letter["reason"] for letter in letters) == [late, "price is no BIGINT: 'eighteen'"]
+    assert "bid: 1 late row, 1 rejected; with DISORDER 10 MINUTES none would be late\n" in done.stderr
 
 
 def test_explain_in_a_file_is_printed(folder: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headrace.heartbeats.bounded import Arrivals
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
@@ -25,7 +26,6 @@ from headrace.runtime.tasks.messages import (
     ResultRef,
     StateKey,
     TaskReport,
-    merge_arrivals,
 )
 from headrace.time import BEGINNING
 
@@ -94,7 +94,7 @@ def commit_of_epoch(
         retained: the oldest epoch whose results are kept, given those of this one.
         started: when it began (`time.perf_counter()`).
     """
-    heartbeats = work.heartbeats_after(merge_arrivals([report.arrivals for report in reports]))
+    heartbeats = work.heartbeats_after(work.joined(report.arrivals for report in reports))
     queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})
     changed = {key: value for report in reports for key, value in report.state.items()}
     state: Mapping[StateKey, Manifest] = {**before.state, **changed}
@@ -140,6 +140,9 @@ def commit_of_change(
         before.totals,
         epochs=epoch,
         seconds=before.totals.seconds + time.perf_counter() - started,
+        arrivals={
+            name: seen if name in points else seen.apart() for name, seen in before.totals.arrivals.items()
+        },
         emitted={name: count for name, count in before.totals.emitted.items() if name in queries.plans},
     )
     commit = Commit(
@@ -289,11 +292,14 @@ def counted(
     for name, node in work.graph.outputs:
         emitted[name] = emitted.get(name, 0) + sum(part.emitted.get(node, 0) for part in reports)
     runs = [run for manifest in state.values() for area in manifest.values() for run in area]
+    arrivals = dict(totals.arrivals)
+    for name, seen in work.joined(report.arrivals for report in reports).items():
+        arrivals[name] = arrivals.get(name, Arrivals()).then(seen)
     letters = sum(part.dead_letters.rows for part in reports if part.dead_letters is not None)
     return Totals(
         epochs=work.epoch,
         seconds=totals.seconds + seconds,
-        arrivals=merge_arrivals([dict(totals.arrivals), *(report.arrivals for report in reports)]),
+        arrivals=arrivals,
         emitted=emitted,
         dead_letters=totals.dead_letters + letters,
         state_rows_peak=max(totals.state_rows_peak, sum(run.rows for run in runs)),

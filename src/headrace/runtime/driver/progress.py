@@ -44,7 +44,7 @@ def progress_of(
         heartbeat, domain: the smallest heartbeat of its streams, and what that counts.
         state: all state.
     """
-    rows = sum(seen.rows + seen.late + seen.rejected for seen in totals.arrivals.values())
+    rows = sum(seen.everything for seen in totals.arrivals.values())
     runs = (run for manifest in state.values() for area in manifest.values() for run in area)
     return Progress(
         epoch=totals.epochs,

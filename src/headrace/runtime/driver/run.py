@@ -14,6 +14,7 @@ from types import MappingProxyType
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
 from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, commit_of_epoch
+from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.intake.shares import assignments, next_share, total_rows
@@ -244,11 +245,7 @@ class Run:
     def _reports(self, work: EpochWork, intakes: Mapping[str, Intake]) -> list[TaskReport]:
         """Run an epoch; the reports of its tasks, or the error of one."""
         frames = {name: intake.frame for name, intake in intakes.items() if intake.frame is not None}
-        reports = self._runner.run_epoch(work, frames)
-        for report in reports:
-            if report.error is not None:
-                raise report.error
-        return reports
+        return run_passes(self._runner, work, frames)
 
     def _work(self, intakes: Mapping[str, Intake], queries: QuerySet) -> EpochWork:
         columns = self._queries.columns

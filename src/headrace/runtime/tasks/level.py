@@ -22,7 +22,6 @@ from headrace.runtime.tasks.messages import (
     REPORT_CHANNEL,
     Chunk,
     EpochWork,
-    merge_arrivals,
     pickled,
 )
 from headrace.runtime.tasks.outbox import DeadLetters, Outbox
@@ -61,7 +60,12 @@ class Inbox:
                 summaries.append(pickle.loads(chunk.payload))
             else:
                 self._data.setdefault((chunk.channel, chunk.bucket), []).append(chunk)
-        self.arrivals = merge_arrivals(summaries)
+        self.arrivals = work.joined(summaries)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether level 0 has judged no row wrongly; if it has, the epoch runs again."""
+        return all(seen.is_certain for seen in self.arrivals.values())
 
     def forwarded(self) -> Iterator[Chunk]:
         """What goes on unchanged: reports, the arrival summary, and exchanges that reach further levels."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.profile import TaskTime
 from headrace.schema import Schema
+from headrace.time import BEGINNING, INFINITY
 
 StateKey = tuple[str, int]
 """An operator's identity and a bucket."""
@@ -26,11 +27,18 @@ Manifest = Mapping[str, tuple[RunRef, ...]]
 
 @dataclass(frozen=True)
 class Split:
-    """A range of positions of a stream's source, in the source's unit."""
+    """A range of positions of a stream's source.
+
+    Attributes:
+        stream: its name.
+        start, end: the range, in the source's unit.
+        before: the largest timestamp of the epoch's rows before it, as far as it is known (instant).
+    """
 
     stream: str
     start: int
     end: int
+    before: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class StreamInput:
         schema: the columns that some query reads, and the timestamp.
         timestamp: the column it is timed by.
         disorder: how much older than the newest row a row may be (instants).
-        heartbeat: the promise at the start of the epoch; a row below it is late.
+        heartbeat: the promise at the start of the epoch.
         ended: whether this epoch reads the last of it.
     """
 
@@ -89,9 +97,36 @@ class EpochWork:
     def heartbeats_after(self, arrivals: Mapping[str, Arrivals]) -> dict[str, int]:
         """The streams' heartbeats at its end, from what arrived."""
         return {
-            name: advance(stream.heartbeat, arrivals.get(name, Arrivals()), stream.disorder, stream.ended)
+            name: INFINITY
+            if stream.ended
+            else advance(stream.heartbeat, arrivals.get(name, Arrivals()).latest, stream.disorder)
             for name, stream in self.streams.items()
         }
+
+    def joined(self, parts: Iterable[Mapping[str, Arrivals]]) -> dict[str, Arrivals]:
+        """What arrived on each stream, from the summaries of the tasks of level 0, in their order."""
+        total: dict[str, Arrivals] = {}
+        for part in parts:
+            for name, seen in part.items():
+                before = total.get(name, Arrivals())
+                # The rows of a frame come in no order, and neither do the tasks that get them.
+                in_order = self.streams[name].source is not None
+                total[name] = before.then(seen) if in_order else before.beside(seen)
+        return total
+
+    def knowing(self, parts: Iterable[Mapping[str, Arrivals]]) -> EpochWork:
+        """The same work, where every split knows the rows before it.
+
+        Args:
+            parts: what the tasks of level 0 found, in their order.
+        """
+        known: dict[str, int] = {}
+        found = []
+        # Tasks for the rows of frames come behind those for splits.
+        for splits, seen in zip(self.assignments, parts, strict=False):
+            found.append(tuple(replace(split, before=known.get(split.stream, BEGINNING)) for split in splits))
+            known |= {name: max(known.get(name, BEGINNING), part.latest) for name, part in seen.items()}
+        return replace(self, assignments=tuple(found))
 
 
 @dataclass(frozen=True)
@@ -164,12 +199,3 @@ class Chunk:
 def pickled(value: object) -> pa.Buffer:
     """A value as a payload."""
     return pa.py_buffer(pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL))
-
-
-def merge_arrivals(parts: list[dict[str, Arrivals]]) -> dict[str, Arrivals]:
-    """The sum of arrival summaries, by stream."""
-    total: dict[str, Arrivals] = {}
-    for part in parts:
-        for name, arrivals in part.items():
-            total[name] = total.get(name, Arrivals()) + arrivals
-    return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -44,15 +44,17 @@ class DeadLetters:
         """Rows of a stream that did not parse."""
         self._rows += [(stream, None, part.reason, part.text, part.place) for part in rejected]
 
-    def drop(self, stream: str, rows: pa.RecordBatch, mask: BoolArray, reason: str) -> None:
-        """Rows of a stream whose timestamp is of no use, or that are late."""
-        self._rows += [(stream, None, reason, text, "") for text in _texts(rows, mask)]
+    def drop(self, stream: str, rows: pa.RecordBatch, reasons: Sequence[str]) -> None:
+        """Rows of a stream whose timestamp is of no use, or that are late; each with its reason."""
+        texts = zip(row_texts(rows), reasons, strict=True)
+        self._rows += [(stream, None, reason, text, "") for text, reason in texts]
 
     def reporter(self, node: int) -> Report:
         """What an operator of a node tells of elements whose expression fails."""
 
         def report(batch: Batch, failed: BoolArray, reason: str) -> None:
-            self._rows += [(None, node, reason, text, "") for text in _texts(batch.payload, failed)]
+            rows = take_rows(batch.payload, np.flatnonzero(failed))
+            self._rows += [(None, node, reason, text, "") for text in row_texts(rows)]
 
         return report
 
@@ -195,7 +197,3 @@ def stream_of(rows: pa.Table) -> pa.Buffer:
     with pa.ipc.new_stream(sink, rows.schema) as writer:
         writer.write_table(rows)
     return sink.getvalue()
-
-
-def _texts(rows: pa.RecordBatch, mask: BoolArray) -> Iterator[str]:
-    return row_texts(take_rows(rows, np.flatnonzero(mask)))

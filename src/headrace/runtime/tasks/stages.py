@@ -6,7 +6,9 @@ buckets, runs its operators, writes one segment, and routes. What reaches the en
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,16 +17,17 @@ from headrace.algebra.nodes import Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import (
     Batch,
-    BoolArray,
     Int64Array,
     concat,
     integers,
     record_batch,
+    take_rows,
 )
 from headrace.errors import UserError
-from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.bounded import Arrivals, Judgement, advance, judge_in_order, judge_together
 from headrace.operators.state.runs import RunRef
 from headrace.operators.stateless import apply
+from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.level import Inbox, Level, label, store_state
@@ -42,6 +45,9 @@ from headrace.runtime.tasks.outbox import DeadLetters, Outbox
 from headrace.runtime.tasks.profile import Stopwatch
 from headrace.schema import BIGINT
 from headrace.time import MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant
+
+Judge = Callable[[Int64Array], Judgement]
+"""From the timestamps of some rows to which of them are late."""
 
 
 def run_sources(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]:
@@ -87,46 +93,47 @@ def _read_and_route(work: EpochWork, task: int, attempt: int) -> Iterator[Chunk]
         stream = work.streams[split.stream]
         assert stream.source is not None
         source = iter(stream.source.read(split.start, split.end, stream.schema.names))
+        seen = Arrivals()
         for read in watch.each("read", source):
-            letters.reject(split.stream, read.rejected)
-            seen = Arrivals(rejected=len(read.rejected)) + _take_in(
-                work, split.stream, read.rows, outbox, letters, watch
-            )
-            arrivals[split.stream] = arrivals.get(split.stream, Arrivals()) + seen
+            heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), stream.disorder)
+            judge = partial(judge_in_order, heartbeat=heartbeat, disorder=stream.disorder)
+            seen = seen.then(_take_in(work, split.stream, read, judge, outbox, letters, watch))
+        arrivals[split.stream] = seen
     yield from _close_sources(work, task, attempt, outbox, letters, arrivals, watch)
 
 
 def _take_rows(
     work: EpochWork, stream: str, task: int, attempt: int, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[Chunk]:
-    """Level 0 for rows that come in a frame: as for splits, with the frame's columns brought to ours."""
+    """Level 0 for rows that come in a frame: as for splits, with the frame's columns brought to ours.
+
+    Spark gives a frame's rows in no fixed order, so that they are judged together.
+    """
     watch = Stopwatch(0)
     letters = DeadLetters(work.epoch)
     outbox = Outbox(work, 0, task, letters)
-    arrivals = {stream: Arrivals()}
-    count = 0
+    seen, count = Arrivals(), 0
+    judge = partial(judge_together, heartbeat=work.streams[stream].heartbeat)
     for batch in batches:
         read = typed_rows(batch, work.streams[stream].schema, stream, count)
-        letters.reject(stream, read.rejected)
-        seen = Arrivals(rejected=len(read.rejected)) + _take_in(
-            work, stream, read.rows, outbox, letters, watch
-        )
+        seen = seen.beside(_take_in(work, stream, read, judge, outbox, letters, watch))
         count += batch.num_rows
-        arrivals[stream] += seen
-    yield from _close_sources(work, task, attempt, outbox, letters, arrivals, watch)
+    yield from _close_sources(work, task, attempt, outbox, letters, {stream: seen}, watch)
 
 
 def _take_in(
     work: EpochWork,
     stream: str,
-    rows: pa.RecordBatch,
+    read: Read,
+    judge: Judge,
     outbox: Outbox,
     letters: DeadLetters,
     watch: Stopwatch,
 ) -> Arrivals:
     """Run level 0 over some rows of a stream; what arrived."""
+    letters.reject(stream, read.rejected)
     with watch("take in"):
-        batch, seen = _timed(stream, work.streams[stream], rows, letters)
+        batch, seen = _timed(stream, work.streams[stream], read, judge, letters)
     _run_prefix(work, stream, batch, outbox, letters, watch)
     return seen
 
@@ -164,6 +171,8 @@ def _run_operators(
     watch = Stopwatch(level)
     inbox = Inbox(work, level, task, chunks)
     yield from inbox.forwarded()
+    if not inbox.is_certain:
+        return
     letters = DeadLetters(work.epoch)
     outbox = Outbox(work, level, task, letters)
     name = _name(work, level, task, attempt)
@@ -206,51 +215,45 @@ def _arrival_chunks(work: EpochWork, task: int, arrivals: dict[str, Arrivals]) -
 
 
 def _timed(
-    name: str, stream: StreamInput, rows: pa.RecordBatch, letters: DeadLetters
+    name: str, stream: StreamInput, read: Read, judge: Judge, letters: DeadLetters
 ) -> tuple[Batch, Arrivals]:
     """Rows as chronon elements; those without a usable timestamp and those that are late are set apart."""
+    rows, times = _usable(name, stream, read.rows, letters)
+    unusable = read.rows.num_rows - rows.num_rows
+    found = judge(times)
+    if len(found.late):
+        domain = _domain(stream)
+        limits = (format_instant(limit, domain) for limit in found.heartbeats.tolist())
+        reasons = [f"late: older than the heartbeat {limit}" for limit in limits]
+        letters.drop(name, take_rows(rows, found.late), reasons)
+        kept = np.delete(np.arange(len(times)), found.late)
+        rows, times = take_rows(rows, kept), times[kept]
+    seen = replace(found.arrivals, rejected=len(read.rejected) + unusable)
+    return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64)), seen
+
+
+def _usable(
+    name: str, stream: StreamInput, rows: pa.RecordBatch, letters: DeadLetters
+) -> tuple[pa.RecordBatch, Int64Array]:
+    """The rows with a usable timestamp, and those timestamps; the others are set apart."""
     column = rows.column(stream.timestamp)
     times = integers(column.fill_null(0)) if column.null_count else integers(column)
-    if not column.null_count and len(times):
-        first, last = int(times.min()), int(times.max())
-        if first >= max(stream.heartbeat, MIN_INSTANT) and last <= MAX_INSTANT:
-            return _chronons(rows, times), Arrivals(len(times), last)
+    inside = not len(times) or (times.min() >= MIN_INSTANT and times.max() <= MAX_INSTANT)
+    if inside and not column.null_count:
+        return rows, times
+    outside = (times < MIN_INSTANT) | (times > MAX_INSTANT)
     empty = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-    outside = ~empty & ((times < MIN_INSTANT) | (times > MAX_INSTANT))
-    late = ~empty & ~outside & (times < stream.heartbeat)
-    bad = empty | outside | late
-    if bad.any():
-        _set_apart(name, stream, rows, letters, (empty, outside, late))
-        kept = np.flatnonzero(~bad)
-        rows, times = rows.take(pa.array(kept)), times[kept]
-    rejected = int(empty.sum() + outside.sum())
-    seen = Arrivals(late=int(late.sum()), rejected=rejected)
-    if len(times):
-        seen += Arrivals(len(times), int(times.max()))
-    return _chronons(rows, times), seen
+    for mask, what in ((empty, "NULL"), (outside, "out of range")):
+        bad = np.flatnonzero(mask)
+        reason = f"the timestamp {stream.timestamp} is {what}"
+        letters.drop(name, take_rows(rows, bad), [reason] * len(bad))
+    kept = np.flatnonzero(~empty & ~outside)
+    return take_rows(rows, kept), times[kept]
 
 
-def _chronons(rows: pa.RecordBatch, times: Int64Array) -> Batch:
-    return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64))
-
-
-def _set_apart(
-    name: str,
-    stream: StreamInput,
-    rows: pa.RecordBatch,
-    letters: DeadLetters,
-    masks: tuple[BoolArray, BoolArray, BoolArray],
-) -> None:
-    integer = rows.column(stream.timestamp).type == BIGINT
-    domain = TimeDomain.INTEGER if integer else TimeDomain.TIMESTAMP
-    reasons = (
-        f"the timestamp {stream.timestamp} is NULL",
-        f"the timestamp {stream.timestamp} is out of range",
-        f"late: older than the heartbeat {format_instant(stream.heartbeat, domain)}",
-    )
-    for mask, reason in zip(masks, reasons, strict=True):
-        if mask.any():
-            letters.drop(name, rows, mask, reason)
+def _domain(stream: StreamInput) -> TimeDomain:
+    field = stream.schema[stream.schema.names.index(stream.timestamp)]
+    return TimeDomain.INTEGER if field.type == BIGINT else TimeDomain.TIMESTAMP
 
 
 def _run_prefix(

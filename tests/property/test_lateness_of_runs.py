@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.engine.execution import Settings
+from headrace.engine.policy import Policy
 from headrace.reference.lateness import late_rows, needed_disorder
 from headrace.runtime.sources import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
@@ -79,7 +80,7 @@ class Case:
 
     def database(self, storage: Path | None = None) -> hr.Database:
         settings = Settings(storage, self.epoch_rows, min(self.tasks, 2), True, None)
-        return hr.Database(lambda: InlineRunner(self.tasks), settings)
+        return hr.Database(lambda: InlineRunner(self.tasks), settings, Policy.open())
 
 
 TIMES = st.integers(0, 30) | st.none() | st.sampled_from((2**62, 25))

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -15,7 +15,19 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.errors import LanguageError, SourceError, UserError
-from headrace.language.statements import FILE_FORMATS
+from headrace.language.statements import (
+    FILE_FORMATS,
+    CreateQuery,
+    CreateStream,
+    CreateStreamAs,
+    DropQuery,
+    DropStream,
+    Explain,
+    Select,
+    SetDialect,
+    Show,
+    Statement,
+)
 from headrace.runtime.sources.files import list_files
 from headrace.runtime.tasks.inline import InlineRunner
 
@@ -82,6 +94,13 @@ def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: s
     with pytest.raises(hr.PolicyError, match=f"1:1: {text[:8]}.* is not allowed"):
         db.execute(text, policy=CLOSED)
     db.execute(text, policy=hr.Policy.closed(may_change=True))
+
+
+def test_every_kind_of_statement_has_been_judged() -> None:
+    reads = {CreateStream}
+    changes = {DropStream, DropQuery, SetDialect}
+    asks = {CreateStreamAs, CreateQuery, Select, Explain, Show}
+    assert set(get_args(Statement)) == reads | changes | asks, "what may a new one reach under a policy?"
 
 
 def test_functions_that_are_not_allowed_do_not_exist(db: hr.Database) -> None:

@@ -57,8 +57,8 @@ def disk(tmp_path: Path) -> Path:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "secret.csv").write_text(SECRET)
     (tmp_path / "secret.csv").write_text(SECRET)
-    (tmp_path / "in" / "out").symlink_to(tmp_path)
     (tmp_path / "in" / "secret").symlink_to("../secret.csv")
+    (tmp_path / "in" / "sub" / "out").symlink_to(tmp_path)
     (tmp_path / "in" / "again").symlink_to("a.csv")
     (tmp_path / "in" / "loop").symlink_to("loop")
     return tmp_path
@@ -150,7 +150,16 @@ def test_a_name_is_not_taken_for_a_list_of_letters() -> None:
 @pytest.mark.parametrize("form", FILE_FORMATS)
 @pytest.mark.parametrize(
     "path",
-    ["../secret.csv", "secret", "out/secret.csv", "out", "../inner/secret.csv", "..", "../none", "loop/x"],
+    [
+        "../secret.csv",
+        "secret",
+        "sub/out/secret.csv",
+        "sub/out",
+        "../inner/secret.csv",
+        "..",
+        "../none",
+        "loop/x",
+    ],
 )
 def test_files_outside_of_the_allowed_folders_are_refused(
     db: hr.Database, disk: Path, form: str, path: str
@@ -177,6 +186,12 @@ def test_a_link_out_of_a_folder_refuses_the_folder(db: hr.Database, disk: Path) 
     with pytest.raises(hr.PolicyError, match="in/secret may not be read"):
         db.execute(create("in"), base=disk, policy=policy)
     (disk / "in" / "secret").unlink()
+    for target in ("secret.csv", "missing.csv", "inner"):
+        (disk / "in" / "link").unlink(missing_ok=True)
+        (disk / "in" / "link").symlink_to(disk / target)
+        with pytest.raises(hr.PolicyError, match="in/link may not be read"):
+            db.execute(create("in"), base=disk, policy=policy)
+    (disk / "in" / "link").unlink()
     (disk / "in" / "loop").unlink()
     db.execute(create("in"), base=disk, policy=policy)
 
@@ -275,7 +290,7 @@ def test_spark_gets_no_option_that_is_not_allowed(db: hr.Database, asked: list[A
 def test_spark_gets_the_path_that_was_checked(db: hr.Database, disk: Path, asked: list[Any]) -> None:
     policy = hr.Policy.closed(folders=[disk / "in"], formats=["text"])
     for path in (
-        "..", "out", "file:///", f"file:{disk}", f"//{disk}/in", "hdfs://x/in/../../..", "*", "s?b",
+        "..", "sub/out", "file:///", f"file:{disk}", f"//{disk}/in", "hdfs://x/in/../../..", "*", "s?b",
         "{sub,..}", "[s]ub", "\\sub", "../in*",
     ):  # fmt: skip
         with contextlib.suppress(UserError):

@@ -63,13 +63,16 @@ def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tupl
         raise SourceError(f"{path}: no such file or folder", hint=f"relative paths start at {base.resolve()}")
     if not place.is_dir():
         raise SourceError(f"{path}: neither a file nor a folder")
-    seen = sorted(entry for entry in place.iterdir() if not entry.name.startswith((".", "_")))
-    found = [entry for entry in seen if not entry.is_dir()]
-    for entry in found:
+    names = sorted(entry.name for entry in place.iterdir() if not entry.name.startswith((".", "_")))
+    labels = [f"{path.rstrip('/')}/{name}" for name in names]
+    # All are checked before any is looked at: what a link leads to is not said either.
+    entries = [allowed_path(place / name, label, allowed) for name, label in zip(names, labels, strict=True)]
+    found = [(entry, label) for entry, label in zip(entries, labels, strict=True) if not entry.is_dir()]
+    for entry, label in found:
         if not entry.is_file():
             kind = "not an ordinary file" if entry.exists() else "a link to nothing"
             raise SourceError(
-                f"{path}: {entry.name} is {kind}",
+                f"{path}: {Path(label).name} is {kind}",
                 hint="remove it, or give it a name that starts with . or _",
             )
     if not found:
@@ -77,10 +80,7 @@ def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tupl
             f"{path}: the folder holds no files",
             hint="files in subfolders, or whose names start with . or _, are not read",
         )
-    labels = [f"{path.rstrip('/')}/{entry.name}" for entry in found]
-    return tuple(
-        (allowed_path(entry, label, allowed), label) for entry, label in zip(found, labels, strict=True)
-    )
+    return tuple(found)
 
 
 def mark_of(pieces: Sequence[tuple[str, int]], position: int, *, whole: bool = False) -> str:

@@ -1,4 +1,4 @@
-"""Kills on Spark: of the whole driver, of its JVM and of its workers, at random moments, until the job is done.
+"""Kills on Spark: of the whole driver, of its JVM, of its workers, until the job is done.
 
 `HEADRACE_KILLS` says how many; a job that is done before is followed by another one.
 """
@@ -28,7 +28,7 @@ FILES = 8
 PUSHES = 40
 LONGEST = 4.0
 """Seconds between two kills of an attempt, at the most."""
-STARTING = 0.15
+STARTING = 0.35
 """The share of attempts that are killed while they start, before they have committed anything."""
 
 
@@ -123,7 +123,7 @@ def disturbed(attempt: Attempt, dice: random.Random, kills: Counter[str]) -> int
             return None
     elif attempt.has_begun():
         while not attempt.ends_within(dice.uniform(0.0, LONGEST)):
-            victim = dice.choice(["driver", "jvm", "worker", "worker"])
+            victim = dice.choice(["driver", "jvm", "worker", "worker", "worker"])
             killed = attempt.kill(victim)
             kills[victim] += killed
             if killed and victim != "worker":

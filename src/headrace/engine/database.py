@@ -266,9 +266,10 @@ class Database(UserCode):
         """End an endless run between two epochs; what was committed stays readable.
 
         Args:
-            timeout: seconds to wait, after the last epoch, until all sinks have taken what was committed;
-                None waits as long as it takes. A sink that takes longer is left behind: on a durable store
-                it gets the rest when the database is started again.
+            timeout: seconds to wait for the epoch that is running, and until all sinks have taken what was
+                committed; None waits as long as it takes. An epoch that takes longer is given up: nothing of
+                it counts. A sink that takes longer is left behind: on a durable store it gets the rest when
+                the database is started again.
 
         Raises:
             UserError: the database was not started, what ended the run before, or a sink that has not

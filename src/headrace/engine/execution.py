@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
 from headrace.engine.summary import Summary, summarise
-from headrace.errors import UserError
+from headrace.errors import ExecutionError, UserError
 from headrace.lowering.lower import identity
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
@@ -79,6 +80,7 @@ class Execution:
         *,
         adapt: bool,
     ) -> None:
+        self._runner = runner
         self._defined = defined
         self._settings = settings
         self._folders = TemporaryFolders()
@@ -210,14 +212,14 @@ class Execution:
         """End between two epochs, when the sinks have taken what was committed.
 
         Args:
-            timeout: seconds to wait for the sinks; None waits as long as it takes.
+            timeout: seconds to wait for the epoch and the sinks; None waits as long as it takes.
 
         Raises:
+            ExecutionError: the epoch has not ended in time.
             BaseException: what ended the run before.
         """
         assert self._live is not None
-        self._live.stop()
-        self._deliveries.stop(timeout)
+        self._end(timeout)
         self._release()
         if self._live.error is not None:
             raise self._live.error
@@ -226,11 +228,24 @@ class Execution:
 
     def close(self) -> None:
         """Stop what runs, and remove what is temporary."""
-        if self._live is not None:
-            self._live.stop()
-        self._deliveries.stop(STOP_TIMEOUT)
+        self._end(STOP_TIMEOUT)
         self._release()
         self.store.close()
+
+    def _end(self, timeout: float | None) -> None:
+        """Wait for the epoch that is running and for the sinks; leave behind what takes longer."""
+        until = None if timeout is None else time.monotonic() + timeout
+        if self._live is not None and not self._live.stop(timeout):
+            # First of all the epoch must not be able to count any more.
+            self._release()
+            self._live.abandon(
+                ExecutionError(
+                    f"the epoch that was running has not ended within {timeout:g} s and was given up",
+                    hint="a function or an input may hang; nothing of the epoch counts",
+                )
+            )
+            self._runner.cancel()
+        self._deliveries.stop(None if until is None else max(0.0, until - time.monotonic()))
 
     def _state(self) -> tuple[bool, BaseException | None]:
         """Whether an endless run is going on, and what has ended it."""

@@ -24,6 +24,9 @@ LINGER = 0.02
 _LOOK = 0.25
 """Seconds between two looks at whether all feeds are well."""
 
+_ENDING = 10.0
+"""Seconds that the end of a run takes at the most when no epoch is running."""
+
 
 @dataclass(frozen=True)
 class PlanChange:
@@ -68,6 +71,7 @@ class LiveRun:
         self._changes: list[tuple[PlanChange, Future[int]]] = []
         self._blamed: Mapping[str, BaseException] = {}
         self._stopping = False
+        self._in_epoch = False
         self._ended = False
         self._thread = threading.Thread(target=self._loop, name="headrace epochs", daemon=True)
         self.error: BaseException | None = None
@@ -93,7 +97,7 @@ class LiveRun:
     @property
     def running(self) -> bool:
         """Whether epochs are still run."""
-        return self._thread.is_alive()
+        return self._thread.is_alive() and not self._ended
 
     def feed(self, name: str) -> Feed | None:
         """What brings the rows of a live stream that some query reads."""
@@ -117,12 +121,31 @@ class LiveRun:
             self._changed.notify_all()
         return done.result()
 
-    def stop(self) -> None:
-        """End after the epoch that is running."""
+    def stop(self, timeout: float | None = None) -> bool:
+        """End after the epoch that is running.
+
+        Args:
+            timeout: seconds to wait for it; None waits as long as it takes.
+
+        Returns:
+            Whether it has ended.
+        """
         self._stopping = True
         self.wake()
-        if self._thread.ident is not None:
-            self._thread.join()
+        if self._thread.ident is not None and not self._ended:
+            self._thread.join(timeout)
+            if not self._in_epoch:
+                self._thread.join(_ENDING)
+        return self._ended or not self._thread.is_alive()
+
+    def abandon(self, error: UserError) -> None:
+        """Leave an epoch behind that does not end; it must not be able to commit any more.
+
+        Args:
+            error: what whoever waits for it is told.
+        """
+        self.error = error
+        self._finish()
 
     def _loop(self) -> None:
         try:
@@ -130,7 +153,7 @@ class LiveRun:
                 self._carry_out_changes()
                 intakes = self._next()
                 if intakes:
-                    failed = run_epoch(self._run, intakes, self._blamed.keys(), lambda: self._stopping)
+                    failed = self._run_epoch(intakes)
                     blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
                     self._blamed = {**blamed, **failed}
                     self._settle(failed)
@@ -139,7 +162,20 @@ class LiveRun:
                     if self._progress is not None:
                         self._progress(self._run.progress())
         except BaseException as error:  # whatever it is, whoever waits has to hear of it
-            self.error = error
+            self.error = self.error or error
+        if not self._ended:
+            self._finish()
+
+    def _run_epoch(self, intakes: Mapping[str, Intake]) -> Mapping[str, BaseException]:
+        """Run an epoch; the streams that had to be left out, with the error."""
+        self._in_epoch = True
+        try:
+            return run_epoch(self._run, intakes, self._blamed.keys(), lambda: self._stopping)
+        finally:
+            self._in_epoch = False
+
+    def _finish(self) -> None:
+        """Let everyone hear that no epoch follows."""
         try:
             with ExitStack() as last:
                 last.callback(self._end)

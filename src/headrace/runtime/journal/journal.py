@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -57,6 +58,7 @@ class Journal:
     def __init__(self, store: FolderStore, description: Description) -> None:
         self._store = store
         self._oldest = 1
+        self._appending = threading.Lock()
         self._lock = _locked(Path(store.path))
         try:
             self._made_for = _claim(store, description)
@@ -96,9 +98,14 @@ class Journal:
         """Make an epoch count.
 
         Raises:
-            StoreError: the record cannot be written, or another driver has committed the epoch.
+            StoreError: the record cannot be written, another driver has committed the epoch, or the journal
+                is closed.
         """
-        if not self._store.put_if_absent(record_name(commit.epoch), sealed(commit)):
+        with self._appending:
+            if self._lock.closed:
+                raise StoreError(f"epoch {commit.epoch} was given up", hint="start again")
+            written = self._store.put_if_absent(record_name(commit.epoch), sealed(commit))
+        if not written:
             raise StoreError(
                 f"epoch {commit.epoch} of {self._store.path} has been committed by someone else",
                 hint="stop the other driver, then start again",
@@ -128,8 +135,9 @@ class Journal:
         return {record_name(old) for old in known}
 
     def close(self) -> None:
-        """Let another driver have the store."""
-        self._lock.close()
+        """Let another driver have the store; an epoch that is still running cannot commit any more."""
+        with self._appending:
+            self._lock.close()
 
 
 def load_description(store: FolderStore) -> Description:

@@ -7,10 +7,11 @@ row of a stream.
 
 from __future__ import annotations
 
-import contextlib
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark import RDD, SparkContext
@@ -19,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headrace.errors import UserError
 from headrace.lowering.graph import Graph
-from headrace.runtime.spark.faults import faults_named, is_alive
+from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
 from headrace.runtime.spark.feed import quoted
 from headrace.runtime.spark.stages import (
     CHUNK_ROW,
@@ -88,6 +89,7 @@ class SparkRunner:
         for name, value in _SQL_SETTINGS.items():
             self._session.conf.set(name, value)
         self._base = base
+        self._tag = f"headrace-{secrets.token_hex(4)}"
         self._graph: tuple[Graph, bytes] | None = None
         self.parallelism = base.sparkContext.defaultParallelism
 
@@ -106,6 +108,7 @@ class SparkRunner:
         context = self._session.sparkContext
         with faults_named(context, work.epoch), _our_python(context):
             context.setJobDescription(f"headrace epoch {work.epoch}")
+            context.addJobTag(self._tag)
             return reports_of(self._over_frames(work, frames) if frames else self._over_splits(work))
 
     def _over_splits(self, work: EpochWork) -> list[Chunk]:
@@ -160,6 +163,11 @@ class SparkRunner:
                 hint="give the session the format's package, or use parquet, csv, json, arrow or nexmark",
             ) from error
 
+    def cancel(self) -> None:
+        """Cancel the epoch's job; Spark kills the workers that do not end by themselves."""
+        with suppress(*GATEWAY_ERRORS):
+            self._base.sparkContext.cancelJobsWithTag(self._tag)
+
     def close(self) -> None:
         """Stop the session if it was started here."""
         if self._owned:
@@ -169,7 +177,7 @@ class SparkRunner:
                 _forget_gateway(self._base)
 
 
-@contextlib.contextmanager
+@contextmanager
 def _our_python(context: SparkContext) -> Iterator[None]:
     """On a local master, let the workers run this very Python, unless the user has named another one.
 

@@ -45,6 +45,9 @@ class InlineRunner:
             chunks = [sent for task, box in enumerate(boxes) for sent in run_level(work, level, task, 0, box)]
         return reports_of(chunks)
 
+    def cancel(self) -> None:
+        """A thread cannot be ended from outside; it is left behind."""
+
     def close(self) -> None:
         """Nothing to close."""
 

@@ -39,6 +39,10 @@ class Runner(Protocol):
         """
         ...
 
+    def cancel(self) -> None:
+        """End the epoch that another thread is running, as far as that can be done."""
+        ...
+
     def close(self) -> None:
         """Let go of whatever was started."""
         ...

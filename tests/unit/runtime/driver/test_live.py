@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.errors import StoreError, UserError
+from headrace.errors import ExecutionError, StoreError, UserError
 from headrace.runtime.driver.live import LiveRun
 from headrace.runtime.journal import inspect
 from headrace.runtime.journal import records as commits
@@ -435,3 +435,38 @@ def test_a_history_whose_beginning_is_no_longer_kept_is_refused_clearly() -> Non
         db.run()
         with pytest.raises(hr.UserError, match="no longer kept"):
             query.history()
+
+
+def test_a_run_stops_in_time_while_a_function_hangs(tmp_path: Path) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    def hangs(values: pa.Array) -> pa.Array:
+        entered.set()
+        release.wait()
+        return values
+
+    def database() -> hr.Database:
+        db = hr.connect(runner="inline", storage=tmp_path / "store")
+        db.function("hangs", hangs, arguments=["BIGINT"], returns="BIGINT", version="1")
+        db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.query("SELECT hangs(v) AS v FROM s", name="q")
+        return db
+
+    with database() as db:
+        db.start()
+        epochs = next(thread for thread in threading.enumerate() if thread.name == "headrace epochs")
+        done = db.push("s", {"v": 1, "ts": 1}, producer="p", sequence=1, wait=False)
+        assert isinstance(done, Future)
+        assert entered.wait(PATIENCE)
+        with pytest.raises(ExecutionError, match=r"has not ended within 0\.01 s and was given up"):
+            db.stop(timeout=0.01)
+        assert not db.running
+        with pytest.raises(ExecutionError, match="was given up"):
+            done.result(PATIENCE)
+        with database() as other:
+            other.start()
+            release.set()
+            epochs.join(PATIENCE)
+            assert not epochs.is_alive()
+            assert other.push("s", {"v": 1, "ts": 1}, producer="p", sequence=1), "it was not committed"
+            assert other.stop().rows == 1

@@ -117,7 +117,7 @@ class RowStage:
         work = self.work.unpacked()
         names = list(work.streams[self.stream].schema.names)
         named = (batch.rename_columns(names) for batch in batches)
-        yield from _encoded(run_rows(work, self.stream, task, _attempt(), named))
+        yield from _encoded(run_rows(work, task, _attempt(), self.stream, named))
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class LevelStage:
 
     def _run(self, chunks: list[Chunk]) -> Iterator[Chunk]:
         if chunks:
-            yield from run_level(self.work.unpacked(), self.level, chunks[0].task, _attempt(), chunks)
+            yield from run_level(self.work.unpacked(), chunks[0].task, _attempt(), self.level, chunks)
 
 
 def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:

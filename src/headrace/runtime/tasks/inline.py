@@ -42,7 +42,7 @@ class InlineRunner:
             chunks += run_sources(work, task, 0)
         for level in range(1, work.graph.levels + 1):
             boxes = [[chunk for chunk in chunks if chunk.task == task] for task in range(work.tasks)]
-            chunks = [sent for task, box in enumerate(boxes) for sent in run_level(work, level, task, 0, box)]
+            chunks = [sent for task, box in enumerate(boxes) for sent in run_level(work, task, 0, level, box)]
         return reports_of(chunks)
 
     def cancel(self) -> None:

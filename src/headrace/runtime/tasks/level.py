@@ -24,13 +24,7 @@ from headrace.runtime.tasks.messages import (
     EpochWork,
     pickled,
 )
-from headrace.runtime.tasks.outbox import DeadLetters, Outbox
-from headrace.runtime.tasks.profile import Stopwatch
-
-
-def label(node: Node) -> str:
-    """What a profile calls a node's work."""
-    return f"#{node.number} {type(node.plan).__name__}"
+from headrace.runtime.tasks.task import Task, label
 
 
 class Inbox:
@@ -96,34 +90,20 @@ class Level:
     """The run of one level's nodes over the buckets of one task.
 
     Args:
-        work: the epoch.
-        level: which, from 1.
-        inbox: what was sent to the task.
-        outbox: takes what the nodes yield.
-        letters: takes the rows that fail.
-        watch: takes the time of every node.
+        task: of the level.
+        inbox: what was sent to it.
 
     Attributes:
         failures: the nodes that failed, with the reason and a hint.
     """
 
-    def __init__(
-        self,
-        work: EpochWork,
-        level: int,
-        inbox: Inbox,
-        outbox: Outbox,
-        letters: DeadLetters,
-        watch: Stopwatch,
-    ) -> None:
-        self._work = work
-        self._nodes = work.graph.by_level[level]
+    def __init__(self, task: Task, inbox: Inbox) -> None:
+        self._task = task
         self._inbox = inbox
-        self._outbox = outbox
-        self._letters = letters
-        self._watch = watch
-        self._before = work.graph.heartbeats(work.heartbeats_before())
-        self._after = work.graph.heartbeats(work.heartbeats_after(inbox.arrivals))
+        graph = task.work.graph
+        self._nodes = graph.by_level[task.level]
+        self._before = graph.heartbeats(task.work.heartbeats_before())
+        self._after = graph.heartbeats(task.work.heartbeats_after(inbox.arrivals))
         self.failures: list[tuple[int, str, str | None]] = []
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
@@ -133,21 +113,21 @@ class Level:
             try:
                 if is_stateful(node.plan):
                     operator = self._operator(node, node.plan, bucket)
-                    with self._watch(label(node)):
+                    with self._task.watch(label(node)):
                         outputs[node.number] = self._advance(node, operator, bucket, outputs)
                     yield node, operator
                 elif is_stateless(node.plan):
-                    with self._watch(label(node)):
+                    with self._task.watch(label(node)):
                         outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
             except ExecutionError as error:
                 self.failures.append((node.number, error.message, error.hint))
                 outputs[node.number] = empty(node.plan.schema)
-            with self._watch("route"):
-                self._outbox.put(node.number, outputs[node.number])
+            with self._task.watch("route"):
+                self._task.outbox.put(node.number, outputs[node.number])
 
     def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
-        operator = create_operator(plan, node.reduced, self._letters.reporter(node.number))
-        for name, refs in self._work.state.get((node.identity, bucket), {}).items():
+        operator = create_operator(plan, node.reduced, self._task.letters.reporter(node.number))
+        for name, refs in self._task.work.state.get((node.identity, bucket), {}).items():
             operator.areas[name].runs = [stored_run(ref, self._load) for ref in refs]
         return operator
 
@@ -160,7 +140,7 @@ class Level:
         return operator.advance(Progress(before, tuple(self._after[producer] for producer in producers)))
 
     def _apply(self, node: Node, plan: Stateless, bucket: int, outputs: dict[int, Batch]) -> Batch:
-        report = self._letters.reporter(node.number)
+        report = self._task.letters.reporter(node.number)
         found = [
             apply(plan, batch, report)
             for edge in node.inputs
@@ -174,8 +154,8 @@ class Level:
         return self._inbox.batches(edge, bucket)
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
-        with self._watch("load state"):
-            return decode_rows(read_part(self._work.store, ref.part))
+        with self._task.watch("load state"):
+            return decode_rows(read_part(self._task.work.store, ref.part))
 
 
 def store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[RunRef, ...]]:

@@ -165,7 +165,7 @@ class TaskReport:
     results: tuple[ResultRef, ...] = ()
     emitted: dict[int, int] = field(default_factory=dict)
     dead_letters: ResultRef | None = None
-    state: dict[StateKey, dict[str, tuple[RunRef, ...]]] = field(default_factory=dict)
+    state: dict[StateKey, Manifest] = field(default_factory=dict)
     failures: tuple[tuple[int, str, str | None], ...] = ()
     error: UserError | None = None
     time: TaskTime | None = None

@@ -1,0 +1,107 @@
+"""Level 0 of an epoch: the rows of streams become elements and run through what needs no state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import Source
+from headrace.algebra.properties import is_stateless
+from headrace.elements import Batch, Int64Array, concat, integers, record_batch, take_rows
+from headrace.heartbeats.bounded import Arrivals, Judgement
+from headrace.operators.stateless import apply
+from headrace.runtime.sources.contract import Read
+from headrace.runtime.tasks.messages import StreamInput
+from headrace.runtime.tasks.outbox import DeadLetters
+from headrace.runtime.tasks.task import Task, label
+from headrace.schema import BIGINT
+from headrace.time import MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant
+
+Judge = Callable[[Int64Array], Judgement]
+"""From the timestamps of some rows to which of them are late."""
+
+
+def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
+    """Run level 0 over some rows of a stream; what arrived.
+
+    Args:
+        task: takes what nodes yield, and the rows that are set apart.
+        stream: its name.
+        read: the rows.
+        judge: which of them are late.
+    """
+    task.letters.reject(stream, read.rejected)
+    with task.watch("take in"):
+        batch, seen = _timed(stream, task.work.streams[stream], read, judge, task.letters)
+    _run_prefix(task, stream, batch)
+    return seen
+
+
+def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
+    """Run level 0's nodes over a batch of one stream; nodes over other streams see nothing."""
+    outputs: dict[int, Batch] = {}
+    for node in task.work.graph.by_level[0]:
+        plan = node.plan
+        if isinstance(plan, Source):
+            if plan.name != stream:
+                continue
+            found = [_select(plan, batch)]
+        else:
+            inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
+            if not inputs or not is_stateless(plan):
+                continue
+            with task.watch(label(node)):
+                found = [apply(plan, part, task.letters.reporter(node.number)) for part in inputs]
+        outputs[node.number] = concat(plan.schema, found)
+        with task.watch("route"):
+            task.outbox.put(node.number, outputs[node.number])
+
+
+def _select(plan: Source, batch: Batch) -> Batch:
+    columns = [batch.payload.column(name) for name in plan.schema.names]
+    return batch.with_payload(record_batch(columns, plan.schema, len(batch)))
+
+
+def _timed(
+    name: str, stream: StreamInput, read: Read, judge: Judge, letters: DeadLetters
+) -> tuple[Batch, Arrivals]:
+    """Rows as chronon elements; those without a usable timestamp and those that are late are set apart."""
+    rows, times = _usable(name, stream, read.rows, letters)
+    unusable = read.rows.num_rows - rows.num_rows
+    found = judge(times)
+    if len(found.late):
+        domain = _domain(stream)
+        limits = (format_instant(limit, domain) for limit in found.heartbeats.tolist())
+        reasons = [f"late: older than the heartbeat {limit}" for limit in limits]
+        letters.drop(name, take_rows(rows, found.late), reasons)
+        kept = np.delete(np.arange(len(times)), found.late)
+        rows, times = take_rows(rows, kept), times[kept]
+    seen = replace(found.arrivals, rejected=len(read.rejected) + unusable)
+    return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64)), seen
+
+
+def _usable(
+    name: str, stream: StreamInput, rows: pa.RecordBatch, letters: DeadLetters
+) -> tuple[pa.RecordBatch, Int64Array]:
+    """The rows with a usable timestamp, and those timestamps; the others are set apart."""
+    column = rows.column(stream.timestamp)
+    times = integers(column.fill_null(0)) if column.null_count else integers(column)
+    inside = not len(times) or (times.min() >= MIN_INSTANT and times.max() <= MAX_INSTANT)
+    if inside and not column.null_count:
+        return rows, times
+    outside = (times < MIN_INSTANT) | (times > MAX_INSTANT)
+    empty = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+    for mask, what in ((empty, "NULL"), (outside, "out of range")):
+        bad = np.flatnonzero(mask)
+        reason = f"the timestamp {stream.timestamp} is {what}"
+        letters.drop(name, take_rows(rows, bad), [reason] * len(bad))
+    kept = np.flatnonzero(~empty & ~outside)
+    return take_rows(rows, kept), times[kept]
+
+
+def _domain(stream: StreamInput) -> TimeDomain:
+    field = stream.schema[stream.schema.names.index(stream.timestamp)]
+    return TimeDomain.INTEGER if field.type == BIGINT else TimeDomain.TIMESTAMP

@@ -1,0 +1,97 @@
+"""A task of an epoch: what every level's tasks measure, send, write and report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from headrace.heartbeats.bounded import Arrivals
+from headrace.lowering.graph import Node
+from headrace.runtime.store.segments import SegmentWriter
+from headrace.runtime.tasks.messages import (
+    ARRIVALS_CHANNEL,
+    REPORT_CHANNEL,
+    Chunk,
+    EpochWork,
+    Manifest,
+    StateKey,
+    TaskReport,
+    pickled,
+)
+from headrace.runtime.tasks.outbox import DeadLetters, Outbox
+from headrace.runtime.tasks.profile import Stopwatch
+
+
+class Task:
+    """One task of one level.
+
+    Args:
+        work: the epoch.
+        level: the level, 0 for the one that reads the sources.
+        number: the task's number there.
+        attempt: makes the names of its segments unique among repeats of the task.
+
+    Attributes:
+        work, level, number: as given.
+        letters: takes the rows that no query can use.
+        outbox: takes what nodes yield.
+        watch: measures what it does.
+    """
+
+    def __init__(self, work: EpochWork, level: int, number: int, attempt: int) -> None:
+        self.work = work
+        self.level = level
+        self.number = number
+        self.letters = DeadLetters(work.epoch)
+        self.outbox = Outbox(work, level, number, self.letters)
+        self.watch = Stopwatch(level)
+        self._name = f"e{work.epoch}-l{level}-t{number}-a{attempt}-{work.token}"
+
+    def state_writer(self) -> SegmentWriter:
+        """The segment for the state of its operators."""
+        return SegmentWriter(self.work.store, f"segments/{self._name}")
+
+    def summaries(self, arrivals: Mapping[str, Arrivals]) -> Iterator[Chunk]:
+        """What it read of each stream, for every task of the next level."""
+        if self.work.graph.levels:
+            payload = pickled(arrivals)
+            for target in range(self.work.tasks):
+                yield Chunk(target, 0, ARRIVALS_CHANNEL, self.number, payload)
+
+    def routed(self) -> Iterator[Chunk]:
+        """What nodes have yielded for the next levels."""
+        yield from self.watch.each("route", self.outbox.chunks())
+
+    def report(
+        self,
+        arrivals: dict[str, Arrivals] | None = None,
+        state: dict[StateKey, Manifest] | None = None,
+        failures: tuple[tuple[int, str, str | None], ...] = (),
+    ) -> Chunk:
+        """Write results and dead letters to a file of their own, since state goes and results stay; report.
+
+        Args:
+            arrivals: what it read, by stream.
+            state: the manifests of the operators it ran.
+            failures: nodes that failed, with the message and the hint.
+        """
+        with self.watch("write results"):
+            writer = SegmentWriter(self.work.store, f"results/{self._name}")
+            results, emitted = self.outbox.write(writer)
+            dead = self.letters.write(writer)
+            writer.close()
+        time = self.watch.time(self.outbox.sent)
+        return report_chunk(
+            self.work,
+            self.number,
+            TaskReport(arrivals or {}, results, emitted, dead, state or {}, failures, time=time),
+        )
+
+
+def report_chunk(work: EpochWork, number: int, report: TaskReport) -> Chunk:
+    """A task's report on its way to the driver."""
+    return Chunk(number % work.tasks, 0, REPORT_CHANNEL, number, pickled(report))
+
+
+def label(node: Node) -> str:
+    """What a profile calls a node's work."""
+    return f"#{node.number} {type(node.plan).__name__}"

@@ -1,8 +1,7 @@
 """Hypothesis strategies for plans over generated streams, valid by construction.
 
-Answers of the reference and of the operators must agree to the last bit, so whatever rounds differently from
-one order of additions to another (a SUM of DOUBLEs that are no quarters, a STDDEV) stands at the root only,
-where results are compared with a tolerance. Window sizes are small, so that intervals collide.
+Answers of the reference and of the operators must agree to the last bit, sums of DOUBLEs included. Window
+sizes are small, so that intervals collide.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -169,33 +167,13 @@ def plans(
         root: the operator at the root, one of ROOTS, or None for any.
         windows: whether the plan has windows.
     """
-    return _Builder(draw, tuple(sources), windows).build(depth, root=root, at_root=True).plan
+    return _Builder(draw, tuple(sources), windows).build(depth, root=root)
 
 
-@dataclass(frozen=True)
-class _Built:
-    """A plan and, for each column, whether sums of it are exact in whatever order they are made."""
-
-    plan: Plan
-    summable: tuple[bool, ...]
-
-    @property
-    def schema(self) -> Schema:
-        return self.plan.schema
-
-    def over(self, plan: Plan) -> _Built:
-        """A plan above this one with the same columns."""
-        return _Built(plan, self.summable)
-
-    def columns(self, *types: pa.DataType) -> list[Column]:
-        """The columns of these types, or of any."""
-        made = (column(self.plan, place) for place in range(len(self.schema)))
-        return [one for one in made if not types or one.type in types]
-
-    def is_summable(self, expression: Expression) -> bool:
-        if expression.type != DOUBLE:
-            return True
-        return isinstance(expression, Column) and self.summable[expression.index]
+def _columns(plan: Plan, *types: pa.DataType) -> list[Column]:
+    """The columns of a plan that have one of these types, or all."""
+    made = (column(plan, place) for place in range(len(plan.schema)))
+    return [one for one in made if not types or one.type in types]
 
 
 @dataclass(frozen=True)
@@ -204,13 +182,12 @@ class _Builder:
     sources: tuple[Source, ...]
     windows: bool
 
-    def build(self, depth: int, *, root: str | None = None, at_root: bool = False) -> _Built:
+    def build(self, depth: int, *, root: str | None = None) -> Plan:
         if depth == 0:
-            source = self.draw(st.sampled_from(self.sources))
-            return _Built(source, (True,) * len(source.schema))
-        makers: dict[str, Callable[[int], _Built]] = {
+            return self.draw(st.sampled_from(self.sources))
+        makers: dict[str, Callable[[int], Plan]] = {
             "window": self._window,
-            "aggregate": partial(self._aggregate, at_root),
+            "aggregate": self._aggregate,
             "join": self._join,
             "union": self._union,
             "relation_to_stream": self._relation_to_stream,
@@ -229,11 +206,11 @@ class _Builder:
         often = ["window"] * 4 if self.windows else []
         return [*often, *["aggregate"] * 3, *["join", "union", "relation_to_stream"] * 2, *ROOTS[5:]]
 
-    def _below(self, depth: int) -> _Built:
+    def _below(self, depth: int) -> Plan:
         """An input; not always as deep as it might be."""
         return self.build(self.draw(st.sampled_from((depth, max(0, depth - 1)))))
 
-    def _relation(self, depth: int) -> _Built:
+    def _relation(self, depth: int) -> Plan:
         """An input whose contents overlap, more often than not."""
         if depth and self.windows and self.draw(st.integers(0, 2)) < 2:
             return self._window(depth - 1)
@@ -242,56 +219,53 @@ class _Builder:
     def _expression(self, schema: Schema, kind: pa.DataType, depth: int = 1) -> Expression:
         return self.draw(expressions(schema, kind, depth=depth, kinds=KINDS))
 
-    def _filter(self, depth: int) -> _Built:
+    def _filter(self, depth: int) -> Plan:
         below = self._below(depth)
         if self.draw(st.integers(0, 3)) == 0:
-            share = Sample(below.plan, Decimal(self.draw(st.sampled_from((50, 80, 100)))))
-            return below.over(share)
-        return below.over(Filter(below.plan, self._expression(below.schema, BOOLEAN, 2)))
+            return Sample(below, Decimal(self.draw(st.sampled_from((50, 80, 100)))))
+        return Filter(below, self._expression(below.schema, BOOLEAN, 2))
 
-    def _project(self, depth: int) -> _Built:
+    def _project(self, depth: int) -> Plan:
         below = self._below(depth)
         items = [self._item(below) for _ in range(self.draw(st.integers(1, 3)))]
         names = [f"p{place}" for place in range(len(items))]
-        plan = Project(below.plan, tuple(zip(names, items, strict=True)))
-        return _Built(plan, tuple(below.is_summable(item) for item in items))
+        return Project(below, tuple(zip(names, items, strict=True)))
 
-    def _item(self, below: _Built) -> Expression:
+    def _item(self, below: Plan) -> Expression:
         if self.draw(st.booleans()):
-            return self.draw(st.sampled_from(below.columns()))
+            return self.draw(st.sampled_from(_columns(below)))
         return self._expression(below.schema, self.draw(st.sampled_from(KINDS)))
 
-    def _window(self, depth: int) -> _Built:
+    def _window(self, depth: int) -> Plan:
         below = self._below(depth)
-        if not below.plan.is_chronon:
-            brief = lasts_at_most(below.plan, 12) and self.draw(st.booleans())
-            below = below.over(Split(below.plan) if brief else Istream(below.plan))
+        if not below.is_chronon:
+            brief = lasts_at_most(below, 12) and self.draw(st.booleans())
+            below = Split(below) if brief else Istream(below)
         if self.draw(st.integers(0, 2)) == 0:
             return self.draw(st.sampled_from((self._rows, self._hop, self._session, self._over)))(below)
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
-        window = TimeWindow(below.plan, Duration(size), Duration(slide))
+        window = TimeWindow(below, Duration(size), Duration(slide))
         granule = self.draw(st.sampled_from((1, 1, 1, 2, 5)))
-        return below.over(window if granule == 1 else Granularity(window, Duration(granule)))
+        return window if granule == 1 else Granularity(window, Duration(granule))
 
-    def _rows(self, below: _Built) -> _Built:
+    def _rows(self, below: Plan) -> Plan:
         rows, every = (self.draw(st.sampled_from((2, 1, 3))) for _ in range(2))
-        return below.over(RowWindow(below.plan, rows, every, self._partition(below)))
+        return RowWindow(below, rows, every, self._partition(below))
 
-    def _partition(self, below: _Built) -> tuple[Column, ...]:
-        some = st.lists(st.sampled_from(below.columns()), max_size=2)
-        return tuple(self.draw(some)) if below.columns() else ()
+    def _partition(self, below: Plan) -> tuple[Column, ...]:
+        some = st.lists(st.sampled_from(_columns(below)), max_size=2)
+        return tuple(self.draw(some)) if _columns(below) else ()
 
-    def _over(self, below: _Built) -> _Built:
+    def _over(self, below: Plan) -> Plan:
         """ROW_NUMBER, or aggregates over the last rows."""
         keys = self._partition(below)
         if self.draw(st.integers(0, 2)) == 0:
             calls = [resolve_aggregate("COUNT", None)]
             name = unique_names([*below.schema.names, "number"])[-1]
-            plan = OverRows(below.plan, keys, None, 0, ((name, calls[0]),))
-            return _Built(plan, (*below.summable, True))
+            return OverRows(below, keys, None, 0, ((name, calls[0]),))
         first = self.draw(st.sampled_from((2, 1, 3, 0, None)))
-        some = [one for one in below.columns() if below.is_summable(one)]
+        some = _columns(below)
         names = ("MAX", "COUNT", "MIN")
         calls = [resolve_aggregate(name, self.draw(st.sampled_from(some))) for name in names if some]
         calls = calls or [resolve_aggregate("COUNT", None)]
@@ -302,133 +276,111 @@ class _Builder:
                 strict=True,
             )
         )
-        plan = OverRows(
-            below.plan, keys, first, self.draw(st.integers(0, 2 if first is None else first)), named
-        )
-        return _Built(plan, (*below.summable, *(True for _ in calls)))
+        return OverRows(below, keys, first, self.draw(st.integers(0, 2 if first is None else first)), named)
 
-    def _hop(self, below: _Built) -> _Built:
+    def _hop(self, below: Plan) -> Plan:
         size, slide = (self.draw(st.sampled_from((3, 2, 5, 1, 4))) for _ in range(2))
         offset = self.draw(st.sampled_from((0, 0, 1, 7)))
-        plan = HopWindow(below.plan, Duration(size), Duration(slide), Duration(offset))
-        return _Built(plan, (*below.summable, True, True))
+        return HopWindow(below, Duration(size), Duration(slide), Duration(offset))
 
-    def _session(self, below: _Built) -> _Built:
+    def _session(self, below: Plan) -> Plan:
         gap = self.draw(st.sampled_from((3, 2, 5, 1)))
-        plan = SessionWindow(below.plan, Duration(gap), self._partition(below))
-        return _Built(plan, (*below.summable, True, True))
+        return SessionWindow(below, Duration(gap), self._partition(below))
 
-    def _union(self, depth: int) -> _Built:
-        left, right, summable = self._alike(depth)
-        return _Built(Union((left, right)), summable)
+    def _union(self, depth: int) -> Plan:
+        return Union(self._alike(depth))
 
-    def _set_operation(self, depth: int) -> _Built:
-        left, right, summable = self._alike(depth)
-        return _Built(SetOperation(left, right, self.draw(st.sampled_from(SetKind))), summable)
+    def _set_operation(self, depth: int) -> Plan:
+        return SetOperation(*self._alike(depth), self.draw(st.sampled_from(SetKind)))
 
-    def _alike(self, depth: int) -> tuple[Plan, Plan, tuple[bool, ...]]:
-        """Two inputs with columns of the same types, and which columns both can sum."""
+    def _alike(self, depth: int) -> tuple[Plan, Plan]:
+        """Two inputs with columns of the same types."""
         first = self._relation(depth)
         second = first if self.draw(st.integers(0, 4)) == 0 else self._like(first, depth)
-        return first.plan, second.plan, tuple(map(all, zip(first.summable, second.summable, strict=True)))
+        return first, second
 
-    def _like(self, model: _Built, depth: int) -> _Built:
+    def _like(self, model: Plan, depth: int) -> Plan:
         """A plan with columns of the same types."""
         below = self._relation(depth)
         items = []
         for field in model.schema:
             constant = self.draw(values(field.type, pools=None, odd_doubles=False)) if _known(field) else None
             made = make_cast(literal(constant), field.type)
-            items.append(self.draw(st.sampled_from([*below.columns(field.type), made])))
-        plan = Project(below.plan, tuple(zip(model.schema.names, items, strict=True)))
-        return _Built(plan, tuple(below.is_summable(item) for item in items))
+            items.append(self.draw(st.sampled_from([*_columns(below, field.type), made])))
+        return Project(below, tuple(zip(model.schema.names, items, strict=True)))
 
-    def _join(self, depth: int) -> _Built:
-        join, summable = self._pairs(depth)
-        return _Built(join, summable)
+    def _join(self, depth: int) -> Plan:
+        return self._pairs(depth)
 
-    def _semi_join(self, depth: int) -> _Built:
-        join, summable = self._pairs(depth)
-        anti = self.draw(st.booleans())
-        plan = SemiJoin(join.left, join.right, join.equalities, join.residual, anti)
-        return _Built(plan, summable[: len(plan.schema)])
+    def _semi_join(self, depth: int) -> Plan:
+        join = self._pairs(depth)
+        return SemiJoin(join.left, join.right, join.equalities, join.residual, self.draw(st.booleans()))
 
-    def _outer_join(self, depth: int) -> _Built:
-        join, summable = self._pairs(depth)
+    def _outer_join(self, depth: int) -> Plan:
+        join = self._pairs(depth)
         kind = self.draw(st.sampled_from((JoinKind.LEFT, JoinKind.FULL, JoinKind.RIGHT)))
-        return _Built(
-            OuterJoin(join.left, join.right, join.equalities, join.residual, join.names, kind), summable
-        )
+        return OuterJoin(join.left, join.right, join.equalities, join.residual, join.names, kind)
 
-    def _pairs(self, depth: int) -> tuple[Join, tuple[bool, ...]]:
-        """A join with any conditions, and which of its columns can be summed."""
+    def _pairs(self, depth: int) -> Join:
+        """A join with any conditions."""
         left, right = self._relation(depth), self._relation(depth)
         pairs = [
-            (one, other) for one in left.columns() for other in right.columns() if one.type == other.type
+            (one, other) for one in _columns(left) for other in _columns(right) if one.type == other.type
         ]
         chosen = self.draw(st.lists(st.sampled_from(pairs), max_size=2)) if pairs else []
         names = tuple(unique_names([*left.schema.names, *right.schema.names]))
-        join = Join(left.plan, right.plan, tuple(chosen), None, names)
+        join = Join(left, right, tuple(chosen), None, names)
         conditions = [
             self._expression(schema, BOOLEAN, 2)
             for schema in (join.left.schema, join.schema)
             if self.draw(st.integers(0, 2)) == 0
         ]
-        return replace(join, residual=conjunction(conditions)), (*left.summable, *right.summable)
+        return replace(join, residual=conjunction(conditions))
 
-    def _distinct(self, depth: int) -> _Built:
-        below = self._relation(depth)
-        return below.over(Distinct(below.plan))
+    def _distinct(self, depth: int) -> Plan:
+        return Distinct(self._relation(depth))
 
-    def _top_k(self, depth: int) -> _Built:
-        """The first rows by any columns, or places; exact ones, since a place tells the last digits apart."""
+    def _top_k(self, depth: int) -> Plan:
+        """The first rows by any columns, or places."""
         below = self._relation(depth)
-        some = [one for one in below.columns() if below.is_summable(one)]
-        if len(some) < len(below.schema) or not some:
-            names = [f"o{place}" for place in range(len(some))]
-            items = tuple(zip(names, some, strict=True)) or (("o", literal(1)),)
-            below = _Built(Project(below.plan, items), (True,) * len(items))
+        if not _columns(below):
+            below = Project(below, (("o", literal(1)),))
         keys = tuple(
             SortKey(one, self.draw(st.booleans()), self.draw(st.booleans()))
-            for one in self.draw(st.lists(st.sampled_from(below.columns()), max_size=2))
+            for one in self.draw(st.lists(st.sampled_from(_columns(below)), max_size=2))
         )
         limit = self.draw(st.sampled_from((2, 1, 3, 0, None)))
         offset = self.draw(st.sampled_from((0, 0, 1, 2)))
         number = unique_names([*below.schema.names, "place"])[-1] if self.draw(st.booleans()) else None
         ranking = self.draw(st.sampled_from(Ranking)) if keys else Ranking.ROW_NUMBER
-        plan = TopK(below.plan, self._partition(below), keys, limit, offset, number, ranking)
-        return _Built(plan, (*below.summable, *(number is not None,) * (number is not None)))
+        return TopK(below, self._partition(below), keys, limit, offset, number, ranking)
 
-    def _relation_to_stream(self, depth: int) -> _Built:
-        below = self._relation(depth)
+    def _relation_to_stream(self, depth: int) -> Plan:
         operators: tuple[Callable[[Plan], Plan], ...] = (Istream, Dstream, Rstream)
-        return below.over(self.draw(st.sampled_from(operators))(below.plan))
+        return self.draw(st.sampled_from(operators))(self._relation(depth))
 
-    def _aggregate(self, root: bool, depth: int) -> _Built:
+    def _aggregate(self, depth: int) -> Plan:
         below = self._relation(depth)
         keys = [self._item(below) for _ in range(self.draw(st.sampled_from((0, 0, 1, 1, 1, 2))))]
-        calls = [self._call(below, root) for _ in range(self.draw(st.integers(1, 3)))]
-        plan = Aggregate(
-            below.plan,
+        calls = [self._call(below) for _ in range(self.draw(st.integers(1, 3)))]
+        return Aggregate(
+            below,
             tuple((f"k{place}", key) for place, key in enumerate(keys)),
             tuple((f"a{place}", call) for place, call in enumerate(calls)),
             emit_empty=not keys and self.draw(st.booleans()),
         )
-        flags = [call.function != "AVG" and _argument_summable(below, call) for call in calls]
-        return _Built(plan, (*(below.is_summable(key) for key in keys), *flags))
 
-    def _call(self, below: _Built, root: bool) -> AggregateCall:
+    def _call(self, below: Plan) -> AggregateCall:
         name = self.draw(st.sampled_from(_CALLS))
-        if name == "*" or (name in ("STDDEV", "VARIANCE") and not root):
+        if name == "*":
             return resolve_aggregate("COUNT", None)
         condition = self._expression(below.schema, BOOLEAN) if self.draw(st.integers(0, 3)) == 0 else None
         modifiers = Modifiers(distinct=self.draw(st.integers(0, 3)) == 0, condition=condition)
         if name in ("COUNT", "MIN", "MAX"):
             return resolve_aggregate(name, self._item(below), modifiers=modifiers)
         if name == "ARRAY_AGG":
-            # Not of arrays; nor of sums, since values in arrays are compared to the last bit.
-            single = [one for one in below.columns(*KINDS) if below.is_summable(one)]
-            arguments: list[Expression] = [*single, literal("a")]
+            # Not of arrays.
+            arguments: list[Expression] = [*_columns(below, *KINDS), literal("a")]
             argument = self.draw(st.sampled_from(arguments))
             return resolve_aggregate(name, argument, modifiers=modifiers)
         if name in ("FIRST", "LAST"):
@@ -439,7 +391,7 @@ class _Builder:
             return resolve_aggregate(
                 name, self._item(below), modifiers=Modifiers(order=keys, condition=condition)
             )
-        numbers = [one for one in below.columns(BIGINT, MONEY, DOUBLE) if root or below.is_summable(one)]
+        numbers = _columns(below, BIGINT, MONEY, DOUBLE)
         if numbers and self.draw(st.integers(0, 3)) < 3:
             return resolve_aggregate(name, self.draw(st.sampled_from(numbers)), modifiers=modifiers)
         argument = self._expression(_without_doubles(below.schema), BIGINT)
@@ -450,10 +402,6 @@ _CALLS = (
     *("SUM", "*", "VARIANCE", "AVG", "MIN", "STDDEV", "COUNT"),
     *("MAX", "SUM", "FIRST", "LAST", "ARRAY_AGG"),
 )
-
-
-def _argument_summable(below: _Built, call: AggregateCall) -> bool:
-    return call.argument is None or below.is_summable(call.argument)
 
 
 def _known(field: Field) -> bool:

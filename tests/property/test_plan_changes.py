@@ -104,7 +104,7 @@ class Script:
             history = evaluate(query.plan, rows)
             expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in history])
             found = reader.elements()
-            assert equivalent(found, expected, reader.heartbeat, float_tolerance=1e-9), (
+            assert equivalent(found, expected, reader.heartbeat), (
                 query.name,
                 history,
                 to_rows(canonical(found)),

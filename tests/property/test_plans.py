@@ -53,4 +53,4 @@ def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: 
         found = readers[name].elements()
         assert not plan.is_chronon or (found.te == found.ts + 1).all()
         assert not is_insert_only(plan) or (found.w > 0).all()
-        assert equivalent(found, expected, float_tolerance=1e-9), (history, to_rows(canonical(found)))
+        assert equivalent(found, expected), (history, to_rows(canonical(found)))

@@ -58,7 +58,7 @@ def test_each_query_answers_as_the_reference(
     for name, plan in plans.items():
         expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, {"s": stream})])
         found = readers[name].elements()
-        assert equivalent(found, expected, float_tolerance=1e-9), to_rows(canonical(found))
+        assert equivalent(found, expected), to_rows(canonical(found))
 
 
 def test_queries_of_one_shape_are_one_aggregate_whose_state_does_not_depend_on_their_constants() -> None:

@@ -153,6 +153,8 @@ def _streamed(spark: SparkSession, bids: Path, runs: int) -> Section:
 def _further(spark: SparkSession, bids: Path, runs: int) -> Section:
     queries = {
         "sliding sum": ours.SLIDING,
+        "sliding sum of DOUBLEs": ours.SLIDING_DOUBLES,
+        "sliding STDDEV of DOUBLEs": ours.DEVIATIONS,
         "sliding MIN and MAX": ours.EXTREMES,
         "last ten of every auction": ours.LAST_TEN,
         "distinct bidders, tumbling": ours.BIDDERS,

@@ -33,6 +33,10 @@ ONE_OF = (
 SLIDING = (
     "SELECT auction, COUNT(*) AS n, SUM(price) AS total FROM bid WINDOW(RANGE 60 SECONDS) GROUP BY auction"
 )
+SLIDING_DOUBLES = SLIDING.replace("SUM(price)", "SUM(price * 0.908E0)")
+DEVIATIONS = (
+    "SELECT auction, STDDEV(price * 0.908E0) AS spread FROM bid WINDOW(RANGE 60 SECONDS) GROUP BY auction"
+)
 TUMBLING = (
     "SELECT auction, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS top "
     "FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS) GROUP BY auction"

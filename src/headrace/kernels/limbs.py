@@ -13,10 +13,8 @@ import numba
 import numpy as np
 
 from headrace.elements import Float64Array, Int64Array
-from headrace.kernels.jit import FLOAT1, INT1, INT2, inner, kernel
-
-LIMB_BITS = 32
-MASK = 0xFFFFFFFF
+from headrace.kernels.integers import MASK, negate
+from headrace.kernels.jit import FLOAT1, INT1, INT2, kernel
 
 
 @kernel(FLOAT1)
@@ -69,34 +67,6 @@ def split_integers(words: Int64Array) -> tuple[Int64Array, Int64Array]:
         if signs[row] < 0:
             negate(limbs[row], 2 * size)
     return signs, limbs
-
-
-@inner
-def negate(limbs, length):  # type: ignore[no-untyped-def]
-    """Change the sign of an integer in two's complement, in place."""
-    carry = 1
-    for place in range(length):
-        total = (limbs[place] ^ MASK) + carry
-        limbs[place] = total & MASK
-        carry = total >> 32
-
-
-@inner
-def multiply(left, left_length, right, right_length, result):  # type: ignore[no-untyped-def]
-    """Write the product of two magnitudes to the first `left_length + right_length` places of `result`."""
-    for place in range(left_length + right_length):
-        result[place] = 0
-    for place in range(left_length):
-        factor = np.uint64(left[place])
-        if factor == np.uint64(0):
-            continue
-        carry = np.uint64(0)
-        for other in range(right_length):
-            # At most (2^32 - 1)^2 + 2 (2^32 - 1), which is 2^64 - 1.
-            total = factor * np.uint64(right[other]) + np.uint64(result[place + other]) + carry
-            result[place + other] = np.int64(total & np.uint64(MASK))
-            carry = total >> np.uint64(32)
-        result[place + right_length] = np.int64(carry)
 
 
 @kernel(INT2, INT2)

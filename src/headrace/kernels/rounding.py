@@ -12,8 +12,17 @@ import numba
 import numpy as np
 
 from headrace.elements import BoolArray, Float64Array, Int64Array
+from headrace.kernels.integers import (
+    MASK,
+    any_below,
+    bit_length,
+    compare,
+    limbs_above,
+    multiply,
+    negate,
+    trimmed,
+)
 from headrace.kernels.jit import INT1, INT2, inner, kernel
-from headrace.kernels.limbs import MASK, multiply, negate
 
 _INFINITY = 0x7FF << 52
 _LOWEST = -1074
@@ -171,8 +180,8 @@ def rounded_correlations(
         if length > 0:
             multiply(both, length, both, length, numerator)
             multiply(lefts, left_length, rights, right_length, divisor)
-            length = _trimmed(numerator, 2 * length)
-            found = _trimmed(divisor, left_length + right_length)
+            length = trimmed(numerator, 2 * length)
+            found = trimmed(divisor, left_length + right_length)
             result[row] = sign * _ratio(numerator, length, divisor, found, exponent, True, work)
     return result, still
 
@@ -190,14 +199,6 @@ def _gap(left, right, product):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _trimmed(limbs, length):  # type: ignore[no-untyped-def]
-    """The length without zeros at the top."""
-    while length > 0 and limbs[length - 1] == 0:
-        length -= 1
-    return length
-
-
-@inner
 def _gather(places, limbs, row, total):  # type: ignore[no-untyped-def]
     """Write the magnitude of a sum of limbs, from the lowest place on; its sign and length."""
     width = _width(places)
@@ -212,14 +213,7 @@ def _gather(places, limbs, row, total):  # type: ignore[no-untyped-def]
         carry = value >> 32
     if carry < 0:
         negate(total, width)
-    return (-1 if carry < 0 else 1), _trimmed(total, width)
-
-
-@inner
-def _bit_length(limbs, length):  # type: ignore[no-untyped-def]
-    """How many bits an integer has whose highest limb is not 0."""
-    _, bits = math.frexp(float(limbs[length - 1]))
-    return 32 * (length - 1) + bits
+    return (-1 if carry < 0 else 1), trimmed(total, width)
 
 
 @inner
@@ -227,37 +221,17 @@ def _nearest(total, length, exponent):  # type: ignore[no-untyped-def]
     """The bits of the double nearest to an integer times 2^exponent, for an exponent of at least -1074."""
     if length == 0:
         return 0
-    bits = _bit_length(total, length)
+    bits = bit_length(total, length)
     shift = bits - 53
     if exponent + shift < _LOWEST:
         shift = _LOWEST - exponent
-    mantissa = _limbs_above(total, length, shift)
+    mantissa = limbs_above(total, length, shift)
     if shift > 0:
         half = (total[(shift - 1) >> 5] >> ((shift - 1) & 31)) & 1
-        if half and (mantissa & 1 or _any_below(total, shift - 1)):
+        if half and (mantissa & 1 or any_below(total, shift - 1)):
             mantissa += 1
     result = ((exponent + shift - _LOWEST) << 52) + mantissa
     return _INFINITY if exponent + shift > 971 or result > _INFINITY else result
-
-
-@inner
-def _limbs_above(limbs, length, shift):  # type: ignore[no-untyped-def]
-    """An integer divided by 2^shift, cut to a whole number below 2^63; a negative shift multiplies."""
-    result = 0
-    for place in range(length):
-        distance = 32 * place - shift
-        if -32 < distance < 64:
-            result += limbs[place] << distance if distance >= 0 else limbs[place] >> -distance
-    return result
-
-
-@inner
-def _any_below(limbs, bit):  # type: ignore[no-untyped-def]
-    """Whether some bit below that one is set."""
-    for place in range(bit >> 5):
-        if limbs[place] != 0:
-            return True
-    return (limbs[bit >> 5] & ((1 << (bit & 31)) - 1)) != 0 if bit & 31 else False
 
 
 @inner
@@ -289,7 +263,7 @@ def _spread(count, row, left_places, left, right_places, right, product_places, 
         carry = value >> 32
     if carry < 0:
         negate(result, width)
-    return (-1 if carry < 0 else 1), _trimmed(result, width)
+    return (-1 if carry < 0 else 1), trimmed(result, width)
 
 
 @inner
@@ -310,7 +284,7 @@ def _divisor(number, scale, factor, result):  # type: ignore[no-untyped-def]
     """Write a positive int64 times the scale; its length. `factor` is room for two limbs."""
     factor[0], factor[1] = number & MASK, number >> 32
     multiply(factor, 2, scale, len(scale), result)
-    return _trimmed(result, len(scale) + 2)
+    return trimmed(result, len(scale) + 2)
 
 
 @inner
@@ -328,8 +302,8 @@ def _is_small(limbs, length):  # type: ignore[no-untyped-def]
 @inner
 def _leading(limbs, length):  # type: ignore[no-untyped-def]
     """The highest 62 bits of an integer as a double, and the exponent of their unit."""
-    shift = _bit_length(limbs, length) - 62
-    return float(_limbs_above(limbs, length, shift)), shift
+    shift = bit_length(limbs, length) - 62
+    return float(limbs_above(limbs, length, shift)), shift
 
 
 @inner
@@ -339,7 +313,7 @@ def _ratio(number, length, divisor, size, exponent, root, work):  # type: ignore
     A good guess comes from the leading bits; then exact comparisons with the borders between doubles decide.
     """
     if exponent == 0 and not root and _is_small(number, length) and _is_small(divisor, size):
-        return _limbs_above(number, length, 0) / _limbs_above(divisor, size, 0)
+        return limbs_above(number, length, 0) / limbs_above(divisor, size, 0)
     high, high_unit = _leading(number, length)
     low, low_unit = _leading(divisor, size)
     guess, unit = high / low, exponent + high_unit - low_unit
@@ -391,31 +365,5 @@ def _is_above(bits, number, length, divisor, size, exponent, root, work):  # typ
         used, distance = used + 2, distance + place - 1
     else:
         multiply(factor, 2, divisor, size, product)
-    order = _compare(number, length, product, _trimmed(product, used), distance)
+    order = compare(number, length, product, trimmed(product, used), distance)
     return order > 0 or (order == 0 and mantissa & 1 == 1)
-
-
-@inner
-def _compare(left, left_length, right, right_length, shift):  # type: ignore[no-untyped-def]
-    """The sign of left - right * 2^shift, for positive integers."""
-    if shift < 0:
-        return -_compare_shifted(right, right_length, left, left_length, -shift)
-    return _compare_shifted(left, left_length, right, right_length, shift)
-
-
-@inner
-def _compare_shifted(left, left_length, right, right_length, shift):  # type: ignore[no-untyped-def]
-    """The sign of left - right * 2^shift, for a shift that is not negative."""
-    difference = _bit_length(left, left_length) - _bit_length(right, right_length) - shift
-    if difference != 0:
-        return 1 if difference > 0 else -1
-    limbs, bits = shift >> 5, shift & 31
-    for place in range(left_length - 1, -1, -1):
-        other = 0
-        if 0 <= place - limbs < right_length:
-            other = (right[place - limbs] << bits) & MASK
-        if 0 < place - limbs <= right_length:
-            other |= right[place - limbs - 1] >> (32 - bits)
-        if left[place] != other:
-            return 1 if left[place] > other else -1
-    return 0

@@ -22,14 +22,8 @@ from headrace.elements import BoolArray, Float64Array, Int64Array, integers
 from headrace.expressions.aggregate_functions import Kept, function_of
 from headrace.expressions.aggregates import effective_argument, masked
 from headrace.expressions.tree import AggregateCall, Expression
-from headrace.kernels.limbs import (
-    LIMB_BITS,
-    MASK,
-    multiply_limbs,
-    split_doubles,
-    split_integers,
-    spread_limbs,
-)
+from headrace.kernels.integers import LIMB_BITS, MASK
+from headrace.kernels.limbs import multiply_limbs, split_doubles, split_integers, spread_limbs
 from headrace.operators.state.sum_columns import SumColumns, limb_name
 from headrace.schema import BOOLEAN, DOUBLE
 

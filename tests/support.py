@@ -37,6 +37,9 @@ class TableSource:
     def rows(self) -> int:
         return len(self.table)
 
+    def weigh(self, start: int, end: int) -> int:
+        return int(self.table.slice(start, end - start).nbytes)
+
     def mark(self, position: int) -> str:
         return ""
 

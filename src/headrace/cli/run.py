@@ -81,6 +81,9 @@ _Storage = Annotated[
 _EpochRows = Annotated[
     int | None, typer.Option(metavar="N", min=1, help="About how many rows an epoch takes.")
 ]
+_EpochBytes = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="About how many bytes of rows an epoch takes.")
+]
 _Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master, such as local[4].")]
 _DeadLetters = Annotated[
     Path | None,
@@ -101,6 +104,7 @@ def run(
     runner: _Runner = Runner.SPARK,
     storage: _Storage = None,
     epoch_rows: _EpochRows = None,
+    epoch_bytes: _EpochBytes = None,
     master: _Master = None,
     dead_letters: _DeadLetters = None,
     head: _Head = None,
@@ -125,6 +129,7 @@ def run(
             master=master,
             storage=storage,
             epoch_rows=epoch_rows,
+            epoch_bytes=epoch_bytes,
             keep_results=format_ is not Format.NULL,
         ) as db,
     ):

@@ -11,7 +11,7 @@ from headrace.engine.database import Database
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.errors import UserError
-from headrace.runtime.driver.run import DEFAULT_EPOCH_ROWS
+from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_ROWS
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.runner import Runner
 
@@ -26,6 +26,7 @@ def connect(
     master: str | None = None,
     buckets: int | None = None,
     epoch_rows: int | None = None,
+    epoch_bytes: int | None = None,
     keep_results: bool = True,
     retain_epochs: int | None = None,
     policy: Policy | None = None,
@@ -41,6 +42,8 @@ def connect(
         buckets: over how many buckets state is spread; as many as tasks can run at once if None. A durable
             store keeps the number it was made with.
         epoch_rows: about how many rows an epoch takes; 500,000 if None.
+        epoch_bytes: about how many bytes of rows an epoch takes, as far as their sizes are known before they
+            are read; 256 MiB if None. An epoch ends at whichever limit it reaches first.
         keep_results: False computes everything and stores no results, for measurements.
         retain_epochs: of how many of the last epochs results are kept; of all if None.
         policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
@@ -48,7 +51,12 @@ def connect(
     Raises:
         UserError: an argument makes no sense.
     """
-    numbers = {"buckets": buckets, "epoch_rows": epoch_rows, "retain_epochs": retain_epochs}
+    numbers = {
+        "buckets": buckets,
+        "epoch_rows": epoch_rows,
+        "epoch_bytes": epoch_bytes,
+        "retain_epochs": retain_epochs,
+    }
     for name, value in numbers.items():
         if value is not None and (not isinstance(value, SupportsIndex) or operator.index(value) < 1):
             raise UserError(f"{name} must be at least 1, not {value!r}", hint="give a whole number")
@@ -57,7 +65,8 @@ def connect(
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     rows = epoch_rows or DEFAULT_EPOCH_ROWS
-    settings = Settings(folder, rows, buckets, keep_results, retain_epochs)
+    size = epoch_bytes or DEFAULT_EPOCH_BYTES
+    settings = Settings(folder, rows, size, buckets, keep_results, retain_epochs)
     return Database(make, settings, policy or Policy.open())
 
 

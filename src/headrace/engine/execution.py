@@ -40,7 +40,7 @@ class Settings:
 
     Attributes:
         storage: the folder of a durable store, or None for a temporary one.
-        epoch_rows: about how many rows an epoch takes.
+        epoch_rows, epoch_bytes: about how many rows an epoch takes, and how many bytes of them.
         buckets: how many buckets state is spread over, or None for the runner's parallelism.
         keep_results: whether results are stored, or only counted.
         retain_epochs: of how many epochs results are kept; of all if None.
@@ -48,6 +48,7 @@ class Settings:
 
     storage: Path | None
     epoch_rows: int
+    epoch_bytes: int
     buckets: int | None
     keep_results: bool
     retain_epochs: int | None
@@ -101,6 +102,7 @@ class Execution:
         self.run = Run(
             runner, self.store, defined.streams, defined.plans,
             settings.epoch_rows, buckets, settings.keep_results, settings.retain_epochs,
+            settings.epoch_bytes,
         )  # fmt: skip
         if self._journal is not None:
             try:
@@ -274,7 +276,9 @@ class Execution:
 
     def _feed(self, stream: Input) -> Feed:
         assert self._live is not None
-        return stream.feed(self._feed_folder, self._settings.epoch_rows, self._live.wake)
+        return stream.feed(
+            self._feed_folder, self._settings.epoch_rows, self._settings.epoch_bytes, self._live.wake
+        )
 
     def _forget_stream(self, name: str) -> None:
         """Remove what a stream's feed has left, such as Spark's log; another one of the name begins anew."""

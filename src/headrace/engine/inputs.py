@@ -64,12 +64,13 @@ class Input:
             origin = f"table {digest_of_rows(self.stream.source)}"
         return f"{origin} {self.stream.schema} by {self.stream.timestamp}, disorder {self.stream.disorder}"
 
-    def feed(self, folder: Path, epoch_rows: int, wake: Callable[[], None]) -> Feed:
+    def feed(self, folder: Path, epoch_rows: int, epoch_bytes: int, wake: Callable[[], None]) -> Feed:
         """What brings the rows of a live stream.
 
         Args:
             folder: the store, or a temporary folder; rows or Spark's log are kept in it.
             epoch_rows: how many rows an epoch takes of it, if it has no limit of its own.
+            epoch_bytes: how many bytes of pushed rows an epoch takes.
             wake: called when something has come.
 
         Raises:
@@ -84,7 +85,7 @@ class Input:
         if self.frame is not None:
             ahead = may_read_ahead(self.frame)
             return SparkFeed(self.info.name, self.frame, inside(place, "checkpoint"), wake, ahead=ahead)
-        return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, wake)
+        return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, epoch_bytes, wake)
 
 
 def stream_folder(folder: Path, stream: str) -> Path:

@@ -45,6 +45,8 @@ from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 DEFAULT_EPOCH_ROWS = 500_000
 """About how many rows an epoch takes, from all streams together."""
+DEFAULT_EPOCH_BYTES = 256 * 2**20
+"""About how many bytes of rows an epoch takes, from all streams together."""
 
 
 class Run:
@@ -59,6 +61,7 @@ class Run:
         buckets: how many buckets state is spread over; the runner's parallelism if None.
         keep_results: whether results are stored, or only counted.
         retain: of how many epochs results are kept; of all if None.
+        epoch_bytes: about how many bytes of rows an epoch takes.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Run:
         buckets: int | None = None,
         keep_results: bool = True,
         retain: int | None = None,
+        epoch_bytes: int = DEFAULT_EPOCH_BYTES,
     ) -> None:
         self._runner = runner
         self._store = store
@@ -78,6 +82,7 @@ class Run:
         self._declared = dict(streams)
         self._streams = {name: streams[name] for name in self._queries.columns}
         self._epoch_rows = epoch_rows
+        self._epoch_bytes = epoch_bytes
         self._buckets = buckets or runner.parallelism
         self._keep_results = keep_results
         self._retain = retain
@@ -240,7 +245,7 @@ class Run:
 
     def next_share(self) -> dict[str, Intake]:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
-        return next_share(self._streams, self._points, self._epoch_rows)
+        return next_share(self._streams, self._points, self._epoch_rows, self._epoch_bytes)
 
     def _reports(self, work: EpochWork, intakes: Mapping[str, Intake]) -> list[TaskReport]:
         """Run an epoch; the reports of its tasks, or the error of one."""

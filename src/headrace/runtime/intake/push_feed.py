@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsIndex
+from typing import Any, Final, SupportsIndex
 
 import pyarrow as pa
 
@@ -28,6 +28,9 @@ from headrace.runtime.sources.widening import check_columns, find_column
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.schema import TIMESTAMP, Schema
+
+_MOST_WAITING: Final = 4
+"""While more epochs' rows wait, whoever pushes waits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,17 +57,25 @@ class PushFeed:
         name: the stream.
         stream: its columns.
         folder: where rows wait for the tasks; one that all tasks can reach.
-        max_rows: how many rows an epoch takes at the most.
+        max_rows, max_bytes: how many rows an epoch takes at the most, and how many bytes of them; a single
+            push may have more.
         wake: called when rows have come.
     """
 
     def __init__(
-        self, name: str, stream: LiveStream, folder: Path, max_rows: int, wake: Callable[[], None]
+        self,
+        name: str,
+        stream: LiveStream,
+        folder: Path,
+        max_rows: int,
+        max_bytes: int,
+        wake: Callable[[], None],
     ) -> None:
         self._name = name
         self._stream = stream
         self._folder = folder
         self._max_rows = max_rows
+        self._max_bytes = max_bytes
         self._wake = wake
         self._room = threading.Condition()
         self._waiting: list[_Push] = []
@@ -75,7 +86,7 @@ class PushFeed:
         self._stopped = False
 
     def put(self, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
-        """Add rows; waits while more rows wait than four epochs take.
+        """Add rows; waits while more rows or bytes wait than four epochs take.
 
         Raises:
             UserError: the rows do not fit the stream's columns, the producer or the sequence number is of no
@@ -84,7 +95,7 @@ class PushFeed:
         push = _Push(self._table(rows), *_numbered(producer, sequence), Future())
         push.done.set_running_or_notify_cancel()
         with self._room:
-            self._room.wait_for(lambda: self._stopped or self._rows_waiting() < 4 * self._max_rows)
+            self._room.wait_for(lambda: self._stopped or self._epochs_waiting() < _MOST_WAITING)
             if self._stopped:
                 ended = self._ended
                 reason = f"the run ended with: {told(ended)}" if ended else "the database is not started"
@@ -109,11 +120,9 @@ class PushFeed:
         A repeat of a committed push is acknowledged at once; one of a push in this epoch with that push.
         """
         seen = dict(point.producers)
-        rows = 0
+        epochs = 0.0
         with self._room:
-            while self._waiting and (
-                not self._taken or rows + self._waiting[0].table.num_rows <= self._max_rows
-            ):
+            while self._waiting and (not self._taken or epochs + self._epochs(self._waiting[0]) <= 1):
                 push = self._waiting.pop(0)
                 if _repeated(push, point.producers):
                     push.done.set_result(False)
@@ -124,7 +133,7 @@ class PushFeed:
                 if push.producer is not None and push.sequence is not None:
                     seen[push.producer] = push.sequence
                 self._taken.append(push)
-                rows += push.table.num_rows
+                epochs += self._epochs(push)
             self._room.notify_all()
         if not self._taken:
             return None
@@ -171,8 +180,12 @@ class PushFeed:
             for push in left:
                 stack.callback(_resolve, push, False, error)
 
-    def _rows_waiting(self) -> int:
-        return sum(push.table.num_rows for push in self._waiting)
+    def _epochs_waiting(self) -> float:
+        return sum(map(self._epochs, self._waiting))
+
+    def _epochs(self, push: _Push) -> float:
+        """How much of an epoch a push takes: of its rows or of its bytes, whichever is more."""
+        return float(max(push.table.num_rows / self._max_rows, push.table.nbytes / self._max_bytes))
 
     def _table(self, rows: Any) -> pa.Table:
         schema = self._stream.schema

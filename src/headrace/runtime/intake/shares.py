@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from typing import Final
 
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Split
 from headrace.time import INFINITY
 
+_PARTS: Final = 2**16
+"""Into so many parts a share is cut that has too many bytes."""
+
 Streams = Mapping[str, BoundedStream | LiveStream]
 
 
-def next_share(streams: Streams, points: Mapping[str, StreamPoint], epoch_rows: int) -> dict[str, Intake]:
+def next_share(
+    streams: Streams, points: Mapping[str, StreamPoint], epoch_rows: int, epoch_bytes: int
+) -> dict[str, Intake]:
     """What the next epoch takes of the bounded streams, as a function of how far they have been read.
 
     Every epoch takes the same share of what is left of every stream, so that streams which cover the same
@@ -22,16 +29,38 @@ def next_share(streams: Streams, points: Mapping[str, StreamPoint], epoch_rows: 
         streams: by name; live ones have no share.
         points: how far each has been read.
         epoch_rows: about how many rows an epoch takes.
+        epoch_bytes: about how many bytes of them, as far as they are known before they are read.
     """
-    left = sum(_rows_left(stream, points[name]) for name, stream in _bounded(streams))
-    epochs = max(1, -(-left // epoch_rows))
-    share = {}
-    for name, stream in _bounded(streams):
-        point, size = points[name], stream.source.size
-        if point.heartbeat != INFINITY:
-            end = min(point.position - (point.position - size) // epochs, point.position + _most(stream))
-            share[name] = Intake(end, stream.source, point.position, end, ended=end == size)
-    return share
+    left = {
+        name: (points[name].position, stream.source.size, stream)
+        for name, stream in _bounded(streams)
+        if points[name].heartbeat != INFINITY
+    }
+    rows = sum(_rows_left(stream, points[name]) for name, (_, _, stream) in left.items())
+    epochs = max(1, -(-rows // epoch_rows))
+    ends = {
+        name: min(start - (start - size) // epochs, start + _most(stream))
+        for name, (start, size, stream) in left.items()
+    }
+
+    def part(places: int) -> dict[str, int]:
+        """The ends of so many of the equal parts of the share, but at least one position of each stream."""
+        return {
+            name: min(end, left[name][0] + max(1, (end - left[name][0]) * places // _PARTS))
+            for name, end in ends.items()
+        }
+
+    def is_light(places: int) -> bool:
+        weights = (left[name][2].source.weigh(left[name][0], end) for name, end in part(places).items())
+        return sum(weights) <= epoch_bytes
+
+    fitting = _PARTS
+    if not is_light(_PARTS):
+        fitting = bisect_left(range(1, _PARTS), True, key=lambda places: not is_light(places))
+    return {
+        name: Intake(end, left[name][2].source, left[name][0], end, ended=end == left[name][1])
+        for name, end in part(fitting).items()
+    }
 
 
 def total_rows(streams: Streams) -> int:

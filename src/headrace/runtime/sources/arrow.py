@@ -78,8 +78,12 @@ def open_arrow(
 def _probe(path: Path, label: str) -> tuple[pa.Schema, ArrowPart]:
     available, in_place = _layout(path)
     with _mapped(path, None if in_place else _cheapest(available)) as reader:
-        rows = tuple(batch.num_rows for batch in _batches(reader, None))
-    return available, ArrowPart(path, label, rows, in_place)
+        batches = [(batch.num_rows, batch.nbytes) for batch in _batches(reader, None)]
+    rows = tuple(count for count, _ in batches)
+    if in_place:
+        return available, ArrowPart(path, label, rows, tuple(size for _, size in batches), True)
+    whole, total = path.stat().st_size, max(sum(rows), 1)
+    return available, ArrowPart(path, label, rows, tuple(whole * count // total for count in rows), False)
 
 
 _Reader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader

@@ -13,6 +13,9 @@ from headrace.schema import Schema
 BATCH_ROWS: Final = 131_072
 """About how many rows a source gives at once."""
 
+BATCH_BYTES: Final = 32 * 2**20
+"""About how many bytes a source gives at once, if its rows are not larger."""
+
 TEXT_LIMIT: Final = 10_000
 """How many characters of a rejected row are kept."""
 
@@ -61,6 +64,10 @@ class SplitSource(Protocol):
     @property
     def rows(self) -> int:
         """How many rows there are in total: exact for Parquet, Arrow and NEXMark, else an estimate."""
+        ...
+
+    def weigh(self, start: int, end: int) -> int:
+        """About how many bytes the rows of the positions `[start, end)` have, known without reading them."""
         ...
 
     def mark(self, position: int) -> str:

@@ -75,6 +75,13 @@ class CsvSource:
         """Bytes in total."""
         return sum(part.text.size for part in self.parts)
 
+    def weigh(self, start: int, end: int) -> int:
+        """Bytes of the files; with `multiline`, all those of a file belong to its first byte."""
+        if not self.form.multiline:
+            return end - start
+        sizes = [part.text.size for part in self.parts]
+        return sum(sizes[index] for index, first, _ in overlaps(sizes, start, end) if first == 0)
+
     def mark(self, position: int) -> str:
         """Identifies the files up to a byte; with `multiline`, all of the last one."""
         pieces = [(part.text.path.name, part.text.size) for part in self.parts]

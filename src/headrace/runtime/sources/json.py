@@ -54,6 +54,10 @@ class JsonSource:
         """Bytes in total."""
         return sum(part.size for part in self.parts)
 
+    def weigh(self, start: int, end: int) -> int:
+        """Bytes of the files."""
+        return end - start
+
     def mark(self, position: int) -> str:
         """Identifies the files up to a byte."""
         return mark_of([(part.path.name, part.size) for part in self.parts], position)

@@ -15,6 +15,7 @@ from headrace.time import parse_duration
 from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
 
 _OPTIONS = ("events", "seed", "rate", "disorder", "table")
+_ROW_BYTES = 100
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class NexmarkSource:
     def rows(self) -> int:
         """Rows of this table in total."""
         return counts(self.spec, self.table)
+
+    def weigh(self, start: int, end: int) -> int:
+        """Bytes of the rows that come with those events, about as many as they have in memory."""
+        return (end - start) * self.rows * _ROW_BYTES // max(self.size, 1)
 
     def mark(self, position: int) -> str:
         """Nothing: what is generated never changes."""

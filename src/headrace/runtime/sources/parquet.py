@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.elements import empty_columns
-from headrace.runtime.sources.contract import BATCH_ROWS
+from headrace.runtime.sources.contract import BATCH_BYTES, BATCH_ROWS
 from headrace.runtime.sources.files import overlaps
 from headrace.runtime.sources.rows import changed
 from headrace.runtime.sources.typed import TypedPart, TypedSource, open_parts
 from headrace.runtime.sources.widening import check_columns, find_column
 from headrace.schema import Schema
+
+_KEPT_BYTES: Final = 2**26
+"""A row group of more bytes is decoded again for every range of it, and never kept as a whole."""
 
 
 class ParquetSource(TypedSource[TypedPart]):
@@ -36,9 +40,10 @@ class ParquetSource(TypedSource[TypedPart]):
             for group, low, high in overlaps(part.blocks, first, last):
                 if not found:
                     yield empty_columns(high - low)
-                elif (low, high) == (0, part.blocks[group]):
-                    for batch in file.iter_batches(BATCH_ROWS, [group], list(found), use_threads=False):
-                        yield batch.select(list(found))
+                elif (low, high) == (0, part.blocks[group]) or part.sizes[group] > _KEPT_BYTES:
+                    at_once = _rows_at_once(part.blocks[group], part.sizes[group])
+                    batches = file.iter_batches(at_once, [group], list(found), use_threads=False)
+                    yield from _between(low, high, (batch.select(list(found)) for batch in batches))
                 else:
                     table = _row_group(part.path, stat.st_mtime_ns, stat.st_size, group, found)
                     yield from table.slice(low, high - low).to_batches(max_chunksize=BATCH_ROWS)
@@ -59,7 +64,24 @@ def _probe(path: Path, label: str) -> tuple[pa.Schema, TypedPart]:
     with _open(path) as file:
         groups = range(file.metadata.num_row_groups)
         rows = tuple(file.metadata.row_group(index).num_rows for index in groups)
-        return file.schema_arrow, TypedPart(path, label, rows)
+        sizes = tuple(file.metadata.row_group(index).total_byte_size for index in groups)
+        return file.schema_arrow, TypedPart(path, label, rows, sizes)
+
+
+def _rows_at_once(rows: int, size: int) -> int:
+    """How many rows to decode at once of a row group that has so many, and so many bytes."""
+    return max(1, min(BATCH_ROWS, BATCH_BYTES * rows // max(size, 1)))
+
+
+def _between(low: int, high: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows `[low, high)` of batches laid end to end; those behind them are not decoded."""
+    at = 0
+    while at < high:
+        batch = next(batches)
+        first, last = max(low - at, 0), min(high - at, batch.num_rows)
+        if first < last:
+            yield batch.slice(first, last - first)
+        at += batch.num_rows
 
 
 def _open(path: Path) -> pq.ParquetFile:

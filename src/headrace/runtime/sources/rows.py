@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, concat_rows, empty_columns, record_batch
 from headrace.errors import SourceError
-from headrace.runtime.sources.contract import BATCH_ROWS, Read, Rejected
+from headrace.runtime.sources.contract import BATCH_BYTES, BATCH_ROWS, Read, Rejected
 from headrace.runtime.sources.widening import convert, raw_counts
 from headrace.runtime.writing.texts import row_texts, value_texts
 from headrace.schema import STRING, Schema, sql_type
@@ -75,15 +75,16 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
 
 
 def gather(reads: Iterable[Read]) -> Iterator[Read]:
-    """The same rows in larger pieces: small pieces are put together up to about `BATCH_ROWS`."""
+    """The same rows in larger pieces: small ones are put together, up to `BATCH_ROWS` or `BATCH_BYTES`."""
     waiting: list[Read] = []
-    count = 0
+    count = size = 0
     for read in reads:
-        if count + read.rows.num_rows > BATCH_ROWS and waiting:
+        if waiting and (count + read.rows.num_rows > BATCH_ROWS or size + read.rows.nbytes > BATCH_BYTES):
             yield _together(waiting)
-            waiting, count = [], 0
+            waiting, count, size = [], 0, 0
         waiting.append(read)
         count += read.rows.num_rows
+        size += read.rows.nbytes
     if waiting:
         yield _together(waiting)
 

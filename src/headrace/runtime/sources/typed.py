@@ -26,11 +26,13 @@ class TypedPart:
         path: where it is.
         label: its name to show.
         blocks: the rows of each row group or record batch.
+        sizes: about how many bytes each of them has in memory.
     """
 
     path: Path
     label: str
     blocks: tuple[int, ...]
+    sizes: tuple[int, ...]
 
 
 Part = TypeVar("Part", bound=TypedPart)
@@ -59,6 +61,15 @@ class TypedSource(ABC, Generic[Part]):
     def rows(self) -> int:
         """Rows in total."""
         return self.size
+
+    def weigh(self, start: int, end: int) -> int:
+        """Bytes of the blocks, in proportion to their rows."""
+        blocks = [rows for part in self.parts for rows in part.blocks]
+        sizes = [size for part in self.parts for size in part.sizes]
+        return sum(
+            sizes[index] * (last - first) // blocks[index]
+            for index, first, last in overlaps(blocks, start, end)
+        )
 
     def mark(self, position: int) -> str:
         """Identifies the files up to a row."""

@@ -27,7 +27,7 @@ START = StreamPoint(0, BEGINNING)
 @pytest.fixture
 def feed(tmp_path: Path) -> PushFeed:
     schema = Schema((Field("k", STRING), Field("ts", BIGINT)))
-    return PushFeed("s", LiveStream(schema, "ts"), tmp_path / "s", 10, lambda: None)
+    return PushFeed("s", LiveStream(schema, "ts"), tmp_path / "s", 10, 2**20, lambda: None)
 
 
 def rows(count: int, first: int = 0) -> list[dict[str, Any]]:
@@ -45,7 +45,9 @@ def taken(feed: PushFeed, point: StreamPoint = START) -> list[int]:
 
 
 def test_pushed_times_have_microseconds(tmp_path: Path) -> None:
-    feed = PushFeed("s", LiveStream(Schema((Field("ts", TIMESTAMP),)), "ts"), tmp_path, 10, lambda: None)
+    feed = PushFeed(
+        "s", LiveStream(Schema((Field("ts", TIMESTAMP),)), "ts"), tmp_path, 10, 2**20, lambda: None
+    )
     for unit, wrong in (("ns", True), ("us", False), ("s", False)):
         table = pa.table({"ts": pa.array([1_001], pa.timestamp(unit))})
         if wrong:
@@ -85,6 +87,22 @@ def test_an_epoch_takes_whole_pushes_up_to_its_limit_and_at_least_one(feed: Push
         sizes.append(len(taken(feed)))
         feed.settle(None)
     assert sizes == [6, 6, 6, 25]
+
+
+def test_an_epoch_takes_pushes_up_to_its_bytes(feed: PushFeed) -> None:
+    sizes = (300_000, 600_000, 300_000, 5_000_000, 1)
+    for time, size in enumerate(sizes[:3]):
+        feed.put({"k": "x" * size, "ts": time}, None, None)
+    feed.put({"k": "x" * sizes[3], "ts": 3}, None, None)
+    waiting = threading.Thread(target=feed.put, args=({"k": "x", "ts": 4}, None, None))
+    waiting.start()
+    found: list[list[int]] = []
+    while sum(map(len, found)) < len(sizes):
+        found += [(epoch := taken(feed))]
+        feed.settle(None)
+        if epoch == [3]:
+            waiting.join()
+    assert found[:3] == [[0, 1], [2], [3]]
 
 
 def test_a_repeat_of_a_committed_push_is_acknowledged_at_once(feed: PushFeed) -> None:

@@ -1,0 +1,116 @@
+"""What an epoch takes of bounded streams: rows, and bytes as far as they are known before they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import headrace
+from headrace.runtime.intake.shares import next_share
+from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources import SplitSource, open_source, write_arrow
+from headrace.time import BEGINNING, INFINITY
+from support import TableSource
+
+MEGABYTE = 2**20
+
+
+def table(*sizes: int) -> pa.Table:
+    """A row per size, with a text of so many bytes."""
+    return pa.table({"t": range(len(sizes)), "s": ["x" * size for size in sizes]})
+
+
+def epochs(sources: Mapping[str, SplitSource], rows: int, size: int) -> list[dict[str, tuple[int, int]]]:
+    """What one epoch after the other takes."""
+    streams = {name: BoundedStream(source, "t") for name, source in sources.items()}
+    points = dict.fromkeys(streams, StreamPoint(0, BEGINNING))
+    found = []
+    while share := next_share(streams, points, rows, size):
+        found.append({name: (take.start, take.end) for name, take in share.items()})
+        for name, take in share.items():
+            points[name] = StreamPoint(take.end, INFINITY if take.ended else 0)
+    return found
+
+
+def test_an_epoch_ends_at_whichever_limit_it_reaches_first() -> None:
+    source = TableSource(table(*[100] * 100))
+    assert len(epochs({"a": source}, 10, MEGABYTE)) == 10
+    assert len(epochs({"a": source}, 1_000, source.weigh(0, 25))) == 4
+    assert epochs({"a": source}, 1_000, 1) == [{"a": (row, row + 1)} for row in range(100)]
+
+
+def test_large_rows_among_small_ones() -> None:
+    source = TableSource(table(*[10] * 50, *[100_000] * 10, *[10] * 50))
+    limit = 250_000
+    found = [epoch["a"] for epoch in epochs({"a": source}, 1_000, limit)]
+    assert [start for start, _ in found[1:]] == [end for _, end in found[:-1]]
+    assert all(source.weigh(start, end) <= limit for start, end in found)
+    assert len(found) < 15
+
+
+def test_streams_advance_together_and_end() -> None:
+    sources = {
+        "a": TableSource(table(*[1_000] * 100)),
+        "b": TableSource(table(*[10] * 10)),
+        "c": TableSource(table()),
+    }
+    found = epochs(sources, 1_000, 30_000)
+    assert len(found) in (4, 5)
+    assert found[0]["c"] == (0, 0)
+    assert [found[-1][name][1] for name in "ab" if name in found[-1]] == [100, 10]
+    assert found[1]["b"][1] in range(4, 7)
+
+
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow", "multiline"])
+def test_sources_know_their_bytes_before_they_are_read(tmp_path: Path, form: str) -> None:
+    rows = table(*[1_000] * 1_000)
+    path = tmp_path / "f"
+    options = {"path": "f"}
+    match form:
+        case "parquet":
+            pq.write_table(rows, path, row_group_size=100, use_dictionary=False)
+        case "arrow":
+            write_arrow(rows, path)
+        case "json":
+            path.write_text("".join(f'{{"t": {t}, "s": "{"x" * 1_000}"}}\n' for t in range(1_000)))
+        case _:
+            path.write_text("t,s\n" + "".join(f"{t},{'x' * 1_000}\n" for t in range(1_000)))
+            if form == "multiline":
+                options["multiline"] = "true"
+    source = open_source("csv" if form == "multiline" else form, options, None, "t", "s", tmp_path)
+    assert 1_000_000 < source.weigh(0, source.size) < 1_100_000
+    half = source.size // 2
+    assert source.weigh(0, half) + source.weigh(half, source.size) == pytest.approx(
+        source.weigh(0, source.size), abs=2
+    )
+    assert source.weigh(half, half) == 0
+    assert len(epochs({"a": source}, 10_000, 300_000)) == (2 if form == "multiline" else 4)
+
+
+def test_ranges_of_a_row_group_that_is_too_large_to_keep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.runtime.sources.parquet._KEPT_BYTES", 1)
+    monkeypatch.setattr("headrace.runtime.sources.parquet.BATCH_BYTES", 5_000)
+    pq.write_table(table(*[100] * 1_000), tmp_path / "f", row_group_size=700)
+    source = open_source("parquet", {"path": "f"}, None, "t", "s", tmp_path)
+    for start, end in ((0, 1_000), (3, 7), (650, 750), (699, 700), (990, 1_000)):
+        found = [t for read in source.read(start, end, ("t",)) for t in read.rows["t"].to_pylist()]
+        assert found == list(range(start, end))
+
+
+def test_the_cut_by_bytes_does_not_change_answers() -> None:
+    histories = []
+    for size in (None, 5_000):
+        with headrace.connect(runner="inline", epoch_bytes=size) as db:
+            db.stream("s", table(*range(0, 2_000, 100)), timestamp="t")
+            query = db.query("SELECT SUM(LENGTH(s)) AS n FROM s [RANGE 3]")
+            summary = db.run()
+            histories.append(query.history())
+            assert (summary.epochs > 3) == (size is not None)
+    assert histories[0] == histories[1]

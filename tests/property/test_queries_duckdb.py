@@ -7,10 +7,12 @@ the windows then. Queries are made at random: relations of two columns, k and v,
 from __future__ import annotations
 
 import random
+import re
+from dataclasses import dataclass
 
 import pytest
 
-from property.beside_duckdb import STREAMS, Query, Window, compare
+from property.beside_duckdb import LAST, STREAMS, Query, Window, compare
 
 UNARY = (
     "SELECT k, v + 1 AS v FROM ({x}) x WHERE v > 1 OR k = 'b'",
@@ -79,3 +81,41 @@ def test_each_kind_of_query_answers_as_duckdb(text: str) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_nested_queries_answer_as_duckdb(seed: int) -> None:
     compare(made(None, seed), seed)
+
+
+COUNTS = (
+    "SELECT COUNT(*) FROM ({0}) x JOIN ({1}) y ON x.k = y.k AND x.v = y.v",
+    "SELECT COUNT(v) FROM ({0}) x WHERE v > 3",
+    "SELECT COUNT(*) FROM ({0}) x WHERE v IS NULL AND k IS NULL",
+)
+OTHERS = (
+    "SELECT COUNT(*) FROM ({1}) y",
+    "SELECT SUM(v) FROM ({0}) y",
+    "SELECT MAX(v) FROM ({1}) y WHERE k = 'a'",
+)
+
+
+@dataclass(frozen=True)
+class Quotient(Query):
+    """A count by another value: a row while one of them has one, but where it fails since that value is 0."""
+
+    count: str
+    other: str
+
+    def theirs(self, instant: int) -> str:
+        windows = [window.theirs(instant) for window in self.windows]
+        count, other = (text.format(*windows) for text in (self.count, self.other))
+        rows = (re.sub("SELECT .*? FROM", "SELECT COUNT(*) FROM", text, count=1) for text in (count, other))
+        some = " OR ".join(f"({text}) > 0" for text in rows)
+        return f"SELECT ({count}) * 1.0 / ({other}) WHERE ({some}) AND ({other}) IS DISTINCT FROM 0"
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_first_operand_that_counts_is_0_while_another_has_a_row(count: str, other: str) -> None:
+    """Babu and Widom's second query among them: the fraction is 0 before the first common packet."""
+    for seed in range(3):
+        chance = random.Random(seed)
+        windows = tuple(Window(name, chance.choice((3, 5, 20)), chance.choice((1, 4))) for name in "ab")
+        query = Quotient(f"({count}) / ({other})", windows, count, other)
+        compare(query, seed, tuple(range(LAST + 6)))

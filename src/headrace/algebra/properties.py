@@ -38,7 +38,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression
-from headrace.time import BEGINNING, INFINITY
+from headrace.time import BEGINNING, INFINITY, Duration
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
@@ -141,6 +141,50 @@ def _grows(node: Plan) -> bool:
 
 def _are_sums(aggregates: tuple[tuple[str, AggregateCall], ...]) -> bool:
     return all(function_of(call).kept.is_sum and not call.distinct for _, call in aggregates)
+
+
+def granule_of(plan: Plan) -> Duration | None:
+    """The finest GRANULARITY that the plan's content follows: it changes at that granule's multiples only.
+
+    None if some of its rows follow none, and above windows, ISTREAM and the like, whose content changes in
+    between.
+    """
+    match plan:
+        case Granularity(granule=granule):
+            return granule
+        case (
+            Filter()
+            | Project()
+            | Sample()
+            | Split()
+            | Coalesce()
+            | Distinct()
+            | Aggregate()
+            | TopK()
+            | Rstream()
+            | Union()
+            | SetOperation()
+            | Join()
+            | OuterJoin()
+            | SemiJoin()
+        ):
+            granules = [granule_of(below) for below in inputs_of(plan)]
+            found = [granule for granule in granules if granule is not None]
+            whole = len(found) == len(granules)
+            return min(found, key=lambda granule: granule.length) if whole else None
+        case (
+            Source()
+            | TimeWindow()
+            | HopWindow()
+            | RowWindow()
+            | SessionWindow()
+            | OverRows()
+            | Istream()
+            | Dstream()
+        ):
+            return None
+        case _:
+            assert_never(plan)
 
 
 def is_monotonic(plan: Plan) -> bool:

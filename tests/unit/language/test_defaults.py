@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+import headrace
 from auctions import plan_of
 from headrace.algebra.explain import explain
 
@@ -79,6 +81,23 @@ def cql(text: str) -> str:
             "SELECT id, COUNT(*) OVER (ORDER BY at) AS n FROM tick",
             "SELECT id, COUNT(*) OVER (ORDER BY at) AS n FROM tick",
         ),
+        # OVER in another order than that of time, or in none, reads a relation.
+        (
+            "SELECT id, COUNT(*) OVER (PARTITION BY id) AS n FROM tick",
+            "SELECT id, COUNT(*) OVER (PARTITION BY id) AS n FROM tick [UNBOUNDED]",
+        ),
+        (
+            "SELECT id, RANK() OVER (ORDER BY at DESC) AS n FROM tick",
+            "SELECT id, RANK() OVER (ORDER BY at DESC) AS n FROM tick [UNBOUNDED]",
+        ),
+        (
+            "SELECT id, LAG(id) OVER (ORDER BY at) AS n FROM tick",
+            "SELECT id, LAG(id) OVER (ORDER BY at) AS n FROM tick",
+        ),
+        (
+            "SELECT id, ROW_NUMBER() OVER (ORDER BY price) AS n FROM tick [RANGE 5]",
+            "SELECT id, ROW_NUMBER() OVER (ORDER BY price) AS n FROM tick [RANGE 5]",
+        ),
         # Derived streams: of either dialect, streams and relations.
         (
             "CREATE STREAM d AS SELECT id FROM tick; SELECT id FROM d [RANGE 5]",
@@ -98,3 +117,49 @@ def cql(text: str) -> str:
 )
 def test_cql(text: str, meaning: str) -> None:
     assert cql(text) == explain(plan_of(meaning))
+
+
+TIME = pa.timestamp("us", tz="UTC")
+AUCTIONS = {"id": pa.int64(), "itemName": pa.string(), "dateTime": TIME, "expires": TIME}
+BIDS = {
+    "auction": pa.int64(),
+    "bidder": pa.int64(),
+    "price": pa.int64(),
+    "channel": pa.string(),
+    "dateTime": TIME,
+}
+
+Q9 = """
+SELECT id, itemName, auction, bidder, price, bid_dateTime FROM (
+   SELECT A.*, B.auction, B.bidder, B.price, B.dateTime AS bid_dateTime,
+     ROW_NUMBER() OVER (PARTITION BY A.id ORDER BY B.price DESC, B.dateTime ASC) AS rownum
+   FROM auction{window} A, bid{window} B
+   WHERE A.id = B.auction AND B.dateTime BETWEEN A.dateTime AND A.expires
+)
+WHERE rownum <= 1
+"""
+Q18 = """
+SELECT auction, bidder, price, channel, dateTime
+FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY bidder, auction ORDER BY dateTime DESC) AS rank_number
+      FROM bid{window})
+WHERE rank_number <= 1
+"""
+Q19 = """
+SELECT * FROM
+(SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS rank_number FROM bid{window})
+WHERE rank_number <= 10
+"""
+
+
+@pytest.mark.parametrize("query", [Q9, Q18, Q19])
+def test_places_are_among_all_rows_so_far(query: str) -> None:
+    """NEXMark's queries 9, 18 and 19, which mean streams as relations that grow."""
+
+    def plan(dialect: str, window: str) -> str:
+        with headrace.connect(runner="inline") as db:
+            for name, columns in {"auction": AUCTIONS, "bid": BIDS}.items():
+                db.stream(name, pa.schema(list(columns.items())).empty_table(), timestamp="dateTime")
+            (text,) = db.execute(f"SET dialect = '{dialect}'; EXPLAIN LOGICAL {query.format(window=window)}")
+        return str(text)
+
+    assert plan("cql", "") == plan("pipes", " [RANGE UNBOUNDED]")

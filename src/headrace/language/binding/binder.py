@@ -27,7 +27,8 @@ from headrace.expressions import functions
 from headrace.expressions.tree import Column
 from headrace.language.binding.joins import join, product
 from headrace.language.binding.limits import bind_limits
-from headrace.language.binding.scalars import located
+from headrace.language.binding.over.calls import OverCalls
+from headrace.language.binding.scalars import Context, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.selection import Block, bind_block, bind_selection, inner_of
 from headrace.language.binding.subqueries.questions import EntangledError, Inner
@@ -258,12 +259,22 @@ def _cast_to(plan: Plan, types: list[pa.DataType]) -> Plan:
 
 def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Bound:
     within = _refusing(around, _IN_FROM)
-    # OVER frames the rows of a stream by itself.
     nodes = (item.expression for item in query.items if isinstance(item, ScalarItem))
-    bare = any(node.find(exp.Window) for node in nodes)
-    bounds = [(_from_item(table, catalog, within, bare), _start(table)) for table in query.tables]
-    (first, _), *rest = bounds
-    return reduce(lambda left, right: product(left, *right), rest, first)
+    calls = [call for node in nodes for call in node.find_all(exp.Window)]
+
+    def bound(*, bare: bool) -> Bound:
+        bounds = [(_from_item(table, catalog, within, bare), _start(table)) for table in query.tables]
+        (first, _), *rest = bounds
+        return reduce(lambda left, right: product(left, *right), rest, first)
+
+    if not calls:
+        return bound(bare=False)
+    # OVER in the order of time frames the rows of a stream by itself; in other orders it reads a relation.
+    tables = bound(bare=True)
+    framing = OverCalls(tables.plan, Context(tables.scope, "SELECT"))
+    if catalog.defaults is Defaults.CQL and any(map(framing.reads_snapshot, calls)):
+        return bound(bare=False)
+    return tables
 
 
 def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bool = False) -> Bound:

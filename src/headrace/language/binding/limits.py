@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-
-from sqlglot import exp
 
 from headrace.algebra.nodes import Filter, Plan, Project, TopK, column, project
 from headrace.algebra.predicates import conjunction
@@ -13,8 +10,9 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import Expression, SortKey
 from headrace.language.binding.scalars import located
+from headrace.language.binding.sort_keys import hidden_keys, is_name, is_number, with_hidden
 from headrace.language.dialect import position_of
-from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery, TopQuery
+from headrace.language.syntax import Query, Scalar, SelectQuery, TopQuery
 from headrace.schema import UNKNOWN, unique_names
 
 
@@ -32,10 +30,8 @@ def bind_limits(query: TopQuery, bind: Callable[[Query], Plan], ties: int = 0) -
     inner = query.query
     hidden: list[Scalar] = []
     if isinstance(inner, SelectQuery) and not inner.distinct:
-        listed = _listed_names(inner)
-        hidden = [key.expression for key in query.order if not _refers(key.expression, listed)]
-        extra = tuple(ScalarItem(node, None, position_of(node)) for node in hidden)
-        inner = replace(inner, items=(*inner.items, *extra))
+        hidden = hidden_keys(inner, query.order)
+        inner = with_hidden(inner, hidden)
     plan = bind(inner)
     width = len(plan.schema) - len(hidden)
     places = {id(node): width + number for number, node in enumerate(hidden)}
@@ -73,38 +69,17 @@ def _first_of_each(plan: Plan, ties: int, keys: tuple[SortKey, ...], query: TopQ
     return numbered if among is None else Filter(numbered, among)
 
 
-def _listed_names(query: SelectQuery) -> frozenset[str]:
-    """The names that the text itself gives to columns of the result, in lower case."""
-    items = [item for item in query.items if isinstance(item, ScalarItem)]
-    aliases = {item.alias.text.lower() for item in items if item.alias is not None}
-    plain = {str(item.expression.name).lower() for item in items if _is_name(item.expression)}
-    return frozenset(aliases | plain)
-
-
-def _refers(node: Scalar, names: frozenset[str]) -> bool:
-    """Whether a sort key means a column of the result: by its place, or by its name."""
-    return _is_number(node) or (_is_name(node) and str(node.name).lower() in names)
-
-
-def _is_number(node: Scalar) -> bool:
-    return isinstance(node, exp.Literal) and not node.is_string
-
-
-def _is_name(node: Scalar) -> bool:
-    return isinstance(node, exp.Column) and not node.table
-
-
 def _place(node: Scalar, plan: Plan, places: range) -> int:
     """The place of a column of the result, which stands at these places."""
     position: Position = position_of(node)
-    if _is_number(node):
+    if is_number(node):
         place = int(node.name) if str(node.name).isdecimal() else 0
         if not 1 <= place <= len(places):
             hint = f"write a place from 1 to {len(places)}, or a column"
             raise LanguageError(f"there is no column {node.name} in SELECT", position=position, hint=hint)
         return places[place - 1]
     listed = plan.schema.select(tuple(places))
-    found = listed.find(str(node.name)) if _is_name(node) else None
+    found = listed.find(str(node.name)) if is_name(node) else None
     if found is None:
         hint = f"the columns are {', '.join(listed.names)}; sort by others in a subquery in FROM"
         raise LanguageError("ORDER BY takes columns of the result here", position=position, hint=hint)

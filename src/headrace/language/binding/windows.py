@@ -13,7 +13,7 @@ from headrace.algebra.nodes import (
     Split,
     TimeWindow,
 )
-from headrace.algebra.properties import lasts_at_most
+from headrace.algebra.properties import granule_of, lasts_at_most
 from headrace.errors import LanguageError, Position
 from headrace.language.binding.scalars import Context, bind_scalar, located
 from headrace.language.binding.scope import Scope
@@ -52,8 +52,20 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
     if window.granule is None:
         return plan
     check_duration(window.granule, plan.domain, "GRANULARITY", window.position)
+    _refuse_finer(window.granule, plan, window.position)
     with located(window.position):
         return Granularity(plan, window.granule)
+
+
+def _refuse_finer(granule: Duration, plan: Plan, position: Position) -> None:
+    """Refuse a granularity over a coarser one, which it could not undo (thesis, section 20.5)."""
+    below = granule_of(plan)
+    if below is not None and granule.length < below.length:
+        raise LanguageError(
+            f"GRANULARITY({granule}) stands over GRANULARITY({below}), which is coarser",
+            position=position,
+            hint="leave the outer one out, or make the inner one as fine",
+        )
 
 
 def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:

@@ -70,6 +70,12 @@ class OverCalls:
         (call,) = found
         return self._column(self._frame(node), call)
 
+    def reads_snapshot(self, node: Any) -> bool:
+        """Whether a call reads all rows that are valid at an instant, and not those of a stream so far."""
+        if node.args.get("order") is not None:
+            return not self._by_time(node)
+        return node.args.get("spec") is None and _name(node.this) not in ("ROW_NUMBER", "LAG")
+
     def apply(self, position: Position) -> Plan:
         """The plan with one column more per function; the position is for errors.
 

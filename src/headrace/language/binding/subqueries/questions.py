@@ -19,7 +19,8 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import resolve
 from headrace.expressions.tree import Column, Expression, Literal, columns_of, transform_columns
 from headrace.language.binding.scope import OUTER, Scope
-from headrace.language.syntax import Query, TopQuery
+from headrace.language.binding.sort_keys import hidden_keys, is_number, with_hidden
+from headrace.language.syntax import Query, SelectQuery, TopQuery
 from headrace.schema import BIGINT, BOOLEAN
 
 INNER: Final = 1 << 21
@@ -89,9 +90,7 @@ class Nesting:
 
     def exists(self, query: Query) -> Expression:
         """The place that says whether a subquery has a row, which a LIMIT does not change."""
-        while isinstance(query, TopQuery) and query.limit != 0 and query.offset == 0:
-            query = query.query
-        inner = self._bind(query)
+        inner = self._bind(_unlimited(query))
         return self._place(Matching(inner.plan, _seen(inner.conditions), None), "matches", BOOLEAN)
 
     def some(
@@ -166,6 +165,20 @@ def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:
             return Matching(part.plan, conditions, None if test is None else change(test))
         case Single(value=value):
             return Single(part.plan, conditions, change(value))
+
+
+def _unlimited(query: Query) -> Query:
+    """A query that has a row where the given one has, without a LIMIT if that is known from the text.
+
+    What it sorts by is put into the SELECT list, where it is bound, and so checked.
+    """
+    match query:
+        case TopQuery(query=SelectQuery(distinct=False) as inner, order=order, limit=limit, offset=0):
+            if limit == 0 or any(is_number(key.expression) for key in order):
+                return query
+            return with_hidden(inner, hidden_keys(inner, order))
+        case _:
+            return query
 
 
 def _test(part: Part) -> tuple[Expression, ...]:

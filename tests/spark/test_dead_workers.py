@@ -59,15 +59,22 @@ def test_a_worker_that_dies_fails_the_epoch_and_one_that_always_dies_its_query(
 def test_a_jvm_that_is_killed_is_an_error_and_not_a_fault_of_ours(tmp_path: Path) -> None:
     file, store = tmp_path / "ticks.sql", tmp_path / "store"
     file.write_text(ENDLESS)
+    place = tmp_path / "tmp"
+    place.mkdir()
     words = ["headrace", "run", str(file), "--format", "jsonl", "--storage", str(store)]
     with subprocess.Popen(
         [sys.executable, "-c", COMMAND, *words, "--master", "local[1]"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=os.environ | {"TMPDIR": str(place)},
     ) as process:
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["value"] == 0
+        (private,) = place.iterdir()
+        assert private.stat().st_mode & 0o777 == 0o700
+        kinds = {path.name.partition("-")[0] for path in private.iterdir()}
+        assert {"lock", "spark", "blockmgr"} <= kinds
         for child in children(process.pid):
             os.kill(child, signal.SIGKILL)
         _, said = process.communicate(timeout=120)
@@ -76,6 +83,7 @@ def test_a_jvm_that_is_killed_is_an_error_and_not_a_fault_of_ours(tmp_path: Path
     assert "hint: start again: a durable store goes on from its last commit" in said
     assert "Traceback" not in said
     assert verify(store).problems == ()
+    assert list(place.iterdir()) == [], "what is temporary goes with the process"
 
 
 def children(process: int) -> list[int]:

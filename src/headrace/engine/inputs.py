@@ -24,6 +24,7 @@ from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, writ
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
 from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
+from headrace.runtime.store.temporary import private_folder
 from headrace.schema import TIMESTAMP, Schema
 from headrace.time import Duration, TimeDomain, parse_duration
 
@@ -101,7 +102,7 @@ class TemporaryFolders:
 
     def new(self) -> Path:
         """A new, empty folder."""
-        folder = tempfile.TemporaryDirectory(prefix="headrace-input-")
+        folder = tempfile.TemporaryDirectory(prefix="input-", dir=private_folder())
         self._folders.append(folder)
         return Path(folder.name)
 

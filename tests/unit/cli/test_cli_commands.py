@@ -197,3 +197,18 @@ def test_numbers_for_people() -> None:
     assert [count(number, "row") for number in (0, 1, 12_345)] == ["0 rows", "1 row", "12,345 rows"]
     sizes = [readable_bytes(number) for number in (0, 999, 1_000, 12_345_678, 5 * 10**15)]
     assert sizes == ["0 B", "999 B", "1.0 kB", "12.3 MB", "5000.0 TB"]
+
+
+def test_ctrl_c_while_headrace_is_loaded_is_no_traceback() -> None:
+    interrupting = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "headrace.cli":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from headrace_command import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", interrupting], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "headrace: interrupted\n")

@@ -33,6 +33,7 @@ from headrace.runtime.spark.stages import (
 )
 from headrace.runtime.spark.types import SPARK_ERRORS, reason_of, struct_of
 from headrace.runtime.store.segments import FolderStore, Store
+from headrace.runtime.store.temporary import private_folder
 from headrace.runtime.tasks.inline import reports_of
 from headrace.runtime.tasks.messages import Chunk, EpochWork, TaskReport
 from headrace.schema import Schema
@@ -69,6 +70,9 @@ _LOCAL_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
+
+_LONGEST_PLACE = 100 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
+"""So many bytes the folder of a socket may have in its name; systems allow 104 to 108 for the whole."""
 
 _FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
 """Formats that have columns of their own and refuse to be given any."""
@@ -202,7 +206,7 @@ def session_settings(master: str | None) -> dict[str, str]:
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     settings = _SQL_SETTINGS | _CORE_SETTINGS
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging}"
-    if master is None or master.startswith("local"):
+    if _is_local(master):
         settings |= _LOCAL_SETTINGS
         if not (master or "").startswith("local-cluster"):
             # Spark makes the secret itself where all is one process; without it, any user of this machine
@@ -211,10 +215,33 @@ def session_settings(master: str | None) -> dict[str, str]:
     return settings
 
 
+def _is_local(master: str | None) -> bool:
+    """Whether all of Spark runs on this machine."""
+    return master is None or master.startswith("local")
+
+
+def _with_private_folders(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """The settings of a local session, with everything temporary of Spark's below a private folder.
+
+    Args:
+        settings: those without.
+        folder: closed to other users. Where sockets would get too long a name in it, they and the JVM's own
+            files stay where they are by default.
+    """
+    found = {**settings, "spark.local.dir": str(folder)}
+    if len(os.fsencode(folder)) <= _LONGEST_PLACE:
+        found["spark.python.unix.domain.socket.dir"] = str(folder)
+        found["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder}"'
+    return found
+
+
 def _start(master: str | None) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("headrace").master(master or "local[*]")
-    for name, value in session_settings(master).items():
+    settings = session_settings(master)
+    if _is_local(master):
+        settings = _with_private_folders(settings, private_folder())
+    for name, value in settings.items():
         builder = builder.config(name, value)
     try:
         session = builder.getOrCreate()

@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import stat
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from headrace.errors import StoreError
 from headrace.operators.state.runs import Part
 from headrace.runtime.store.crash_points import reach
 from headrace.runtime.store.paths import inside, make_inside, open_new
+from headrace.runtime.store.temporary import new_folder
 
 _DRAFT = re.compile(r"\..+\.\d+")
 """The names of files that are being written, see `FolderStore._writing`."""
@@ -47,7 +47,7 @@ class FolderStore:
     @classmethod
     def temporary(cls) -> FolderStore:
         """A new store in a temporary folder; `close` removes it."""
-        return cls(tempfile.mkdtemp(prefix="headrace-"))
+        return cls(str(new_folder("store")))
 
     def write(self, name: str, parts: Sequence[pa.Buffer]) -> None:
         """Write a segment, whole or not at all.

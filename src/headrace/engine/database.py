@@ -46,7 +46,7 @@ from headrace.runtime.journal.description import Differences
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.tasks.runner import Runner
+from headrace.runtime.tasks.runner import Runner, StreamReader
 from headrace.schema import Schema
 
 
@@ -396,7 +396,10 @@ class Database(UserCode):
 
     def _read_stream(self, format: str, options: Mapping[str, str], schema: Schema | None) -> Any:
         """A streaming data frame of one of Spark's own formats."""
-        return self._runner().read_stream(format, options, schema)
+        runner = self._runner()
+        if not isinstance(runner, StreamReader):
+            raise UserError(f"the format {format} needs Spark", hint="use the runner spark")
+        return runner.read_stream(format, options, schema)
 
     def _new_execution(self, *, adapt: bool) -> Execution:
         if self.running:

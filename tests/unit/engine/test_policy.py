@@ -263,7 +263,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
         calls.append((source, dict(options)))
         raise UserError("reached")
 
-    monkeypatch.setattr(InlineRunner, "read_stream", read_stream)
+    monkeypatch.setattr(InlineRunner, "read_stream", read_stream, raising=False)
     return calls
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Mapping
 
-from headrace.errors import UserError
 from headrace.runtime.store.segments import MemoryStore, Store
 from headrace.runtime.tasks.messages import REPORT_CHANNEL, Chunk, EpochWork, TaskReport
 from headrace.runtime.tasks.stages import run_level, run_sources
-from headrace.schema import Schema
 
 
 class InlineRunner:
@@ -25,14 +23,6 @@ class InlineRunner:
     def new_store(self) -> Store:
         """A store for the segments of a run."""
         return MemoryStore()
-
-    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> object:
-        """There is no Spark here.
-
-        Raises:
-            UserError: always.
-        """
-        raise UserError(f"the format {source} needs Spark", hint="use the runner spark")
 
     def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
         """Run one epoch; the reports of its tasks. Frames are Spark's, so there can be none here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.messages import EpochWork, TaskReport
@@ -16,14 +16,6 @@ class Runner(Protocol):
     @property
     def parallelism(self) -> int:
         """How many tasks can run at once."""
-        ...
-
-    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> Any:
-        """A streaming data frame of one of Spark's own formats.
-
-        Raises:
-            UserError: the runner is not Spark's, or Spark does not know the format.
-        """
         ...
 
     def new_store(self) -> Store:
@@ -45,4 +37,17 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Let go of whatever was started."""
+        ...
+
+
+@runtime_checkable
+class StreamReader(Protocol):
+    """A runner on an engine that has streaming formats of its own."""
+
+    def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> Any:
+        """A streaming data frame of one of them.
+
+        Raises:
+            UserError: the engine does not know the format, or refuses the options.
+        """
         ...

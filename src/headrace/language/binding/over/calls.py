@@ -15,7 +15,16 @@ from headrace.expressions import functions
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.language.binding.collected import Collected
-from headrace.language.binding.over.frames import Frame, bind_frame, so_far, whole_number
+from headrace.language.binding.over.frames import (
+    Frame,
+    Lasting,
+    Places,
+    Rows,
+    SoFar,
+    Whole,
+    bind_frame,
+    whole_number,
+)
 from headrace.language.binding.over.plans import with_frame
 from headrace.language.binding.scalars import Context, bind_scalar, bind_sort_key, located
 from headrace.language.binding.windows import chronons
@@ -83,7 +92,7 @@ class OverCalls:
             LanguageError: a frame of rows stands over rows that are valid for too many instants.
         """
         plan, width = self._plan, len(self._plan.schema)
-        if any(frame.rows for frame, _ in self.calls):
+        if any(isinstance(frame, Rows | SoFar) for frame, _ in self.calls):
             plan = chronons(plan, position)
         places: dict[int, int] = {}
         framed: dict[Frame, list[tuple[int, AggregateCall]]] = {}
@@ -115,21 +124,21 @@ class OverCalls:
         if ranking is not Ranking.ROW_NUMBER:
             _require_order(node, name)
         if not self._by_time(node):
-            return self._column(Frame(keys, order=self._order(node), ranking=ranking), count)
+            return self._column(Places(keys, self._order(node), ranking), count)
         self._ordered(node)
         match ranking:
             case Ranking.ROW_NUMBER:
-                return self._column(Frame(keys, rows=True), count)
+                return self._column(Rows(keys, None, 0), count)
             case Ranking.RANK:
                 all_rows, now = (
-                    self._column(frame, count) for frame in (so_far(keys), Frame(keys, Duration(1)))
+                    self._column(frame, count) for frame in (SoFar(keys), Lasting(keys, Duration(1)))
                 )
                 before = functions.resolve("-", (all_rows, now))
                 return functions.resolve("+", (before, functions.literal(1)))
             case Ranking.DENSE_RANK:
                 (key,) = self._order(node)
                 instants = resolve_aggregate("COUNT", key.expression, modifiers=Modifiers(distinct=True))
-                return self._column(so_far(keys), instants)
+                return self._column(SoFar(keys), instants)
             case _:
                 assert_never(ranking)
 
@@ -146,7 +155,7 @@ class OverCalls:
         if not by_time and (name == "LAST_VALUE" or node.args.get("spec") is not None):
             hint = "write FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY y DESC), without a frame"
             raise LanguageError(f"{name} goes by time here", position=position, hint=hint)
-        frame = self._frame(node) if by_time else Frame(self._keys(node))
+        frame = self._frame(node) if by_time else Whole(self._keys(node))
         columns = (SortKey(column(self._plan, place)) for place in range(len(self._plan.schema)))
         order: dict[Expression, SortKey] = {}
         for key in (*self._order(node), *columns):
@@ -171,7 +180,7 @@ class OverCalls:
                 f"LAG takes 1 to 3 arguments, not {len(arguments)}", position=position, hint=hint
             )
         back = whole_number(arguments[1], "LAG") if len(arguments) > 1 else 1
-        frame = Frame(self._keys(node), rows=True, first=back, last=back)
+        frame = Rows(self._keys(node), back, back)
         inner = self._inner("LAG(...)")
         with located(position):
             value = self._column(frame, resolve_aggregate("MAX", bind_scalar(arguments[0], inner)))

@@ -22,27 +22,59 @@ _LATER: Final = "a row's answer depends on what came before it; frames end with 
 
 
 @dataclass(frozen=True)
-class Frame:
-    """Which rows of a partition an aggregate reads.
+class Whole:
+    """All rows of the partition that are valid at the instant."""
+
+    keys: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Lasting:
+    """The partition's rows of the last `size` instants, that of the row among them: a RANGE frame."""
+
+    keys: tuple[Expression, ...]
+    size: Duration
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """The partition's rows up to the row's instant, all of that instant among them."""
+
+    keys: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A ROWS frame.
 
     Attributes:
         keys: the partition's keys.
-        size: of a RANGE frame, the length of the window; None for the whole partition, or for ROWS.
-        first, last: of a ROWS frame, how many rows before the current one it starts and ends; `rows` tells
-            whether it is one. `first` is None for all rows so far; `peers` tells whether those of the row's
-            instant are all among them.
-        order: of places by another order than time, what a snapshot's rows are sorted by.
-        ranking: of these, how places are counted.
+        first: how many rows before the current one it starts; None for the first row there was.
+        last: how many rows before the current one it ends.
     """
 
     keys: tuple[Expression, ...]
-    size: Duration | None = None
-    rows: bool = False
-    first: int | None = None
-    last: int = 0
-    peers: bool = False
-    order: tuple[SortKey, ...] = ()
-    ranking: Ranking = Ranking.ROW_NUMBER
+    first: int | None
+    last: int
+
+
+@dataclass(frozen=True)
+class Places:
+    """Places among the partition's rows that are valid at the instant, by another order than time.
+
+    Attributes:
+        keys: the partition's keys.
+        order: what the rows are sorted by.
+        ranking: how places are counted.
+    """
+
+    keys: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    ranking: Ranking
+
+
+Frame = Whole | Lasting | SoFar | Rows | Places
+"""Which rows of a partition an aggregate reads."""
 
 
 def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: bool) -> Frame:
@@ -59,7 +91,7 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
     """
     spec = node.args.get("spec")
     if spec is None:
-        return so_far(keys) if ordered else Frame(keys)
+        return SoFar(keys) if ordered else Whole(keys)
     start, side, end = spec.args.get("start"), spec.args.get("start_side"), spec.args.get("end")
     end_side = spec.args.get("end_side")
     position = position_of(node)
@@ -70,12 +102,7 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
         return _rows_frame(keys, start, end, position)
     if end not in (None, "CURRENT ROW") or start is None:
         raise LanguageError("a RANGE frame ends with CURRENT ROW", position=position, hint=WRITTEN)
-    return so_far(keys) if start == "UNBOUNDED" else Frame(keys, _range(start, plan))
-
-
-def so_far(keys: tuple[Expression, ...]) -> Frame:
-    """All rows of a partition up to the row's instant."""
-    return Frame(keys, rows=True, peers=True)
+    return SoFar(keys) if start == "UNBOUNDED" else Lasting(keys, _range(start, plan))
 
 
 def _range(start: Any, plan: Plan) -> Duration:
@@ -100,17 +127,17 @@ def _refuse_half(spec: Any, position: Position) -> None:
             raise LanguageError(message, position=position, hint=WRITTEN)
 
 
-def _rows_frame(keys: tuple[Expression, ...], start: Any, end: Any, position: Position) -> Frame:
+def _rows_frame(keys: tuple[Expression, ...], start: Any, end: Any, position: Position) -> Rows:
     if end == "UNBOUNDED":
         raise LanguageError("the frame ends before it starts", position=position, hint=_LATER)
     last = 0 if end in (None, "CURRENT ROW") else whole_number(end, "ROWS")
     if start == "UNBOUNDED":
-        return Frame(keys, rows=True, first=None, last=last)
+        return Rows(keys, None, last)
     first = 0 if start == "CURRENT ROW" else whole_number(start, "ROWS")
     if last > first:
         hint = "write the larger number first: ROWS BETWEEN 5 PRECEDING AND 2 PRECEDING"
         raise LanguageError("the frame ends before it starts", position=position, hint=hint)
-    return Frame(keys, rows=True, first=first, last=last)
+    return Rows(keys, first, last)
 
 
 def _duration(node: Any) -> Duration:

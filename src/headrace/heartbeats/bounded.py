@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from headrace.elements import Int64Array
+from headrace.kernels.disorder import furthest_behind
 from headrace.time import BEGINNING, INFINITY
 
 UNCERTAIN: Final = BEGINNING - 1
@@ -114,18 +115,14 @@ def judge_in_order(times: Int64Array, heartbeat: int, disorder: int) -> Judgemen
     """
     if not len(times):
         return Judgement(Arrivals(), _NONE, _NONE)
-    earliest, latest, behind = int(times.min()), int(times[-1]), _NONE
+    earliest, latest, drop = int(times.min()), int(times[-1]), 0
     if (times[1:] < times[:-1]).any():
-        # A row is never behind itself, so that the newest up to it does as well as the newest before it.
-        behind = np.maximum.accumulate(times)
-        latest = int(behind[-1])
-        behind -= times
-    drop = int(behind.max(initial=0))
+        drop, latest = furthest_behind(times)
     if heartbeat <= earliest and drop <= disorder:
         seen = Arrivals(len(times), 0, 0, latest, earliest, drop, earliest + disorder)
         return Judgement(seen, _NONE, _NONE)
-    newest = times + behind if len(behind) else times
-    limits = np.maximum(newest - disorder, heartbeat)
+    # A row is never behind itself, so that the newest up to it does as well as the newest before it.
+    limits = np.maximum(np.maximum.accumulate(times) - disorder, heartbeat)
     late = np.flatnonzero(times < limits)
     certain = int(np.maximum(times, limits).min()) + disorder
     seen = Arrivals(len(times) - len(late), len(late), 0, latest, earliest, drop, certain)

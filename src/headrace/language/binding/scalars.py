@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from sqlglot import exp
@@ -17,6 +15,7 @@ from headrace.expressions.tree import AggregateCall, Call, Column, Expression, S
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.aggregate_calls import aggregate_parts
 from headrace.language.binding.collected import Collected
+from headrace.language.binding.literals import read_moment, read_number
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
 from headrace.language.binding.subqueries.questions import Nesting
@@ -154,19 +153,7 @@ def _literal(node: Any, _: Context) -> Expression:
     if node.is_string:
         return functions.literal(str(node.this))
     with located(position_of(node)):
-        return functions.literal(_number(str(node.this), node.meta.get("suffix", "")))
-
-
-def _number(text: str, suffix: str) -> int | float | Decimal:
-    """Spark's numbers: 10 and 10L are BIGINT, 1.5 and 1.5BD DECIMAL, 1E3 and 1.5D DOUBLE."""
-    try:
-        if suffix == "D" or ("E" in text.upper() and suffix != "BD"):
-            return float(text)
-        if suffix == "L" or (text.isdecimal() and suffix != "BD"):
-            return int(text)
-        return Decimal(text)
-    except (ValueError, InvalidOperation):
-        raise LanguageError(f"{text}{suffix} is no number") from None
+        return functions.literal(read_number(str(node.this), node.meta.get("suffix", "")))
 
 
 def _negation(node: Any, context: Context) -> Expression:
@@ -175,7 +162,7 @@ def _negation(node: Any, context: Context) -> Expression:
     if isinstance(operand, exp.Literal) and not operand.is_string:
         with located(position_of(node)):
             # Not NEGATE, since the smallest BIGINT is the negation of no BIGINT.
-            return functions.literal(-_number(str(operand.this), operand.meta.get("suffix", "")))
+            return functions.literal(-read_number(str(operand.this), operand.meta.get("suffix", "")))
     return _resolve("NEGATE", (bind_scalar(operand, context),), node)
 
 
@@ -282,22 +269,9 @@ def _cast(node: Any, context: Context) -> Expression:
     dtype = column_type(str(name), tuple(int(part.this) for part in sizes), position)
     if node.meta.get("literal"):
         with located(position):
-            return functions.literal(_moment(str(node.this.this), is_date=dtype == DATE))
+            return functions.literal(read_moment(str(node.this.this), is_date=dtype == DATE))
     with located(position):
         return functions.make_cast(bind_scalar(node.this, context), dtype)
-
-
-def _moment(text: str, *, is_date: bool) -> date | datetime:
-    """The value of `DATE '...'` and `TIMESTAMP '...'`; without an offset the time is UTC."""
-    try:
-        if is_date:
-            return date.fromisoformat(text)
-        moment = datetime.fromisoformat(text)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError):
-        shape = "2024-01-31" if is_date else "2024-01-31 12:00:00"
-        kind = "DATE" if is_date else "TIMESTAMP"
-        raise LanguageError(f"'{text}' is no {kind}", hint=f"write {kind} '{shape}'") from None
 
 
 def _call(node: Any, context: Context) -> Expression:

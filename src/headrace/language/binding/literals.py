@@ -1,0 +1,45 @@
+"""Literals: the text of numbers, DATEs and TIMESTAMPs to their values."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+
+from headrace.errors import LanguageError
+
+
+def read_number(text: str, suffix: str) -> int | float | Decimal:
+    """Spark's numbers: 10 and 10L are BIGINT, 1.5 and 1.5BD DECIMAL, 1E3 and 1.5D DOUBLE.
+
+    Args:
+        text: the digits.
+        suffix: L, D, BD in upper case, or nothing.
+
+    Raises:
+        LanguageError: it is not a number; without a position.
+    """
+    try:
+        if suffix == "D" or ("E" in text.upper() and suffix != "BD"):
+            return float(text)
+        if suffix == "L" or (text.isdecimal() and suffix != "BD"):
+            return int(text)
+        return Decimal(text)
+    except (ValueError, InvalidOperation):
+        raise LanguageError(f"{text}{suffix} is not a valid number") from None
+
+
+def read_moment(text: str, *, is_date: bool) -> date | datetime:
+    """The value of `DATE '...'` and `TIMESTAMP '...'`; without an offset the time is UTC.
+
+    Raises:
+        LanguageError: it is not a date or a time; without a position.
+    """
+    try:
+        if is_date:
+            return date.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        shape = "2024-01-31" if is_date else "2024-01-31 12:00:00"
+        kind = "DATE" if is_date else "TIMESTAMP"
+        raise LanguageError(f"'{text}' is no {kind}", hint=f"write {kind} '{shape}'") from None

@@ -1,11 +1,14 @@
-"""What a session that Headrace starts listens on, and to whom: seen from another process."""
+"""What others see of a session that Headrace starts: its ports and its files."""
 
 from __future__ import annotations
 
+import os
 import socket
+import stat
 import struct
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,27 +20,45 @@ LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 """127.0.0.1, as IPv4 and within IPv6, and ::1, as /proc writes them."""
 
 START = """
-from headrace.runtime.spark.runner import SparkRunner
-runner = SparkRunner(None, "local[1]")
+import pyarrow, headrace
+db = headrace.connect(master="local[1]")
+db.stream("s", pyarrow.table({"ts": [1, 2], "v": [1, 2]}), timestamp="ts")
+db.query("SELECT SUM(v) AS v FROM s [RANGE 10]")
+db.run()
 print("started", flush=True)
 input()
-runner.close()
+db.close()
 """
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's /proc")
-def test_ports_are_this_machines_and_ask_for_the_secret() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+def test_a_session_answers_only_to_its_own_user() -> None:
+    # Not in pytest's folder, whose path is too long for a socket.
+    with (
+        tempfile.TemporaryDirectory(prefix="h", dir="/tmp") as temporary,
+        subprocess.Popen(
+            [sys.executable, "-c", START],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": temporary},
+        ) as process,
+    ):
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         listening = list(listening_of(set(descendants(process.pid))))
         answers = [ask(port) for address, port in listening if address in LOOPBACK]
+        (folder,) = Path(temporary).iterdir()
+        mode, names = folder.stat().st_mode, " ".join(path.name for path in folder.iterdir())
         process.communicate("\n")
+        left = list(Path(temporary).iterdir())
     assert [address for address, _ in listening if address not in LOOPBACK] == []
     assert sum(b"Expected SaslMessage" in answer for answer in answers) == 2, "the driver's and its blocks'"
     assert not any(b"StreamCorrupted" in answer for answer in answers), "what we sent was read as an object"
+    assert stat.S_IMODE(mode) == 0o700
+    assert ".sock" in names
+    assert "blockmgr-" in names
+    assert left == []
 
 
 def descendants(pid: int) -> Iterator[int]:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
+import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
+from headrace.runtime.delivery.labels import LABEL, Label, unpacked
 from headrace.runtime.results.changes import Change
-from headrace.runtime.store.whole_files import DRAFT_SUFFIX, draft_of, make_folder, put, settle
+from headrace.runtime.store.whole_files import draft_of, is_draft, make_folder, put, settle
 from headrace.runtime.writing.tables import write_table
-from headrace.time import INFINITY, format_instant
+from headrace.time import INFINITY, TimeDomain, format_instant
 
 FILE_FORMATS: Final = ("jsonl", "parquet", "csv", "arrow")
 """What the files can be."""
-
-LABEL: Final = "_headrace.json"
-"""The file that says what a folder holds; readers of folders leave names that begin with `_` out."""
 
 
 class FileSink:
@@ -47,7 +46,8 @@ class FileSink:
             )
         self._folder = Path(folder).absolute()
         self._format = format
-        self._origin: Origin | None = None
+        self._domain = TimeDomain.INTEGER
+        self._label: Label | None = None
 
     @property
     def name(self) -> str:
@@ -55,60 +55,80 @@ class FileSink:
         return "files"
 
     def open(self, origin: Origin) -> None:
-        """Make the folder, or see that it is ours and in step.
+        """Make the folder, or see that it is ours, in step and complete.
+
+        Nothing is removed but what this delivery has left unfinished, and nothing at all from a folder that
+        is refused.
 
         Raises:
             DeliveryError: the folder holds something else, or lacks what was delivered.
         """
+        self._domain = origin.domain
         try:
-            make_folder(self._folder)
-            for draft in self._folder.glob(f".*{DRAFT_SUFFIX}"):
-                draft.unlink()
-            label = self._label()
+            label = self._read_label()
+            if label is None:
+                label = self._claim(origin)
+            elif (label.delivery, label.format) != (origin.delivery, self._format):
+                raise DeliveryError(
+                    f"the folder {self._folder} holds {label.format} files of another run, of {label.query}",
+                    hint="name an empty folder; with a durable store a run goes on in the same one",
+                )
+            self._check_complete(label)
+            for path in self._folder.iterdir():
+                if is_draft(path.name, origin.delivery):
+                    path.unlink()
         except (OSError, ValueError) as error:
             raise DeliveryError(f"the folder {self._folder} cannot be used: {error}") from error
-        self._origin = origin
-        if label is None:
-            self._claim(origin)
-        elif label.get("delivery") != origin.delivery or label.get("format") != self._format:
-            raise DeliveryError(
-                f"the folder {self._folder} holds {label.get('format')} files of another run, of "
-                f"{label.get('query')}",
-                hint="name an empty folder; with a durable store a run goes on in the same one",
-            )
+        self._label = label
 
     def write(self, change: Change) -> None:
         """Write the epoch's file, unless it is there, then say that the folder is complete up to it."""
-        target = self._folder / f"epoch-{change.epoch:012d}.{self._format}"
-        if change.rows.num_rows and not target.exists():
-            draft = draft_of(target)
-            write_table(change.rows, self._format, draft)
-            settle(draft, target)
-        self._put_label(change.epoch, change.heartbeat)
+        assert self._label is not None, "it was opened"
+        if change.epoch <= self._label.epoch:
+            return
+        label = replace(self._label, epoch=change.epoch, heartbeat=self._shown(change.heartbeat))
+        if change.rows.num_rows:
+            target = self._folder / f"epoch-{change.epoch:012d}.{self._format}"
+            if not target.exists():
+                draft = draft_of(target, label.delivery)
+                write_table(change.rows, self._format, draft)
+                settle(draft, target)
+            label = replace(label, files=label.files + 1, size=label.size + target.stat().st_size)
+        self._put(label)
 
-    def _claim(self, origin: Origin) -> None:
+    def _claim(self, origin: Origin) -> Label:
         if origin.epoch >= origin.first:
             raise DeliveryError(
                 f"the folder {self._folder} lacks what was delivered up to epoch {origin.epoch}",
                 hint="put the folder back, or give the sink another name to deliver everything again",
             )
-        if any(self._folder.iterdir()):
+        make_folder(self._folder)
+        if not all(is_draft(path.name, origin.delivery) for path in self._folder.iterdir()):
             raise DeliveryError(f"the folder {self._folder} is not empty", hint="name an empty folder")
-        self._put_label(origin.epoch, None)
+        label = Label(origin.query, origin.delivery, self._format, origin.epoch, None)
+        self._put(label)
+        return label
 
-    def _label(self) -> dict[str, Any] | None:
+    def _check_complete(self, label: Label) -> None:
+        """See that the files that were delivered are there, with all their bytes."""
+        ours = re.compile(rf"epoch-(\d{{12}})\.{self._format}")
+        found = [(ours.fullmatch(path.name), path) for path in self._folder.iterdir()]
+        sizes = [path.stat().st_size for name, path in found if name and int(name[1]) <= label.epoch]
+        if (len(sizes), sum(sizes)) != (label.files, label.size):
+            raise DeliveryError(
+                f"the folder {self._folder} has changed: up to epoch {label.epoch} it had {label.files:,} "
+                f"files with {label.size:,} bytes, and it has {len(sizes):,} with {sum(sizes):,}",
+                hint="put back what was removed or changed, or name an empty folder and give the sink "
+                "another name to deliver everything again",
+            )
+
+    def _read_label(self) -> Label | None:
         path = self._folder / LABEL
-        return json.loads(path.read_bytes()) if path.exists() else None
+        return unpacked(path.read_bytes()) if path.exists() else None
 
-    def _put_label(self, epoch: int, heartbeat: int | None) -> None:
-        assert self._origin is not None
-        origin = self._origin
-        shown = None if heartbeat is None else format_instant(heartbeat, origin.domain)
-        content = {
-            "query": origin.query,
-            "delivery": origin.delivery,
-            "format": self._format,
-            "epoch": epoch,
-            "heartbeat": "infinity" if heartbeat == INFINITY else shown,
-        }
-        put(self._folder / LABEL, json.dumps(content).encode())
+    def _put(self, label: Label) -> None:
+        put(self._folder / LABEL, label.packed(), label.delivery)
+        self._label = label
+
+    def _shown(self, heartbeat: int) -> str:
+        return "infinity" if heartbeat == INFINITY else format_instant(heartbeat, self._domain)

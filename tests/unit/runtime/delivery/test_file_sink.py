@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from headrace import Database, FileSink, Query, UserError, connect
 from headrace.errors import DeliveryError
+from headrace.runtime.delivery.labels import unpacked
 from headrace.runtime.store.sealed import seal, unseal
 
 ROWS = pa.table({"ts": [1, 2, 30, 40, 50, 60], "v": [10, 20, 30, 40, 50, 60]})
@@ -87,10 +89,15 @@ def test_after_a_crash_an_epoch_finds_its_file(tmp_path: Path, lost: str) -> Non
             back = unseal(position.read_bytes()) | {"epoch": 1, "since": 2}
             position.write_bytes(seal(back))
             if "label" in lost:
-                label = json.loads((out / "_headrace.json").read_text())
-                (out / "_headrace.json").write_text(json.dumps(label | {"epoch": 1, "heartbeat": "2"}))
+                first = (out / "epoch-000000000001.jsonl").stat().st_size
+                label = unpacked((out / "_headrace.json").read_bytes())
+                label = replace(label, epoch=1, heartbeat="2", files=1, size=first)
+                (out / "_headrace.json").write_bytes(label.packed())
             if "half" in lost:
-                (out / "epoch-000000000003.jsonl").rename(out / ".epoch-000000000003.jsonl.part")
+                mark = back["delivery"]
+                (out / "epoch-000000000003.jsonl").rename(out / f".epoch-000000000003.jsonl.{mark}.part")
+                (out / f"..epoch-000000000003.jsonl.{mark}.part.4711.part").write_text("half")
+                (out / f"._headrace.json.{mark}.part").write_text("half")
     assert {path: path.read_bytes() for path in out.iterdir()} == before
     assert delivered(out) == expected
     if "half" not in lost:
@@ -116,6 +123,91 @@ def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
         with pytest.raises(DeliveryError, match="is not empty"):
             db.run()
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+@pytest.mark.parametrize("label", [None, "another run's", "not JSON"])
+def test_nothing_is_removed_from_a_folder_that_is_refused(tmp_path: Path, label: str | None) -> None:
+    """Downloads and editors have hidden files that end in `.part`, too."""
+    out = tmp_path / "out"
+    if label == "another run's":
+        with connect(runner="inline") as db:
+            totals(db).deliver(FileSink(out))
+            db.run()
+    out.mkdir(exist_ok=True)
+    if label == "not JSON":
+        (out / "_headrace.json").write_text(label)
+    (out / ".download.part").write_text("precious")
+    (out / ".epoch-000000000001.jsonl.part").write_text("precious")
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with connect(runner="inline") as db:
+        totals(db).deliver(FileSink(out))
+        with pytest.raises(DeliveryError):
+            db.run()
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_only_what_the_delivery_has_left_is_removed_from_its_folder(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for _ in range(2):
+        with connect(runner="inline", storage=tmp_path / "store") as db:
+            totals(db).deliver(FileSink(out))
+            db.run()
+        mark = unpacked((out / "_headrace.json").read_bytes()).delivery
+        (out / f".epoch-000000000009.jsonl.{mark}.part").write_text("half")
+        (out / ".download.part").write_text("precious")
+    with connect(runner="inline", storage=tmp_path / "store") as db:
+        totals(db).deliver(FileSink(out))
+        db.run()
+    assert [path.name for path in out.glob(".*")] == [".download.part"]
+
+
+@pytest.mark.parametrize("what", ["deleted", "cut", "grown"])
+def test_a_file_that_was_deleted_or_cut_is_missed(tmp_path: Path, what: str) -> None:
+    out, storage = tmp_path / "out", tmp_path / "store"
+    for turn in range(3):
+        with connect(runner="inline", storage=storage, epoch_rows=2) as db:
+            query = totals(db)
+            query.deliver(FileSink(out))
+            path = out / "epoch-000000000002.jsonl"
+            if turn != 1:
+                db.run()
+                whole = path.read_bytes()
+                continue
+            path.write_bytes({"deleted": b"", "cut": whole[:-1], "grown": whole + b"\n"}[what])
+            if what == "deleted":
+                path.unlink()
+            with pytest.raises(DeliveryError, match=r"has changed: up to epoch 3 it had 3 files with"):
+                db.run()
+            path.write_bytes(whole)
+    with connect(runner="inline", storage=storage, epoch_rows=2) as db:
+        query = totals(db)
+        db.run()
+        assert delivered(out) == query.changes().to_pylist(), "put back, it is whole again"
+
+
+def test_no_bit_of_a_label_changes_unnoticed(tmp_path: Path) -> None:
+    """Another epoch in it would make the sink leave epochs out."""
+    with connect(runner="inline") as db:
+        totals(db).deliver(FileSink(tmp_path / "out"))
+        db.run()
+    data = (tmp_path / "out/_headrace.json").read_bytes()
+    number = int.from_bytes(data, "big")
+    for bit in range(8 * len(data)):
+        with pytest.raises(ValueError):
+            unpacked((number ^ (1 << bit)).to_bytes(len(data), "big"))
+
+
+def test_a_damaged_label_is_refused(tmp_path: Path) -> None:
+    for turn in range(2):
+        with connect(runner="inline", storage=tmp_path / "store") as db:
+            totals(db).deliver(FileSink(tmp_path / "out"))
+            if turn == 0:
+                db.run()
+                label = tmp_path / "out/_headrace.json"
+                label.write_bytes(label.read_bytes().replace(b'"epoch": 1', b'"epoch": 3'))
+                continue
+            with pytest.raises(DeliveryError, match=r"cannot be used: _headrace\.json is damaged"):
+                db.run()
 
 
 def test_a_folder_that_is_gone_is_missed(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
+from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
@@ -26,8 +27,10 @@ from headrace.runtime.journal.records import (
     StreamPoint,
     Totals,
     result_files,
+    result_parts,
     segments_of,
     state_after,
+    state_parts,
 )
 from headrace.runtime.journal.retention import retained_from
 from headrace.runtime.store.crash_points import reach
@@ -163,7 +166,7 @@ class Run:
         outcome = commit_of_change(self._known(), queries, streams, description, started)
         reach("change.begun")
         if self._journal is not None:
-            self._journal.append(outcome.commit)
+            self._journal.append(outcome.commit, self._needed(outcome))
         reach("change.done")
         self._description, self._declared = description, dict(streams)
         self._accept(outcome)
@@ -304,8 +307,20 @@ class Run:
             self._known(), work, self._streams, intakes, ended, reports, self._retained_after, started
         )
         if self._journal is not None:
-            self._journal.append(outcome.commit)
+            self._journal.append(outcome.commit, self._needed(outcome))
         self._accept(outcome)
+
+    def _needed(self, outcome: Outcome) -> Iterator[Part]:
+        """The parts of files without which a commit would be worth nothing.
+
+        Results are written once and pile up, so all of them are looked at with a checkpoint only.
+        """
+        commit = outcome.commit
+        yield from state_parts(outcome.state)
+        yield from result_parts(commit.results)
+        for results in self.results if commit.checkpoint else ():
+            if results.epoch >= commit.retained:
+                yield from result_parts(results)
 
     def _accept(self, outcome: Outcome) -> None:
         """Move on to what a commit says, which counts already, and remove what it made needless."""

@@ -7,12 +7,13 @@ import json
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
 from headrace.errors import StoreError
 from headrace.lowering.lower import STATE_FORMAT
+from headrace.operators.state.runs import Part
 from headrace.runtime.journal.description import (
     Description,
     Differences,
@@ -21,8 +22,10 @@ from headrace.runtime.journal.description import (
     refuse,
     unpacked,
 )
+from headrace.runtime.journal.guard import Guard
 from headrace.runtime.journal.records import (
     Commit,
+    lacks_record,
     last_checkpoint,
     load_commits,
     parts_of,
@@ -58,12 +61,15 @@ class Journal:
     def __init__(self, store: FolderStore, description: Description) -> None:
         self._store = store
         self._oldest = 1
+        self._last = 0
+        self._seen: int | None = None
         self._appending = threading.Lock()
         self._lock = _locked(Path(store.path))
         try:
             self._made_for = _claim(store, description)
+            self._guard = Guard(store, self._lock)
         except BaseException:
-            self.close()
+            self._lock.close()
             raise
 
     @property
@@ -94,22 +100,46 @@ class Journal:
             refuse(found, folder)
         return found
 
-    def append(self, commit: Commit) -> None:
+    def append(self, commit: Commit, parts: Iterable[Part]) -> None:
         """Make an epoch count.
 
+        Nobody hears of it unless the store can be opened again: a store that somebody has moved, emptied or
+        changed is noticed here.
+
+        Args:
+            commit: the epoch's record.
+            parts: parts of files that must be there for it.
+
         Raises:
-            StoreError: the record cannot be written, another driver has committed the epoch, or the journal
-                is closed.
+            StoreError: the record cannot be written, another driver has committed the epoch, the journal is
+                closed, or the store is not what it was.
         """
         with self._appending:
             if self._lock.closed:
                 raise StoreError(f"epoch {commit.epoch} was given up", hint="start again")
+            self._guard.check()
+            self._check_records(commit)
+            _check_present(self._store, parts)
             written = self._store.put_if_absent(record_name(commit.epoch), sealed(commit))
+            self._guard.check()
         if not written:
             raise StoreError(
                 f"epoch {commit.epoch} of {self._store.path} has been committed by someone else",
                 hint="stop the other driver, then start again",
             )
+        self._last, self._seen = commit.epoch, self._changed_at()
+
+    def _check_records(self, commit: Commit) -> None:
+        """See that the older records are there; they are listed only where a file came or went meanwhile."""
+        if self._seen == self._changed_at() and not commit.checkpoint:
+            return
+        found = set(record_names(self._store))
+        for epoch in range(self._oldest, self._last + 1):
+            if record_name(epoch) not in found:
+                raise lacks_record(self._store, epoch)
+
+    def _changed_at(self) -> int:
+        return inside(self._store.path, "commits").stat().st_mtime_ns
 
     def load(self) -> list[Commit]:
         """The records that are still needed, in order; what a sweep left half done is finished.
@@ -118,8 +148,8 @@ class Journal:
             StoreError: a record is damaged or missing, or lacks a file that it names.
         """
         commits = load_commits(self._store)
-        self._oldest = commits[0].epoch if commits else 1
-        _check_present(self._store, commits)
+        self._oldest, self._last = (commits[0].epoch, commits[-1].epoch) if commits else (1, 0)
+        _check_present(self._store, parts_of(commits))
         for name in record_names(self._store):
             if name < record_name(self._oldest):
                 self._store.delete(name)
@@ -137,6 +167,7 @@ class Journal:
     def close(self) -> None:
         """Let another driver have the store; an epoch that is still running cannot commit any more."""
         with self._appending:
+            self._guard.close()
             self._lock.close()
 
 
@@ -255,9 +286,9 @@ def _refuse_foreign(folder: Path) -> None:
         )
 
 
-def _check_present(store: FolderStore, commits: Sequence[Commit]) -> None:
-    """Look, before anything is swept, that every file is there and long enough."""
-    for part in parts_of(commits):
+def _check_present(store: FolderStore, parts: Iterable[Part]) -> None:
+    """See that the files of some parts are there, and long enough."""
+    for part in parts:
         size = store.size(part.segment)
         if size is None or size < part.offset + part.length:
             what = "is missing" if size is None else "is truncated"

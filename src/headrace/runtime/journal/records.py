@@ -139,9 +139,7 @@ def load_commits(store: FolderStore) -> list[Commit]:
     commits = []
     for epoch in range(last_checkpoint(last.retained), last.epoch):
         if record_name(epoch) not in names:
-            raise StoreError(
-                f"the store {store.path} lacks the commit of epoch {epoch}", hint="restore it from a copy"
-            )
+            raise lacks_record(store, epoch)
         commits.append(load_commit(store, record_name(epoch)))
     return [*commits, last]
 
@@ -187,25 +185,33 @@ def plan_after(commits: Sequence[Commit]) -> Description | None:
     return next((commit.plan for commit in reversed(commits) if commit.plan is not None), None)
 
 
+def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
+    """The parts of files that the commits still need: the state after the last one, and the kept results."""
+    yield from state_parts(state_after(commits))
+    for commit in commits:
+        if commit.epoch >= commits[-1].retained:
+            yield from result_parts(commit.results)
+
+
+def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
+    """The parts of files that hold some state."""
+    return (run.part for manifest in state.values() for area in manifest.values() for run in area)
+
+
+def result_parts(results: EpochResults) -> Iterator[Part]:
+    """The parts of files that hold an epoch's results and dead letters."""
+    refs = [ref for part in results.results.values() for ref in part]
+    return (ref.part for ref in (*refs, *results.dead_letters))
+
+
 def segments_of(state: Mapping[StateKey, Manifest]) -> set[str]:
     """The files that hold some state."""
-    return {run.part.segment for manifest in state.values() for area in manifest.values() for run in area}
+    return {part.segment for part in state_parts(state)}
 
 
 def result_files(results: EpochResults) -> set[str]:
     """The files that hold an epoch's results and dead letters."""
-    refs = [ref for part in results.results.values() for ref in part]
-    return {ref.part.segment for ref in (*refs, *results.dead_letters)}
-
-
-def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
-    """The parts of files that the commits still need: the state after the last one, and the kept results."""
-    for manifest in state_after(commits).values():
-        yield from (run.part for area in manifest.values() for run in area)
-    for commit in commits:
-        if commit.epoch >= commits[-1].retained:
-            refs = [ref for refs in commit.results.results.values() for ref in refs]
-            yield from (ref.part for ref in (*refs, *commit.results.dead_letters))
+    return {part.segment for part in result_parts(results)}
 
 
 def record_name(epoch: int) -> str:
@@ -216,6 +222,13 @@ def record_name(epoch: int) -> str:
 def record_names(store: FolderStore) -> list[str]:
     """The files of all records that a store has, in order."""
     return [name for name in store.names("commits") if _RECORD.fullmatch(name)]
+
+
+def lacks_record(store: FolderStore, epoch: int) -> StoreError:
+    """What to say where the record of an epoch is missing."""
+    return StoreError(
+        f"the store {store.path} lacks the commit of epoch {epoch}", hint="restore it from a copy"
+    )
 
 
 def sealed(commit: Commit) -> bytes:

@@ -62,12 +62,14 @@ class Outcome:
     Attributes:
         commit: its record.
         queries: those that are answered after it.
+        points: how far each stream has been read after it.
         state: all state after it.
         written: the segments of state that it wrote.
     """
 
     commit: Commit
     queries: QuerySet
+    points: Mapping[str, StreamPoint]
     state: Mapping[StateKey, Manifest]
     written: frozenset[str] = frozenset()
 
@@ -106,7 +108,7 @@ def commit_of_epoch(
     results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
     commit = Commit(
         epoch=work.epoch,
-        streams=points,
+        streams=points if checkpoint else _news(points, intakes),
         state=state if checkpoint else changed,
         checkpoint=checkpoint,
         retained=retained(results),
@@ -115,7 +117,7 @@ def commit_of_epoch(
         totals=counted(before.totals, work, reports, state, time.perf_counter() - started),
         plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
     )
-    return Outcome(commit, queries, state, frozenset(segments_of(changed)))
+    return Outcome(commit, queries, points, state, frozenset(segments_of(changed)))
 
 
 def commit_of_change(
@@ -157,7 +159,7 @@ def commit_of_change(
         totals=totals,
         plan=described(description, before.buckets, queries, points),
     )
-    return Outcome(commit, queries, state)
+    return Outcome(commit, queries, points, state)
 
 
 def results_of(
@@ -251,6 +253,14 @@ def points_after(
         for name, take in intakes.items()
     }
     return {**points, **taken}
+
+
+def _news(points: Mapping[str, StreamPoint], intakes: Mapping[str, Intake]) -> dict[str, StreamPoint]:
+    """Points after an epoch with the producers that pushed in it: there may be very many others."""
+    return {
+        name: replace(point, producers=intakes[name].producers if name in intakes else {})
+        for name, point in points.items()
+    }
 
 
 def described(

@@ -26,6 +26,7 @@ from headrace.runtime.journal.records import (
     EpochResults,
     StreamPoint,
     Totals,
+    points_after,
     result_files,
     result_parts,
     segments_of,
@@ -123,7 +124,7 @@ class Run:
             last = commits[-1]
             self.results = [commit.results for commit in commits if commit.epoch >= last.retained]
             self._state = state_after(commits)
-            self._points = dict(last.streams)
+            self._points = points_after(commits)
             self.totals = last.totals
             check_unchanged(self._declared, self._points)
             self._go_on_with(journal.present(commits), dict(last.failed), found)
@@ -326,7 +327,7 @@ class Run:
         """Move on to what a commit says, which counts already, and remove what it made needless."""
         commit = outcome.commit
         before = segments_of(self._state) | outcome.written
-        self._state, self._points, self.totals = dict(outcome.state), dict(commit.streams), commit.totals
+        self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._queries = outcome.queries
         self._streams = {name: self._declared[name] for name in self._queries.columns}
         self.results.append(commit.results)

@@ -119,7 +119,7 @@ class PushFeed:
 
         A repeat of a committed push is acknowledged at once; one of a push in this epoch with that push.
         """
-        seen = dict(point.producers)
+        seen: dict[str, int] = {}
         epochs = 0.0
         with self._room:
             while self._waiting and (not self._taken or epochs + self._epochs(self._waiting[0]) <= 1):

@@ -67,7 +67,7 @@ class Intake:
         source, start, end: the stretch to read; no source where the rows come in a frame.
         frame: a Spark data frame with the rows, or None.
         ended: whether the stream has no more rows after it.
-        producers: for pushed rows, per producer the last sequence number.
+        producers: for pushed rows, per producer that pushed some of them its last sequence number.
     """
 
     position: int

@@ -5,7 +5,8 @@ A durable store is a folder:
     store.json            what the store was made for: layout version, queries, streams, buckets
     lock                  held by the driver that uses the store
     commits/<epoch>.json  one record per epoch: positions, heartbeats, changed state, results; some are
-                          checkpoints, which hold all state, and the queries and streams from then on
+                          checkpoints, which hold all state and producers, and the queries and streams
+                          from then on
     segments/             runs of operator state, written by tasks
     results/              result elements and dead letters, written by tasks
     streams/<name>/       pushed rows on their way to the tasks; the log of Spark's streaming query
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from headrace.errors import StoreError
@@ -31,7 +32,7 @@ from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
 
 CHECKPOINT_EVERY: Final = 64
-"""So many epochs lie between two records that hold all state."""
+"""So many epochs lie between two records that hold all state and all producers."""
 
 
 _RECORD: Final = re.compile(r"commits/\d{12}\.json")
@@ -103,9 +104,10 @@ class Commit:
 
     Attributes:
         epoch: its number, from 1.
-        streams: how far each stream has been read, after the epoch.
+        streams: how far each stream has been read, after the epoch; of the producers those that pushed in it,
+            all of them in a checkpoint.
         state: the manifests that the epoch changed; all of them in a checkpoint.
-        checkpoint: whether `state` is everything.
+        checkpoint: whether `state` and the producers are everything.
         retained: the oldest epoch whose results are kept after this one; see `retention`.
         results: what readers of results see.
         failed: the queries that have ended early, with the reason and a hint.
@@ -178,6 +180,18 @@ def state_after(commits: Sequence[Commit]) -> dict[StateKey, Manifest]:
     for commit in commits:
         state = dict(commit.state) if commit.checkpoint else state | dict(commit.state)
     return state
+
+
+def points_after(commits: Sequence[Commit]) -> dict[str, StreamPoint]:
+    """How far each stream has been read after the last of some commits, with all its producers."""
+    producers: dict[str, dict[str, int]] = {}
+    for commit in commits:
+        if commit.checkpoint:
+            producers = {}
+        for name, point in commit.streams.items():
+            producers.setdefault(name, {}).update(point.producers)
+    points = commits[-1].streams if commits else {}
+    return {name: replace(point, producers=producers[name]) for name, point in points.items()}
 
 
 def plan_after(commits: Sequence[Commit]) -> Description | None:

@@ -390,3 +390,22 @@ def test_only_the_columns_that_are_read_are_asked_for(
     Batch(frame, 3)
     assert came.acquire(timeout=PATIENCE)
     assert feed.take(point(3)) is not None
+
+
+@pytest.mark.parametrize("link", ["checkpoint", "checkpoint/offsets"])
+def test_a_log_that_leads_out_of_the_store_is_refused(frame: Frame, tmp_path: Path, link: str) -> None:
+    """Spark would write there, and taking back what was not committed would remove what is there."""
+    outside = tmp_path / "outside"
+    (outside / "offsets").mkdir(parents=True)
+    for number in range(5):
+        (outside / str(number)).write_text("precious")
+        (outside / "offsets" / str(number)).write_text("precious")
+    (tmp_path / "store/checkpoint").mkdir(parents=True)
+    if link == "checkpoint":
+        (tmp_path / "store/checkpoint").rmdir()
+    (tmp_path / "store" / link).symlink_to(outside)
+    feed = SparkFeed("s", frame, tmp_path / "store/checkpoint", lambda: None, ahead=True)
+    with pytest.raises(StoreError, match="is a symbolic link"):
+        feed.start(StreamPoint(1, BEGINNING), ("k",))
+    assert frame.starts == 0
+    assert len(list(outside.rglob("*"))) == 11

@@ -6,6 +6,7 @@ names of users go through `file_name`, and every path in a store comes from `ins
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -112,14 +113,16 @@ def make_inside(root: str | Path, name: str = "") -> Path:
         OSError: it cannot be made.
     """
     path = Path(root)
-    if not path.is_dir():
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)
-    parts = name.split("/") if name else []
-    for count in range(1, len(parts) + 1):
-        path = inside(root, "/".join(parts[:count]))
-        if not path.is_dir():
+        parts = name.split("/") if name else []
+        for count in range(1, len(parts) + 1):
+            path = inside(root, "/".join(parts[:count]))
             path.mkdir(mode=0o700, exist_ok=True)
+    except FileExistsError as error:
+        # It is a file, and `mkdir` says only that there is something.
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename) from error
     return path
 
 

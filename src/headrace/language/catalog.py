@@ -44,7 +44,7 @@ class StreamInfo:
 class DerivedStream:
     """A stream that a query defines; using it is using its plan.
 
-    `is_stream` tells the defaults of CQL whether it is a stream, which gets a window, or a relation.
+    `is_stream` says whether CQL's defaults treat it as a stream, which gets a window, or as a relation.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Catalog:
         """The catalog with one function or aggregate more; the same one may be defined again.
 
         Raises:
-            LanguageError: the name is taken, or is no name.
+            LanguageError: the name is taken, or is not a valid name.
         """
         name = user.name
         if not re.fullmatch(r"[A-Za-z_]\w*", name) or name.upper() in RESERVED:

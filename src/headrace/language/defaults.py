@@ -17,9 +17,9 @@ class Defaults(Enum):
     """Whose defaults hold; SET dialect chooses them."""
 
     PIPES = "pipes"
-    """A stream in FROM has the now-window, and a query's answer is as it is (thesis, 7.2.4)."""
+    """A stream in FROM has the now-window, and a query's answer is not wrapped (thesis, 7.2.4)."""
     CQL = "cql"
-    """A stream in FROM has an unbounded window; where contents only grow, ISTREAM stands around a query
+    """A stream in FROM has an unbounded window; where contents only grow, ISTREAM is put around a query
     (*Query Processing ... in a Data Stream Management System*, 2.2)."""
 
 

@@ -1,6 +1,6 @@
 """The sqlglot dialect: Spark SQL's tokens and scalar expressions, with the parser's leniency taken out.
 
-The clauses of statements and queries are read by `queries` and `ddl`; sqlglot reads what stands between
+The clauses of statements and queries are read by `queries` and `ddl`; sqlglot reads what is between
 them, a scalar expression at a time. Functions stay calls by name, since the function table is ours.
 """
 
@@ -151,7 +151,7 @@ class Headrace(Spark):  # type: ignore[misc]
         def expression(
             self, instance: exp.Expression, token: Token | None = None, comments: list[str] | None = None
         ) -> exp.Expression:
-            """Record where a node stands, also for the kinds for which sqlglot does not."""
+            """Record where a node is, also for the kinds for which sqlglot does not."""
             instance = super().expression(instance, token, comments)
             place = token or self._prev
             if place and "start" not in instance.meta:
@@ -167,7 +167,7 @@ class Headrace(Spark):  # type: ignore[misc]
             return super().build_cast(strict, **parts)
 
         def typed_literal(self, text: exp.Expression, to: exp.Expression) -> exp.Expression:
-            """`DATE '...'` or `TIMESTAMP '...'`, told from a cast."""
+            """`DATE '...'` or `TIMESTAMP '...'`, distinguished from a cast."""
             cast = self.expression(exp.Cast(this=text, to=to))
             cast.meta["literal"] = True
             return cast
@@ -221,7 +221,7 @@ class Headrace(Spark):  # type: ignore[misc]
             return this
 
         def _require_partition(self, ahead: int) -> None:
-            """Refuse PARTITION BY so many tokens ahead with nothing behind it."""
+            """Refuse PARTITION BY so many tokens ahead with nothing after it."""
             first, second = (
                 self._tokens[self._index + more : self._index + more + 1] for more in (ahead, ahead + 1)
             )

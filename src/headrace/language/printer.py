@@ -2,7 +2,7 @@
 
 A bound plan comes back as itself. Columns are always listed, never `*`, so that the text of an optimized
 plan, whose sources read fewer columns than the streams have, means the same as well. Samples and windows of
-rows depend on whole rows, and so stand over a query that lists its columns.
+rows depend on whole rows, and so are put on a query that lists its columns.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Table:
 
 
 def to_sql(plan: Plan) -> str:
-    """A query of which `bind` makes the plan again."""
+    """A query from which `bind` makes the plan again."""
     return _query(plan)
 
 
@@ -230,7 +230,7 @@ def _leaf(plan: Plan) -> str:
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
             return f"{table} GRANULARITY({_duration(granule, plan.domain)})"
         case Split(input=below) | Coalesce(input=below):
-            # The binder puts a Split there again: it stands below windows only.
+            # The binder puts a Split there again: it is below windows only.
             return _leaf(below)
         case HopWindow():
             return _hop(plan)
@@ -264,7 +264,7 @@ def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duratio
 
 
 def _unwindowed(plan: Plan) -> str:
-    """A table behind which a window can be written."""
+    """A table after which a window can be written."""
     while isinstance(plan, Split):
         plan = plan.input
     windows = TimeWindow | RowWindow | Sample | Granularity

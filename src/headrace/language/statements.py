@@ -39,11 +39,11 @@ class CreateStream:
 
     Attributes:
         name: the stream's name.
-        columns: the declared columns, or None where the input tells them.
+        columns: the declared columns, or None where the input has them.
         format: one of `FORMATS`.
         options: pairs of an option's name in lower case and its value as text.
         timestamp: the column the stream is timed by.
-        disorder: by how much a timestamp may lie behind the largest one seen, or None for not at all.
+        disorder: by how much a timestamp may be behind the largest one seen, or None for not at all.
         position: where the statement starts.
         timestamp_position: where the timestamp column is named, for errors that only the input shows.
     """

@@ -17,7 +17,7 @@ from headrace.errors import Position
 from headrace.time import Duration
 
 Scalar: TypeAlias = exp.Expression
-"""A scalar expression as sqlglot parsed it; `cursor.position_of` tells where it stands."""
+"""A scalar expression as sqlglot parsed it; `dialect.position_of` says where it is."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Name:
 
 @dataclass(frozen=True)
 class ColumnName:
-    """`column` or `table.column` where no other expression may stand."""
+    """`column` or `table.column` where no other expression is allowed."""
 
     table: Name | None
     name: Name
@@ -69,7 +69,7 @@ class WindowClause:
     """`WINDOW([PARTITION BY columns] frame [WHERE condition])` or its form in brackets.
 
     `frame` is None where no frame is written; the condition holds for the rows that the window is made of
-    (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` stand behind it or alone.
+    (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` follow it or come alone.
     """
 
     frame: RangeFrame | RowsFrame | NowFrame | SpanFrame | None
@@ -180,7 +180,7 @@ class SelectQuery:
 
     Attributes:
         tables: the items of FROM that commas separate.
-        emit: where EMIT EMPTY stands.
+        emit: where EMIT EMPTY is.
         windows: those of the WINDOW clause, by name in lower case.
     """
 

@@ -1,4 +1,4 @@
-"""The text of statements, and where in it something stands."""
+"""The text of statements, and where in it something is."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SourceText:
         """The offset of a `/*` after `start` that is never closed, or None.
 
         Args:
-            start: the offset behind the last token; what follows is white space and comments.
+            start: the offset after the last token; what follows is white space and comments.
         """
         depth, opened, index = 0, 0, start
         while index < len(self.text):

@@ -47,7 +47,7 @@ def column_type(name: str, sizes: tuple[int, ...], position: Position) -> pa.Dat
     Args:
         name: the name, in any case.
         sizes: the numbers in parentheses after it.
-        position: where it stands, for errors.
+        position: where it is, for errors.
 
     Raises:
         LanguageError: there is no such type, or the numbers do not fit it.
@@ -68,7 +68,7 @@ def _decimal(sizes: tuple[int, ...], position: Position) -> pa.DataType:
     precision, scale = (*sizes, *((10, 0)[len(sizes) :]))[:2]
     if len(sizes) > 2 or not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= precision:
         raise LanguageError(
-            f"DECIMAL({', '.join(map(str, sizes))}) is no type",
+            f"DECIMAL({', '.join(map(str, sizes))}) is not a valid type",
             position=position,
             hint=f"write DECIMAL(precision, scale) with at most {MAX_PRECISION} digits",
         )

@@ -36,14 +36,14 @@ CREATABLE: Final[dict[str, str]] = {
 """What CREATE is refused for, by the word after it, with a hint."""
 
 CLAUSES: Final[dict[str, str]] = {
-    "ORDER BY": "write it behind the whole query, before LIMIT",
+    "ORDER BY": "write it after the whole query, before LIMIT",
     "SORT BY": "leave it out; a history is sorted by time, then by its columns",
     "CLUSTER BY": "leave it out; Headrace partitions by itself",
     "DISTRIBUTE BY": "leave it out; Headrace partitions by itself",
-    "LIMIT": "write it behind the whole query, once",
-    "OFFSET": "write it behind LIMIT, once",
-    "FETCH": "write ORDER BY ... LIMIT n behind the query",
-    "TOP": "write ORDER BY ... LIMIT n behind the query",
+    "LIMIT": "write it after the whole query, once",
+    "OFFSET": "write it after LIMIT, once",
+    "FETCH": "write ORDER BY ... LIMIT n after the query",
+    "TOP": "write ORDER BY ... LIMIT n after the query",
     "QUALIFY": "put the query into FROM (...) and filter it with WHERE",
     "TABLESAMPLE": "leave it out, or filter with WHERE, such as WHERE MOD(id, 10) = 0",
     "LATERAL": "join with ON instead",
@@ -64,7 +64,7 @@ CLAUSES: Final[dict[str, str]] = {
 """Clauses that are refused, by the word that starts them, with a hint."""
 
 _FROM_DATA = "answers depend on the data alone; use a column"
-_IN_FROM = "put the window behind the stream in FROM: Bid WINDOW(RANGE 10 MINUTES)"
+_IN_FROM = "put the window after the stream in FROM: Bid WINDOW(RANGE 10 MINUTES)"
 
 CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(
@@ -74,33 +74,33 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
     **dict.fromkeys(
         ("ROW_NUMBER", "LAG", "RANK", "DENSE_RANK", "FIRST_VALUE", "LAST_VALUE"),
-        "write OVER (PARTITION BY k ORDER BY ts) behind it",
+        "write OVER (PARTITION BY k ORDER BY ts) after it",
     ),
     "ANY_VALUE": "use MIN or MAX",
     "COLLECT_SET": "write ARRAY_AGG(DISTINCT x)",
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
-    **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query stands behind it: (SELECT ... FROM ...)"),
+    **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
     "TRY_CAST": "write CAST; a row that cannot be cast goes to the dead letters",
 }
 """Functions that are refused, with a hint."""
 
 NODES: Final[dict[type, tuple[str, str | None]]] = {
-    exp.Star: ("* stands only in a SELECT list and in COUNT(*)", None),
-    exp.Tuple: ("a list in parentheses stands only behind IN", None),
+    exp.Star: ("* is allowed only in a SELECT list and in COUNT(*)", None),
+    exp.Tuple: ("a list in parentheses is allowed only after IN", None),
     exp.Interval: ("there are no intervals in expressions", "compare UNIX_MICROS(timestamp) with a number"),
     exp.ILike: ("ILIKE is not supported", "write LOWER(x) LIKE 'pattern'"),
-    exp.Distinct: ("DISTINCT stands only behind SELECT and in an aggregate", None),
-    exp.Order: ("ORDER BY stands only in an aggregate, such as FIRST(x ORDER BY ts)", None),
-    exp.Filter: ("FILTER stands only behind an aggregate", "write CASE WHEN condition THEN value END"),
+    exp.Distinct: ("DISTINCT is allowed only after SELECT and in an aggregate", None),
+    exp.Order: ("ORDER BY is allowed only in an aggregate, such as FIRST(x ORDER BY ts)", None),
+    exp.Filter: ("FILTER is allowed only after an aggregate", "write CASE WHEN condition THEN value END"),
     exp.WithinGroup: (
-        "WITHIN GROUP stands only behind PERCENTILE_CONT",
+        "WITHIN GROUP is allowed only after PERCENTILE_CONT",
         "write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
     ),
     exp.In: ("IN takes a list or a query in parentheses", "write x IN (1, 2, 3)"),
     exp.Column: ("a column is written name or table.name", None),
     exp.Dot: ("a column is written name or table.name", None),
-    exp.Concat: ("two strings stand next to each other", "write || between them"),
+    exp.Concat: ("two strings are next to each other", "write || between them"),
     exp.AtTimeZone: ("AT TIME ZONE is not supported", "all TIMESTAMPs are UTC"),
     exp.Collate: ("COLLATE is not supported", "strings are compared by their bytes"),
 }
@@ -108,14 +108,14 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
 
 
 def refuse_values(token: Token, source: SourceText) -> None:
-    """Refuse VALUES where a query may stand.
+    """Refuse VALUES where a query may be.
 
     Raises:
         LanguageError: the token is VALUES.
     """
     if token.token_type == TokenType.VALUES:
         hint = "write x IN (1, 2, 3) for a list of values"
-        raise LanguageError("VALUES is no query", position=source.position(token.start), hint=hint)
+        raise LanguageError("VALUES is not a query", position=source.position(token.start), hint=hint)
 
 
 def refuse_after_call(token: Token, following: Token, source: SourceText) -> None:
@@ -133,7 +133,7 @@ def refuse_after_call(token: Token, following: Token, source: SourceText) -> Non
     if word == "FILTER" and opens:
         word, hint = "a second FILTER", "join the conditions with AND"
     elif word in ("IGNORE", "RESPECT") and following.text.upper() == "NULLS":
-        hint = "aggregates pass over NULLs; behind FIRST_VALUE(x) write FILTER (WHERE x IS NOT NULL)"
+        hint = "aggregates ignore NULLs; after FIRST_VALUE(x) write FILTER (WHERE x IS NOT NULL)"
         word = f"{word} NULLS"
     else:
         return

@@ -154,8 +154,8 @@ def test_plans_with_functions_come_back_from_text(db: headrace.Database) -> None
         ("SELECT longest(*) FROM r", "1:8: longest takes arguments (hint: write longest(STRING))"),
         ("SELECT longest(DISTINCT k) FROM r", "1:8: longest does not take DISTINCT"),
         ("SELECT longest(k ORDER BY v) FROM r", "1:8: longest does not take ORDER BY"),
-        ("SELECT v FROM r WHERE longest(k) = 'a'", "1:23: longest cannot stand in WHERE"),
-        ("SELECT inverse(v) FILTER (WHERE v > 1) FROM r", "1:8: FILTER stands only behind an aggregate"),
+        ("SELECT v FROM r WHERE longest(k) = 'a'", "1:23: longest cannot be used in WHERE"),
+        ("SELECT inverse(v) FILTER (WHERE v > 1) FROM r", "1:8: FILTER is allowed only after an aggregate"),
     ],
 )
 def test_wrong_calls(db: headrace.Database, text: str, message: str) -> None:

@@ -57,7 +57,7 @@ def test_subqueries_in_each_other_are_refused_before_they_take_minutes() -> None
 
     plan_of(tower(10))
     message, *_ = error_of(tower(11))
-    assert message == "subqueries stand in each other more than 10 deep"
+    assert message == "subqueries are nested more than 10 levels deep"
 
 
 def test_a_hundred_alternatives_are_no_problem() -> None:

@@ -15,13 +15,13 @@ from headrace.language.syntax import Scalar
 
 @dataclass(frozen=True)
 class AggregateParts:
-    """An aggregate as it is written.
+    """An aggregate as written.
 
     Attributes:
         name: in upper case.
         arguments: those in parentheses; none for `*`.
-        star: whether `*` stands there.
-        distinct: whether DISTINCT stands before them.
+        star: whether `*` is there.
+        distinct: whether DISTINCT precedes them.
         order: the keys of ORDER BY in the parentheses.
         within: the key of WITHIN GROUP (ORDER BY key), or None.
         condition: that of FILTER (WHERE condition), or None.

@@ -58,7 +58,7 @@ from headrace.language.syntax import (
 from headrace.suggestions import did_you_mean
 
 MAX_DEPTH: Final = 200
-"""How many operators may stand one upon the other; plans are walked recursively."""
+"""How deep operators may be nested; plans are walked recursively."""
 
 
 def bind(query: Query, catalog: Catalog) -> Plan:
@@ -69,7 +69,7 @@ def bind(query: Query, catalog: Catalog) -> Plan:
         catalog: the streams it may use.
 
     Raises:
-        LanguageError: an unknown name, a wrong type, or a window that cannot stand where it does.
+        LanguageError: an unknown name, a wrong type, or a window where none is allowed.
     """
     try:
         plan = as_answer(_query(query, catalog), catalog.defaults)
@@ -83,7 +83,7 @@ def bind(query: Query, catalog: Catalog) -> Plan:
         raise LanguageError(
             f"the plan of the query is more than {MAX_DEPTH} operators deep",
             position=_start(query),
-            hint="join fewer tables, or put fewer derived streams one upon the other",
+            hint="join fewer tables, or nest fewer derived streams",
         )
     return plan
 
@@ -100,7 +100,7 @@ def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
 
 
 def _query(query: Query, catalog: Catalog, around: Around | None = None) -> Plan:
-    """The plan of a query; within a subquery the ties stand before its own columns."""
+    """The plan of a query; within a subquery the ties precede its own columns."""
     match query:
         case SelectQuery():
             bound = _tables(query, catalog, around)
@@ -202,7 +202,7 @@ def _answered(query: Query, around: Around, columns: tuple[int, ...], rows: Plan
 
 
 def _listed(plan: Plan, ties: int = 0) -> Block:
-    """A bound query whose columns behind the ties are the SELECT list."""
+    """A bound query whose columns after the ties are the SELECT list."""
     places = range(ties, len(plan.schema))
     return Block(plan, tuple((plan.schema.names[place], column(plan, place)) for place in places))
 

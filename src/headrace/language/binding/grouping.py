@@ -87,7 +87,7 @@ def regroup(
 def group(
     plan: Plan, listed: Listed, names: list[str], keys: Mapping[Expression, Scalar | None]
 ) -> Aggregate:
-    """The aggregation; a key or aggregate that stands in the SELECT list has its name from there."""
+    """The aggregation; a key or aggregate that is in the SELECT list has its name from there."""
     aggregates, width = listed.aggregates, len(plan.schema)
     defaults = [key.name if isinstance(key, Column) else default_name(node) for key, node in keys.items()]
     defaults += [call.function.lower() for call in aggregates]
@@ -156,7 +156,7 @@ def keyed(
     """The conditions on the row around the query over the groups, and the keys with what it is to equal.
 
     Raises:
-        EntangledError: a condition is no equality.
+        EntangledError: a condition is not an equality.
     """
     extended = dict(keys)
     changed = []
@@ -193,8 +193,8 @@ def emit_empty(plan: Aggregate, position: Position, ties: int) -> Aggregate:
     if ties:
         hint = "leave it out; where there is nothing a count is 0 and other values are NULL"
         what = "a subquery that reads the rows around it"
-        raise LanguageError(f"EMIT EMPTY cannot stand in {what}", position=position, hint=hint)
+        raise LanguageError(f"EMIT EMPTY cannot be used in {what}", position=position, hint=hint)
     if plan.keys:
         hint = "leave one of them out; a group without rows is not known to be there"
-        raise LanguageError("EMIT EMPTY cannot stand beside GROUP BY", position=position, hint=hint)
+        raise LanguageError("EMIT EMPTY cannot be used with GROUP BY", position=position, hint=hint)
     return replace(plan, emit_empty=True)

@@ -49,7 +49,7 @@ def join(item: JoinedTable, left: Bound, right: Bound, nest: Nest, outer: Outer 
         item: the join.
         left, right: what it joins.
         nest: binds the subqueries in its condition.
-        outer: what is around a subquery in whose FROM the join stands.
+        outer: what is around a subquery whose FROM contains the join.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a table that is in FROM twice.

@@ -1,4 +1,4 @@
-"""`ORDER BY ... LIMIT k [OFFSET n]` behind a query: the first rows of every snapshot."""
+"""`ORDER BY ... LIMIT k [OFFSET n]` after a query: the first rows of every snapshot."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def bind_limits(query: TopQuery, bind: Callable[[Query], Plan], ties: int = 0) -
     """The plan of the first rows; what they are sorted by and the SELECT list leaves out is left out again.
 
     Args:
-        query: the clauses and the query that they stand behind.
+        query: the clauses and the query that they follow.
         bind: binds that query.
-        ties: how many columns stand before its own; for each of their values there are first rows.
+        ties: how many tie columns precede its own; each of their values has its own first rows.
 
     Raises:
-        LanguageError: a sort key that is no column of the query, or cannot be computed.
+        LanguageError: a sort key that is not a column of the query, or cannot be computed.
     """
     inner = query.query
     hidden: list[Scalar] = []
@@ -70,7 +70,7 @@ def _first_of_each(plan: Plan, ties: int, keys: tuple[SortKey, ...], query: TopQ
 
 
 def _place(node: Scalar, plan: Plan, places: range) -> int:
-    """The place of a column of the result, which stands at these places."""
+    """The place of a column of the result, whose columns are at these places."""
     position: Position = position_of(node)
     if is_number(node):
         place = int(node.name) if str(node.name).isdecimal() else 0

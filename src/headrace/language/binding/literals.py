@@ -42,4 +42,4 @@ def read_moment(text: str, *, is_date: bool) -> date | datetime:
     except (ValueError, OverflowError):
         shape = "2024-01-31" if is_date else "2024-01-31 12:00:00"
         kind = "DATE" if is_date else "TIMESTAMP"
-        raise LanguageError(f"'{text}' is no {kind}", hint=f"write {kind} '{shape}'") from None
+        raise LanguageError(f"'{text}' is not a valid {kind}", hint=f"write {kind} '{shape}'") from None

@@ -49,18 +49,18 @@ BINARY: Final[dict[type, str]] = {
 
 @dataclass(frozen=True)
 class Context:
-    """Where an expression stands.
+    """Where an expression is.
 
     Attributes:
         scope: what its names stand for.
         clause: the clause it is in, for messages.
-        width: the number of columns of the row; the aggregates found are columns behind them.
+        width: the number of columns of the row; the aggregates found are columns after them.
         aggregates: collects the aggregates; None where there may be none.
         aliases: what the aliases of the SELECT list stand for, by lower-case name, where they can be used.
         keys: what the query groups by; an alias hides a column of the same name that is not among them.
         listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
         nesting: collects the subqueries found; None where there may be none.
-        over: what `function OVER (...)` means here; None where it cannot stand.
+        over: what `function OVER (...)` means here; None where it is not allowed.
     """
 
     scope: Scope
@@ -297,7 +297,7 @@ def _call(node: Any, context: Context) -> Expression:
 
 
 def _aggregate(node: Any, context: Context) -> Expression:
-    """Note an aggregate, and stand a column of the grouped row in for it."""
+    """Note an aggregate, and put a column of the grouped row in its place."""
     parts = aggregate_parts(node, context.scope.functions)
     if parts is None:
         raise _unsupported(node)
@@ -306,7 +306,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
     first: tuple[None, ...] = (None,) if parts.star else ()
     if context.aggregates is None:
         hint = "use HAVING, or aggregate in a subquery in FROM"
-        raise LanguageError(f"{name} cannot stand in {context.clause}", position=position, hint=hint)
+        raise LanguageError(f"{name} cannot be used in {context.clause}", position=position, hint=hint)
     clause = f"{name}(...)"
     inner = replace(context, clause=clause, aggregates=None, aliases={}, keys=None, over=None)
     arguments = [bind_scalar(part, inner) for part in parts.arguments]
@@ -326,8 +326,8 @@ def _aggregate(node: Any, context: Context) -> Expression:
 def _over(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "partition_by", "order", "spec", "alias", "over")
     if context.over is None:
-        hint = "OVER stands in the SELECT list; filter its result in a subquery in FROM"
-        message = f"OVER cannot stand in {context.clause}"
+        hint = "OVER belongs in the SELECT list; filter its result in a subquery in FROM"
+        message = f"OVER cannot be used in {context.clause}"
         raise LanguageError(message, position=position_of(node), hint=hint)
     return context.over(node)
 

@@ -33,7 +33,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Listed:
-    """The SELECT list, GROUP BY and HAVING over the rows of FROM, aggregates as columns behind them."""
+    """The SELECT list, GROUP BY and HAVING over the rows of FROM, aggregates as columns after them."""
 
     items: list[Item]
     keys: Mapping[Expression, Scalar]
@@ -44,7 +44,7 @@ class Listed:
 
 
 def bind_list(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) -> Listed:
-    """What stands in a SELECT's list, GROUP BY and HAVING.
+    """What is in a SELECT's list, GROUP BY and HAVING.
 
     Args:
         query: the SELECT.
@@ -53,7 +53,7 @@ def bind_list(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) ->
         nesting: collects the subqueries.
 
     Raises:
-        LanguageError: an unknown name, a wrong type, or something that cannot stand there.
+        LanguageError: an unknown name, a wrong type, or something that is not allowed there.
     """
     width = len(plan.schema)
     aggregates = Collected[AggregateCall]()

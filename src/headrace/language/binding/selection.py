@@ -57,7 +57,7 @@ class Block:
         items: the names and expressions of the SELECT list.
         conditions: of a subquery, the conditions that read the row around it.
         single: whether there is one row at most, for each row of ties.
-        counts: the columns that are counts and 0, not NULL, where there is no row; None if there are no such,
+        counts: the columns that are counts and 0, not NULL, where there is no row; None if there are none,
             since a row may have been left out.
     """
 
@@ -69,7 +69,7 @@ class Block:
 
 
 def bind_selection(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int = 0) -> Plan:
-    """The plan of a SELECT whose FROM is bound; ties stand before the columns of its list.
+    """The plan of a SELECT whose FROM is bound; ties precede the columns of its list.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
@@ -154,7 +154,7 @@ def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correla
     if grouped or correlated:
         what = "an aggregation" if grouped else "a condition on the rows around the subquery"
         hint = "compute one of them in a subquery in FROM"
-        raise LanguageError(f"OVER cannot stand beside {what}", position=query.position, hint=hint)
+        raise LanguageError(f"OVER cannot be used with {what}", position=query.position, hint=hint)
     with located(query.position):
         return windows.apply(query.position)
 

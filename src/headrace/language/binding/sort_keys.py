@@ -18,7 +18,7 @@ def hidden_keys(query: SelectQuery, order: Iterable[SortItem]) -> list[Scalar]:
 
 
 def with_hidden(query: SelectQuery, keys: Iterable[Scalar]) -> SelectQuery:
-    """The SELECT with sort keys behind its list."""
+    """The SELECT with sort keys after its list."""
     extra = tuple(ScalarItem(node, None, position_of(node)) for node in keys)
     return replace(query, items=(*query.items, *extra))
 

@@ -1,4 +1,4 @@
-"""Window clauses to the nodes that stand behind a table of FROM."""
+"""Window clauses to the nodes that follow a table of FROM."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ MAX_SPLIT: Final = 1_000
 
 
 def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
-    """The plan under its window; the default and NOW are no node, since they change nothing (PIPES).
+    """The plan under its window; the default and NOW add no node, since they change nothing (PIPES).
 
     A sample is taken of the rows that come to the window (CQL), and the granularity is that of what the
     window yields (thesis, section 20.2).
 
     Args:
-        plan: what stands before the window.
+        plan: what the window is applied to.
         window: the clause, if there is one.
         scope: the table's columns.
 
     Raises:
-        LanguageError: the clause has an unknown column or a wrong type or unit, or cannot stand there.
+        LanguageError: the clause has an unknown column or a wrong type or unit, or is not allowed there.
     """
     if window is None:
         return plan
@@ -62,7 +62,7 @@ def _refuse_finer(granule: Duration, plan: Plan, position: Position) -> None:
     below = granule_of(plan)
     if below is not None and granule.length < below.length:
         raise LanguageError(
-            f"GRANULARITY({granule}) stands over GRANULARITY({below}), which is coarser",
+            f"GRANULARITY({granule}) is applied to GRANULARITY({below}), which is coarser",
             position=position,
             hint="leave the outer one out, or make the inner one as fine",
         )
@@ -98,7 +98,7 @@ def _ranged(plan: Plan, frame: RangeFrame, position: Position) -> Plan:
 
 
 def chronons(plan: Plan, position: Position) -> Plan:
-    """A stream that a window can stand over: PIPES puts a split before it where rows are valid for longer.
+    """A stream that a window can be applied to: PIPES puts a split before it where rows are valid for longer.
 
     Raises:
         LanguageError: the split would make too many rows of one.
@@ -108,7 +108,7 @@ def chronons(plan: Plan, position: Position) -> Plan:
     if lasts_at_most(plan, MAX_SPLIT):
         return Split(plan)
     raise LanguageError(
-        f"a window stands over rows that may be valid for more than {MAX_SPLIT} instants, and each counts",
+        f"a window cannot be applied to rows that may be valid for more than {MAX_SPLIT} instants",
         position=position,
         hint="put the window on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
     )

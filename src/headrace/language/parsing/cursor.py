@@ -19,7 +19,7 @@ MAX_DEPTH: Final = 150
 """How deep an expression may be nested; plans are walked recursively."""
 
 MAX_QUERIES: Final = 10
-"""How deep queries may stand in expressions of each other; binding one may take twice what one less takes."""
+"""How deep queries may be nested in expressions; binding one more level may take twice as long."""
 
 
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
@@ -48,7 +48,7 @@ class Cursor:
 
     @property
     def position(self) -> Position:
-        """Where the token stands; at the end of the text, where it ends."""
+        """Where the token is; at the end of the text, where it ends."""
         return self.source.position(self._offset)
 
     @property
@@ -57,12 +57,12 @@ class Cursor:
         return int(token.start) if token else len(self.source.text.rstrip())
 
     def peek(self, ahead: int = 0) -> Token | None:
-        """The token at the cursor or some tokens ahead, or None behind the end."""
+        """The token at the cursor or some tokens ahead, or None after the end."""
         index = self.index + ahead
         return self._tokens[index] if index < len(self._tokens) else None
 
     def word(self, ahead: int = 0) -> str:
-        """The token's text in upper case; empty for strings, quoted names and behind the end."""
+        """The token's text in upper case; empty for strings, quoted names and after the end."""
         index = self.index + ahead
         return self._words[index] if index < len(self._words) else ""
 
@@ -167,7 +167,7 @@ class Cursor:
         self._queries += 1
         if self._queries > MAX_QUERIES:
             hint = "define the inner ones with CREATE STREAM name AS SELECT ..."
-            raise self.error(f"subqueries stand in each other more than {MAX_QUERIES} deep", hint)
+            raise self.error(f"subqueries are nested more than {MAX_QUERIES} levels deep", hint)
         try:
             query = self._nested(self)
             return None if query is None else (query, self.index)
@@ -184,7 +184,7 @@ def _tokenize(dialect: Headrace, source: SourceText) -> list[Token]:
         _refuse_open_comment(tokenizer.tokens, source)
         found = re.search(r"Missing (\S+) from \d+:(\d+)", str(error.__cause__))
         offset = min(int(found[2]) if found else error.start or 0, len(source.text))
-        what = f"the closing {found[1]} is missing" if found else "this is no word, number or string"
+        what = f"the closing {found[1]} is missing" if found else "this is not a word, number or string"
         raise LanguageError(what, position=source.position(offset)) from None
     _refuse_open_comment(tokens, source)
     return tokens

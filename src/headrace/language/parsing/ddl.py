@@ -19,7 +19,7 @@ from headrace.suggestions import did_you_mean
 from headrace.time import Duration
 
 UNTYPED_FORMATS: Final = ("push",)
-"""Formats that do not tell their columns, so that CREATE STREAM must; csv and json show them in the data."""
+"""Formats that do not describe their columns, so CREATE STREAM must; csv and json show them in the data."""
 
 _WRITTEN = "write CREATE STREAM name (columns) FROM format OPTIONS (path '...') TIMESTAMP BY column"
 
@@ -51,7 +51,7 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
         name.text, columns, kind, options, timestamp.text, disorder, position, timestamp.position
     )
     if columns is not None:
-        # What the columns tell is checked now, so that the error comes before any input is opened.
+        # The columns are checked now, so that the error comes before any input is opened.
         describe_stream(statement, columns)
     return statement
 
@@ -114,7 +114,7 @@ def _format(cursor: Cursor, columns: Schema | None) -> Name:
             raise LanguageError(f"there is no format {form.text}", position=form.position, hint=hint)
     if kind in UNTYPED_FORMATS and columns is None:
         hint = f"write CREATE STREAM name (column TYPE, ...) FROM {kind}"
-        raise LanguageError(f"{kind} does not tell its columns", position=form.position, hint=hint)
+        raise LanguageError(f"{kind} does not describe its columns", position=form.position, hint=hint)
     return form
 
 

@@ -1,4 +1,4 @@
-"""`ORDER BY ... LIMIT k [OFFSET n]` behind a query, as it is written."""
+"""`ORDER BY ... LIMIT k [OFFSET n]` after a query, as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET")
 
 
 def parse_limits(cursor: Cursor, query: Query) -> Query:
-    """Read `[ORDER BY keys] [LIMIT k] [OFFSET n]` behind a query; the query itself where none comes.
+    """Read `[ORDER BY keys] [LIMIT k] [OFFSET n]` after a query; the query itself where none comes.
 
     Raises:
         LanguageError: a clause is malformed.

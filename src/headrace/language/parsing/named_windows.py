@@ -1,4 +1,4 @@
-"""`WINDOW w AS (PARTITION BY ... ORDER BY ...), ...` behind HAVING, and `OVER w` in SELECT and ORDER BY.
+"""`WINDOW w AS (PARTITION BY ... ORDER BY ...), ...` after HAVING, and `OVER w` in SELECT and ORDER BY.
 
 A window has a name in the text only: what it stands for is written in its place before anything is bound.
 """
@@ -63,7 +63,7 @@ def _definition(cursor: Cursor, windows: dict[str, Scalar]) -> None:
         )
     if not cursor.at("AS", "("):
         hint = f"write WINDOW {name.text} AS (PARTITION BY k ORDER BY ts)"
-        raise cursor.error(f"a window stands in parentheses: AS (...) behind {name.text}", hint)
+        raise cursor.error(f"a window must be in parentheses: AS (...) after {name.text}", hint)
     window = cursor.window("a window")
     _fill_in(window, windows)
     windows[name.text.lower()] = window
@@ -78,14 +78,14 @@ def _fill_in(call: Any, windows: Mapping[str, Scalar]) -> None:
     window = windows.get(text.lower())
     if window is None:
         listed = ", ".join(windows)
-        hint = f"the windows are {listed}" if windows else f"define it behind HAVING: WINDOW {text} AS (...)"
+        hint = f"the windows are {listed}" if windows else f"define it after HAVING: WINDOW {text} AS (...)"
         raise LanguageError(f"there is no window {text}", position=position_of(name), hint=hint)
-    # Behind OVER alone a name is the whole window; in parentheses an order and a frame may follow it.
+    # After OVER alone a name is the whole window; in parentheses an order and a frame may follow it.
     for part in _PARTS if "spec" in call.args else ():
         theirs, ours = window.args.get(part), call.args.get(part)
         if (ours and (theirs or part == "partition_by")) or (part == "spec" and theirs):
             hint = f"write OVER {text}, or a window without a name"
-            message = f"what is behind {text} does not go with the window {text}"
+            message = f"what follows {text} conflicts with the window {text}"
             raise LanguageError(message, position=position_of(name), hint=hint)
     for part in _PARTS:
         theirs = window.args.get(part)

@@ -32,9 +32,9 @@ _ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING, WI
 _ELSEWHERE: Final = {
     **dict.fromkeys(("WHERE", "GROUP BY", "HAVING"), _ORDER),
     "GROUP": "write GROUP BY",
-    "SELECT": "a query inside another stands in parentheses; a semicolon ends a statement",
+    "SELECT": "a query inside another must be in parentheses; a semicolon ends a statement",
 }
-"""What to do about a word behind a statement that is complete without it."""
+"""What to do about a word after a statement that is complete without it."""
 
 
 def parse(text: str) -> list[Statement]:

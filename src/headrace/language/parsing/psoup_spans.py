@@ -20,14 +20,14 @@ from headrace.language.syntax import (
 )
 
 _FORM = "write BEGIN (NOW - 10 SECONDS) END (NOW), with a bare number for integer timestamps"
-_FIXED = "write WINDOW(RANGE UNBOUNDED) behind the streams, and conditions on their timestamps"
+_FIXED = "write WINDOW(RANGE UNBOUNDED) after the streams, and conditions on their timestamps"
 
 
 def parse_span(cursor: Cursor, tables: tuple[FromItem, ...]) -> tuple[FromItem, ...]:
     """Read the clause, if it comes next, and put the tables under a window that holds the same rows.
 
     Raises:
-        LanguageError: the clause is malformed, asks for another span than one up to now, or stands beside
+        LanguageError: the clause is malformed, asks for another span than one up to now, or is beside
             a window.
     """
     position = cursor.position
@@ -53,7 +53,7 @@ def _spanned(table: FromItem, window: WindowClause) -> FromItem:
         case NamedTable() | DerivedTable() | WindowedTable():
             if table.window is not None:
                 hint = "leave one of them out"
-                message = "BEGIN and END stand beside a window"
+                message = "BEGIN and END cannot be combined with a window"
                 raise LanguageError(message, position=table.window.position, hint=hint)
             return replace(table, window=window)
         case _:

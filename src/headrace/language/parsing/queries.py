@@ -46,7 +46,7 @@ def parse_query(cursor: Cursor) -> Query:
     """Read a query: `[WITH ...] SELECT ... [UNION ALL ...]`; INTERSECT binds tighter than the others.
 
     Raises:
-        LanguageError: the text at the cursor is no query.
+        LanguageError: the text at the cursor is not a query.
     """
     if cursor.accept("WITH"):
         return _with(cursor)
@@ -63,13 +63,13 @@ def parse_query(cursor: Cursor) -> Query:
     query = _limited(cursor, _united(queries, position), in_list=in_list)
     if cursor.word() in SET_OPERATIONS:
         hint = "put the query before it in parentheses: (SELECT ... LIMIT 3) UNION ALL ..."
-        raise cursor.error(f"{cursor.word()} stands behind LIMIT", hint)
+        raise cursor.error(f"{cursor.word()} follows LIMIT", hint)
     _refuse_clause(cursor)
     return query
 
 
 def _limited(cursor: Cursor, query: Query, *, in_list: bool) -> Query:
-    """The query with ORDER BY and LIMIT, if they follow; the operator of a SELECT list stands around them."""
+    """The query with ORDER BY and LIMIT, if they follow; the operator of a SELECT list is around them."""
     if in_list and isinstance(query, StreamQuery):
         return replace(query, query=parse_limits(cursor, query.query))
     return parse_limits(cursor, query)
@@ -77,7 +77,7 @@ def _limited(cursor: Cursor, query: Query, *, in_list: bool) -> Query:
 
 _SUMS: Final = ("UNION", "EXCEPT", "MINUS")
 SET_OPERATIONS: Final = (*_SUMS, "INTERSECT")
-"""The words that start a set operation behind a query."""
+"""The words that start a set operation after a query."""
 _BEHIND: Final = (*SET_OPERATIONS, *LIMITS)
 
 
@@ -260,7 +260,7 @@ _JOINS: Final = (
     ("ANTI", JoinKind.ANTI),
     ("LEFT ANTI", JoinKind.ANTI),
 )
-"""What may stand before JOIN, and the join that it means."""
+"""What may precede JOIN, and the join that it means."""
 
 
 def _natural_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
@@ -319,13 +319,13 @@ def _opens_query(cursor: Cursor, ahead: int = 0) -> bool:
     nested = first == "(" and _opens_query(cursor, ahead + 1)
     if not nested and not (first in STREAM_OPERATORS and cursor.word(ahead + 2) == "("):
         return False
-    # A query of which a part stands in parentheses goes on with UNION or ends; a table of a join does not.
+    # A query with a part in parentheses goes on with UNION or ends; a table of a join does not.
     inner = ahead + 1 if nested else ahead + 2
     return cursor.word(_behind(cursor, inner)) in (")", *_BEHIND)
 
 
 def _behind(cursor: Cursor, ahead: int) -> int:
-    """How far ahead the token stands that follows the parenthesis opened there."""
+    """How far ahead the token is that follows the parenthesis opened there."""
     depth = 0
     while cursor.peek(ahead) is not None:
         depth += (cursor.word(ahead) == "(") - (cursor.word(ahead) == ")")
@@ -341,7 +341,7 @@ def _named_table(cursor: Cursor) -> NamedTable:
         raise cursor.error("a stream's name has one part", "write the name alone")
     if cursor.at("("):
         raise cursor.error(
-            f"{name.text}(...) is no stream", "windows are written WINDOW(RANGE ...) behind the name"
+            f"{name.text}(...) is not a stream", "windows are written WINDOW(RANGE ...) after the name"
         )
     return NamedTable(name, *_decoration(cursor))
 
@@ -378,7 +378,7 @@ def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
 def _refuse_second(what: str, before: object, position: Position) -> None:
     if before is not None:
         hint = "put the first one into a subquery: FROM (SELECT * FROM ...)"
-        raise LanguageError(f"{what} stands here twice", position=position, hint=hint)
+        raise LanguageError(f"{what} is given twice", position=position, hint=hint)
 
 
 def _refuse_clause(cursor: Cursor) -> None:

@@ -25,7 +25,7 @@ from headrace.language.parsing.cursor import Cursor
 from headrace.language.syntax import DerivedTable, Name, Query, Scalar, ScalarItem, SelectQuery, UnionQuery
 
 OPERATORS: Final = ("/", "*", "×", "+", "-", "%", "DIV")
-"""What stands behind a query in parentheses that is the first operand."""
+"""What follows a query in parentheses that is the first operand."""
 
 _FORM: Final = "write (SELECT x FROM ...) / (SELECT y FROM ...)"
 _VALUE: Final = "value"

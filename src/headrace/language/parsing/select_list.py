@@ -22,10 +22,10 @@ def at_stream_operator(cursor: Cursor) -> bool:
 
 
 def parse_list(cursor: Cursor) -> tuple[str | None, bool, tuple[SelectItem, ...]]:
-    """Read what stands between SELECT and FROM.
+    """Read what is between SELECT and FROM.
 
     Returns:
-        The operator that stands around the list (CQL), whether DISTINCT stands before it, and its items.
+        The operator around the list (CQL), whether DISTINCT precedes it, and its items.
 
     Raises:
         LanguageError: the list is malformed.
@@ -36,7 +36,7 @@ def parse_list(cursor: Cursor) -> tuple[str | None, bool, tuple[SelectItem, ...]
     operator = cursor.word()
     if distinct:
         raise cursor.error(
-            f"DISTINCT stands inside {operator}", f"write SELECT {operator}(DISTINCT a, b) FROM ..."
+            f"DISTINCT belongs inside {operator}", f"write SELECT {operator}(DISTINCT a, b) FROM ..."
         )
     cursor.index += 2
     distinct = _distinct(cursor)
@@ -75,7 +75,7 @@ def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
     word = cursor.word()
     if word in STREAM_OPERATORS and cursor.word(1) not in ("", ",", "FROM", ".", "AS", ")"):
         raise cursor.error(
-            f"the list behind {word} stands in parentheses", f"write SELECT {word}(a, b) FROM ..."
+            f"the list after {word} must be in parentheses", f"write SELECT {word}(a, b) FROM ..."
         )
     if word == "TOP" and cursor.word(1).isdecimal():
         raise cursor.error("TOP is not supported", CLAUSES["TOP"])

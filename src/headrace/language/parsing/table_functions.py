@@ -20,7 +20,7 @@ DURATIONS: Final[dict[str, tuple[str, ...]]] = {
     "HOP": ("SLIDE", "SIZE", "OFFSET"),
     "SESSION": ("GAP",),
 }
-"""The functions, and their durations in the order in which they stand; the offset may be left out."""
+"""The functions, and their durations in their order; the offset may be left out."""
 
 WRITTEN: Final[dict[str, str]] = {
     "TUMBLE": "write TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECONDS)",
@@ -48,7 +48,7 @@ def parse_table_function(cursor: Cursor, table: Callable[[Cursor], FromItem]) ->
     if not cursor.accept("TABLE", "("):
         return _function(cursor, table)
     if not at_table_function(cursor):
-        raise cursor.error(f"{cursor.shown()} is no table function", WRITTEN["TUMBLE"])
+        raise cursor.error(f"{cursor.shown()} is not a table function", WRITTEN["TUMBLE"])
     found = _function(cursor, table)
     cursor.expect(")", "to close TABLE")
     return found

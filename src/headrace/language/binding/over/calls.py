@@ -46,8 +46,8 @@ class OverCalls:
     """The window functions of one SELECT list.
 
     Args:
-        plan: the rows that they stand over.
-        context: where they stand.
+        plan: the rows that they are computed over.
+        context: where they are.
     """
 
     def __init__(self, plan: Plan, context: Context) -> None:
@@ -56,7 +56,7 @@ class OverCalls:
         self.calls = Collected[tuple[Frame, AggregateCall]]()
 
     def bind(self, node: Any) -> Expression:
-        """The value of `function OVER (...)`: an expression over columns that `apply` adds behind the plan's.
+        """The value of `function OVER (...)`: an expression over columns that `apply` adds after the plan's.
 
         Raises:
             LanguageError: no such function, or a frame that cannot be.
@@ -75,7 +75,7 @@ class OverCalls:
         found = Collected[AggregateCall]()
         bind_scalar(node.this, replace(self._context, width=0, aggregates=found, over=None, nesting=None))
         if len(found) != 1:
-            raise LanguageError("OVER stands behind an aggregate", position=position, hint=_FUNCTIONS)
+            raise LanguageError("OVER must follow an aggregate", position=position, hint=_FUNCTIONS)
         (call,) = found
         return self._column(self._frame(node), call)
 
@@ -89,7 +89,7 @@ class OverCalls:
         """The plan with one column more per function; the position is for errors.
 
         Raises:
-            LanguageError: a frame of rows stands over rows that are valid for too many instants.
+            LanguageError: a frame of rows is put over rows that are valid for too many instants.
         """
         plan, width = self._plan, len(self._plan.schema)
         if any(isinstance(frame, Rows | SoFar) for frame, _ in self.calls):
@@ -154,7 +154,7 @@ class OverCalls:
         by_time = self._by_time(node)
         if not by_time and (name == "LAST_VALUE" or node.args.get("spec") is not None):
             hint = "write FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY y DESC), without a frame"
-            raise LanguageError(f"{name} goes by time here", position=position, hint=hint)
+            raise LanguageError(f"{name} needs time order here", position=position, hint=hint)
         frame = self._frame(node) if by_time else Whole(self._keys(node))
         columns = (SortKey(column(self._plan, place)) for place in range(len(self._plan.schema)))
         order: dict[Expression, SortKey] = {}
@@ -170,7 +170,7 @@ class OverCalls:
             )
 
     def _lag(self, node: Any) -> Expression:
-        """The value so many rows before, as the MAX over the one row that stands there."""
+        """The value so many rows before, as the MAX over that one row."""
         arguments, position = node.this.expressions, position_of(node)
         _refuse_frame(node, "LAG")
         self._ordered(node)
@@ -219,14 +219,14 @@ class OverCalls:
             return False
         if not self._by_time(node):
             names = [self._plan.schema[place].name for place in sorted(timestamp_columns(self._plan))]
-            hint = f"write ORDER BY {names[0]}" if names else "OVER stands on a stream: leave out its window"
+            hint = f"write ORDER BY {names[0]}" if names else "OVER reads a stream: leave out its window"
             place = position_of(order.expressions[0])
             raise LanguageError("OVER orders rows by their time", position=place, hint=hint)
         return True
 
 
 def _name(call: Any) -> str:
-    """The function's name; empty where it is none of a plain name. FILTER may stand behind FIRST_VALUE."""
+    """The function's name; empty if it has no plain name. FILTER may follow FIRST_VALUE."""
     if isinstance(call, exp.Filter) and _name(call.this) in _ENDS:
         return _name(call.this)
     return str(call.name).upper() if isinstance(call, exp.Anonymous) else ""

@@ -82,12 +82,12 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
 
     Args:
         node: the call.
-        plan: the rows that it stands over.
+        plan: the rows that it is computed over.
         keys: its partition.
         ordered: whether rows are put in order, by their time.
 
     Raises:
-        LanguageError: the frame is malformed, or reaches behind the row.
+        LanguageError: the frame is malformed, or reaches beyond the row.
     """
     spec = node.args.get("spec")
     if spec is None:
@@ -123,7 +123,7 @@ def _refuse_half(spec: Any, position: Position) -> None:
     for part in ("start", "end"):
         bound, side = spec.args.get(part), spec.args.get(f"{part}_side")
         if (bound is None and part == "start") or (bound not in (None, "CURRENT ROW") and side is None):
-            message = f"the frame's {part} is missing, or PRECEDING behind it"
+            message = f"the frame's {part} is missing, or PRECEDING after it"
             raise LanguageError(message, position=position, hint=WRITTEN)
 
 
@@ -154,7 +154,7 @@ def _duration(node: Any) -> Duration:
 
 def _digits(text: str) -> int:
     if not text.strip().isdecimal() or len(text) > 19:
-        raise UserError(f"'{text}' is no length of time", hint=WRITTEN)
+        raise UserError(f"'{text}' is not a valid length of time", hint=WRITTEN)
     return int(text)
 
 

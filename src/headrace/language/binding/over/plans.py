@@ -15,7 +15,7 @@ from headrace.time import Duration
 
 
 def with_frame(plan: Plan, frame: Frame, calls: list[AggregateCall]) -> Plan:
-    """The plan's rows, each with the aggregates over its frame behind its columns."""
+    """The plan's rows, each with the aggregates over its frame after its columns."""
     width = len(plan.schema)
     parts = [part for call in calls for part in expressions_of(call)]
     sorts = [key.expression for key in frame.order] if isinstance(frame, Places) else []

@@ -65,7 +65,7 @@ class _Rows:
         self._answers: dict[int, Column] = {}
 
     def answer(self, expression: Expression) -> None:
-        """Join the subqueries that an expression reads, and tell NULL from FALSE."""
+        """Join the subqueries that an expression reads, and distinguish NULL from FALSE."""
         self._answer(expression, exact=places_in(expression))
 
     def over(self, expression: Expression) -> Expression:
@@ -119,7 +119,7 @@ class _Rows:
         return part
 
     def _answer(self, expression: Expression, exact: frozenset[int]) -> None:
-        """Join the subqueries that an expression reads; only for exact ones NULL is told from FALSE."""
+        """Join the subqueries that an expression reads; only exact ones distinguish NULL from FALSE."""
         for place in sorted(places_in(expression) - self._answers.keys()):
             match self._parts[place]:
                 case Single() as part:

@@ -64,7 +64,7 @@ def bind_subquery(
     position = position_of(node)
     if nesting is None:
         hint = "put the condition into WHERE, or the query into FROM"
-        raise LanguageError(f"a subquery cannot stand in {clause}", position=position, hint=hint)
+        raise LanguageError(f"a subquery cannot be used in {clause}", position=position, hint=hint)
     match node:
         case Nested():
             return nesting.value(node.args["query"], position)

@@ -102,7 +102,7 @@ class Nesting:
             query: the subquery.
             width: how many columns it must have.
             test: the test of its columns.
-            position: where it stands, for errors.
+            position: where it is, for errors.
 
         Raises:
             LanguageError: it has another number of columns.

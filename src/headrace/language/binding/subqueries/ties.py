@@ -1,7 +1,7 @@
 """Subqueries that read the rows around them anywhere, as queries over the values that they read.
 
 Such a subquery is answered once for each of the different values that it reads of the rows around it. They
-stand as columns, the *ties*, in front of every FROM in it; what it groups, sorts and limits, it does for each
+are columns, the *ties*, in front of every FROM in it; what it groups, sorts and limits, it does for each
 tie; and the rows around it are joined with its answer by the ties (Neumann and Kemper, "Unnesting Arbitrary
 Queries", BTW 2015, whose D are the values).
 """
@@ -27,7 +27,7 @@ class Around:
 
     Attributes:
         outer: the tables around it.
-        values: the different values that it reads of their rows, which stand in front of every FROM in it.
+        values: the different values that it reads of their rows, which precede every FROM in it.
     """
 
     outer: Outer
@@ -35,7 +35,7 @@ class Around:
 
     @property
     def ties(self) -> int:
-        """How many columns stand in front."""
+        """How many columns are in front."""
         return 0 if self.values is None else len(self.values.schema)
 
     def before(self, bound: Bound, position: Position) -> Bound:

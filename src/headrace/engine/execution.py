@@ -221,8 +221,7 @@ class Execution:
             BaseException: what ended the run before.
         """
         assert self._live is not None
-        self._end(timeout)
-        self._release()
+        self._end_and_release(timeout)
         if self._live.error is not None:
             raise self._live.error
         self._deliveries.check()
@@ -230,9 +229,17 @@ class Execution:
 
     def close(self) -> None:
         """Stop what runs, and remove what is temporary."""
-        self._end(STOP_TIMEOUT)
-        self._release()
-        self.store.close()
+        try:
+            self._end_and_release(STOP_TIMEOUT)
+        finally:
+            self.store.close()
+
+    def _end_and_release(self, timeout: float | None) -> None:
+        """Wait for what runs, and let another driver have the store whatever goes wrong meanwhile."""
+        try:
+            self._end(timeout)
+        finally:
+            self._release()
 
     def _end(self, timeout: float | None) -> None:
         """Wait for the epoch that is running and for the sinks; leave behind what takes longer."""

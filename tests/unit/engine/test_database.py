@@ -12,6 +12,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError, SourceError, UserError
+from headrace.runtime.delivery.deliveries import Deliveries
 
 ROWS = pa.table({"k": ["a", "b", "a"], "ts": [1, 2, 30]})
 
@@ -266,3 +267,26 @@ def test_the_dialect_holds_for_what_follows(db: hr.Database) -> None:
     db.run()
     assert pipes.history()["valid_to"].to_pylist() == [2, 3, 31]
     assert cql.history()["n"].to_pylist() == [1, 2, 3]
+
+
+def test_a_stop_that_fails_lets_another_driver_have_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Deliveries, timeout: float | None) -> None:
+        raise RuntimeError("the sinks do not stop")
+
+    def started() -> hr.Database:
+        db = hr.connect(runner="inline", storage=tmp_path / "store")
+        db.execute("CREATE STREAM reading (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.query("SELECT SUM(v) AS total FROM reading [RANGE 10]")
+        db.start()
+        return db
+
+    first = started()
+    with monkeypatch.context() as patch:
+        patch.setattr(Deliveries, "stop", fail)
+        with pytest.raises(RuntimeError, match="do not stop"):
+            first.stop()
+    second = started()
+    assert second.push("reading", {"v": 1, "ts": 1})
+    second.close()

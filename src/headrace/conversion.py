@@ -43,7 +43,7 @@ def as_column(found: Any, dtype: pa.DataType) -> pa.Array:
     Raises:
         MisfitError: a value is not of the column's type, or cannot be held exactly; the first such value.
         pa.ArrowException: the types do not fit, or a text cannot be read as a value, or is not UTF-8.
-        TypeError: it is no sequence.
+        TypeError: it is not a sequence.
     """
     if not isinstance(found, pa.Array | pa.ChunkedArray):
         if str(getattr(found, "dtype", "object")) == "object":
@@ -103,7 +103,7 @@ _EXACT_IN_ARROW: Final[dict[pa.DataType, set[type]]] = {
 
 
 def _exact_in_arrow(dtype: pa.DataType) -> set[type]:
-    """Python's types of which Arrow takes a value unchanged, or raises; of others each value is looked at."""
+    """Python's types whose values Arrow takes unchanged, or raises; others are checked one by one."""
     kinds = {Decimal, int} if pa.types.is_decimal(dtype) else _EXACT_IN_ARROW[dtype]
     return {*kinds, type(None)}
 
@@ -181,7 +181,7 @@ def _hint(dtype: pa.DataType) -> str:
         return "a DOUBLE holds whole numbers up to 2^53 exactly; a BIGINT or a DECIMAL holds larger ones"
     if pa.types.is_decimal(dtype):
         return (
-            f"it has {dtype.precision} digits, {dtype.scale} of them behind the point; give a Decimal or int"
+            f"it has {dtype.precision} digits, {dtype.scale} of them after the point; give a Decimal or int"
         )
     return "None is NULL"
 

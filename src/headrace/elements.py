@@ -129,7 +129,7 @@ def concat(schema: Schema, batches: Sequence[Batch]) -> Batch:
 def concat_rows(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The rows of record batches, one after the other.
 
-    Their schemas are the same but for limbs, of which the result has those that some part has, by name.
+    Their schemas are the same but for limbs; the result has those that some part has, by name.
     """
     if len(parts) == 1:
         return parts[0]
@@ -147,7 +147,7 @@ def limbs_of(rows: pa.RecordBatch) -> tuple[str, ...]:
 
 
 def _with_limbs(rows: pa.RecordBatch, limbs: Sequence[str]) -> pa.RecordBatch:
-    """The rows with those limbs behind all other columns."""
+    """The rows with those limbs after all other columns."""
     names = [name for name in rows.schema.names if not name.startswith(LIMB)]
     columns, known = rows.select(names).columns, set(rows.schema.names)
     zeros = pa.array(np.zeros(rows.num_rows, dtype=np.int64))

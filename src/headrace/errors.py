@@ -51,11 +51,11 @@ def _rebuild(
 
 
 class UserError(HeadraceError):
-    """Something the user can mend: a query, an option, an input. The command line exits with 2."""
+    """Something the user can fix: a query, an option, an input. The command line exits with 2."""
 
 
 class LanguageError(UserError):
-    """The text is no valid statement: syntax, unknown names, wrong types."""
+    """The text is not a valid statement: syntax, unknown names, wrong types."""
 
 
 class PlanError(UserError):

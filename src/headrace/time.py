@@ -147,7 +147,7 @@ class SystemClock:
 
 @dataclass
 class ManualClock:
-    """A clock that does not move until it is told to, for tests."""
+    """A clock that moves only when set, for tests."""
 
     instant: int = 0
 

@@ -1,6 +1,6 @@
 """Which expressions can make a row fail, so that rewrites know what they may leave out.
 
-A row whose expression fails is no result but a dead letter. So an expression that cannot fail may be dropped
+A row whose expression fails is not a result but a dead letter. An expression that cannot fail may be dropped
 when nobody reads it; one that can may not, or a row would appear that did not before.
 """
 

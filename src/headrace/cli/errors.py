@@ -14,7 +14,7 @@ import typer
 from headrace.errors import SourceError, UserError
 
 USER_ERROR = 2
-"""Exit code: the user can mend it."""
+"""Exit code: the user can fix it."""
 FAULT = 1
 """Exit code: Headrace is at fault."""
 INTERRUPTED = 130
@@ -80,7 +80,7 @@ def read_text(file: Path) -> str:
     """The SQL text in the file.
 
     Raises:
-        SourceError: it cannot be read or is no UTF-8 text.
+        SourceError: it cannot be read or is not UTF-8 text.
     """
     try:
         return file.read_text(encoding="utf-8")

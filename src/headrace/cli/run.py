@@ -208,7 +208,7 @@ def _deliver(db: Database, summary: Summary, wanted: _Wanted) -> None:
 
 
 def _show_failed(file: Path, summary: Summary) -> None:
-    """Report the queries that ended early; there is no answer of theirs.
+    """Report the queries that ended early; they have no answer.
 
     Raises:
         typer.Exit: there were some.

@@ -237,7 +237,7 @@ class Database(UserCode):
         """Read all streams that a query uses to their end, and answer all queries.
 
         Args:
-            progress: told after every epoch.
+            progress: called after every epoch.
 
         Returns:
             What was read, set apart and held. Results are read from the queries.
@@ -251,10 +251,10 @@ class Database(UserCode):
         """Answer all queries in the background, as input comes, until `stop`.
 
         On a durable store a query that the store does not have is added now, and one that only the store has
-        is dropped; `differences` tells which.
+        is dropped; `differences` says which.
 
         Args:
-            progress: told after every epoch, by the thread that runs them; what it raises ends the run.
+            progress: called after every epoch, by the thread that runs them; what it raises ends the run.
 
         Raises:
             UserError: there is no query, or an endless run is going on already.
@@ -268,7 +268,7 @@ class Database(UserCode):
         Args:
             timeout: seconds to wait for the epoch that is running, and until all sinks have taken what was
                 committed; None waits as long as it takes. An epoch that takes longer is given up: nothing of
-                it counts. A sink that takes longer is left behind: on a durable store it gets the rest when
+                it counts. A sink that takes longer is abandoned: on a durable store it gets the rest when
                 the database is started again.
 
         Raises:

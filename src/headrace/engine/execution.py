@@ -190,7 +190,7 @@ class Execution:
         return self._summary()
 
     def start(self, progress: Callable[[Progress], None] | None) -> None:
-        """Run epochs in a thread, as input comes; `progress` is told after each."""
+        """Run epochs in a thread, as input comes; `progress` is called after each."""
         self._live = LiveRun(self.run, self._changed, progress)
         used = (self._defined.inputs[name] for name in self.run.streams)
         self._live.start({stream.info.name: self._feed(stream) for stream in used if stream.is_live})
@@ -242,7 +242,7 @@ class Execution:
             self._release()
 
     def _end(self, timeout: float | None) -> None:
-        """Wait for the epoch that is running and for the sinks; leave behind what takes longer."""
+        """Wait for the epoch that is running and for the sinks; abandon those that take longer."""
         until = None if timeout is None else time.monotonic() + timeout
         if self._live is not None and not self._live.stop(timeout):
             # First of all the epoch must not be able to count any more.
@@ -267,7 +267,7 @@ class Execution:
             self.answers.change(defined.queries.values(), epoch, failed)
 
     def _described(self, defined: Definitions, buckets: int) -> Description:
-        """What a durable store is told of queries and streams."""
+        """What a durable store records of queries and streams."""
         return Description(
             queries={name: identity(plan) for name, plan in defined.plans.items()},
             streams={name: stream.describe() for name, stream in defined.inputs.items()},

@@ -197,7 +197,7 @@ def _pushed(
 
 
 def _origin(format: str, options: Mapping[str, str], base: Path) -> str:
-    """What one of our own formats reads, whatever folder its path is told from."""
+    """What one of our own formats reads, whatever folder its path is relative to."""
     told = dict(options)
     if "path" in told:
         told["path"] = str((base / told["path"]).resolve())
@@ -205,7 +205,7 @@ def _origin(format: str, options: Mapping[str, str], base: Path) -> str:
 
 
 _MAY_CHANGE: Final = ("kafka.", "max", "min")
-"""How options of Spark's sources begin that tell where a server is and how much a batch takes."""
+"""How options of Spark's sources begin that say where a server is and how much a batch takes."""
 
 
 def _spark_origin(format: str, options: Mapping[str, str]) -> str:

@@ -140,7 +140,7 @@ class Query:
 
         Args:
             to: a sink such as `FileSink`, or a function `(epoch, heartbeat, table)`; the promise of each
-                stands with it. A sink is for one query.
+                is documented with it. A sink is for one query.
             name: what the sink is called, and known by after a restart; its own name if None.
             from_epoch: the first epoch it gets, if it is new in this store.
             retry: what happens when it fails; if None, it is tried again until the run is over.
@@ -188,4 +188,4 @@ def _instant(at: object, domain: TimeDomain) -> int:
             moment = moment.cast(pa.timestamp("us"))
         return int(moment.cast(TIMESTAMP).value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UserError(f"{at!r} is no timestamp", hint="write 2024-01-01T00:00:00Z") from error
+        raise UserError(f"{at!r} is not a valid timestamp", hint="write 2024-01-01T00:00:00Z") from error

@@ -188,7 +188,7 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
 def _decimal_literal(value: Decimal) -> Literal:
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
-        raise LanguageError(f"{value} is no DECIMAL", hint="write CAST('NaN' AS DOUBLE)")
+        raise LanguageError(f"{value} is not a valid DECIMAL", hint="write CAST('NaN' AS DOUBLE)")
     scale = max(0, -exponent)
     precision = max(len(digits) + max(0, exponent), scale)
     dtype = decimal_type(precision, scale, f"the number {value}")

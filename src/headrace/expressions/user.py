@@ -28,7 +28,7 @@ class Aggregator(Protocol):
     `retract(state, *values)` and `merge(state, other)` are optional: with `retract`, values that leave are
     taken out; else with `merge`, partial aggregates are kept in a tree; else the state is made anew from the
     live values whenever one of them comes or leaves. All but `evaluate` return the new state, which may be
-    the old object; `evaluate` leaves the state as it is.
+    the old object; `evaluate` leaves the state unchanged.
     """
 
     def initialize(self) -> Any:
@@ -52,7 +52,7 @@ class UserFunction:
         name: its name in queries.
         arguments: the types of its arguments, at least one.
         returns: the type of its result.
-        version: tells it from other code of the same name; part of the identity of plans and their state.
+        version: distinguishes it from other code of that name; part of the identity of plans and their state.
         body: takes an Arrow array per argument and gives one of as many values.
     """
 
@@ -90,7 +90,7 @@ def call_user(
     """The function's values, NULL in the rows that it fails on; and these, by reason.
 
     Where it raises, or gives something else than asked for, the rows are halved until those that it fails on
-    stand alone: one bad row among n costs about 2 log n calls.
+    are alone: one bad row among n costs about 2 log n calls.
     """
     reasons: dict[str, list[int]] = {}
 

@@ -71,7 +71,7 @@ class Arrivals:
         )
 
     def beside(self, other: Arrivals) -> Arrivals:
-        """These rows together with others, neither of which come before the others."""
+        """These rows together with others, where neither come before the others."""
         return Arrivals(
             self.rows + other.rows,
             self.late + other.late,
@@ -109,7 +109,7 @@ def judge_in_order(times: Int64Array, heartbeat: int, disorder: int) -> Judgemen
     """Judge consecutive rows, each by the rows before it.
 
     Args:
-        times: int64[n], their timestamps, none of which is out of range.
+        times: int64[n], their timestamps, none out of range.
         heartbeat: that of the rows before the first one (instant), as far as they are known.
         disorder: how much older than the newest row before it a row may be.
     """
@@ -133,7 +133,7 @@ def judge_together(times: Int64Array, heartbeat: int) -> Judgement:
     """Judge rows that come in no order, all by the heartbeat before them.
 
     Args:
-        times: int64[n], their timestamps, none of which is out of range.
+        times: int64[n], their timestamps, none out of range.
         heartbeat: that before them (instant).
     """
     if not len(times):

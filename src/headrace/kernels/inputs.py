@@ -13,7 +13,7 @@ class CountChanges(NamedTuple):
     Attributes:
         codes: int64[n], the key.
         times: int64[n], when it changes (instants).
-        numbers: int64[n], the value or row that there is more or less of.
+        numbers: int64[n], the value or row whose count changes.
         counts: int64[n], by how much.
     """
 

@@ -252,7 +252,7 @@ def _hop(plan: HopWindow) -> str:
 
 
 def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duration]) -> str:
-    """A window table function; its descriptor is left out where the timestamp is no column any more."""
+    """A window table function; its descriptor is left out where the timestamp is no longer a column."""
     domain = below.domain
     known = [f"DESCRIPTOR({_name(below.schema[place].name)})" for place in sorted(timestamp_columns(below))]
     arguments = [

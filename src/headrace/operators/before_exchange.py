@@ -17,7 +17,7 @@ from headrace.schema import Schema
 
 
 class Reduction(Protocol):
-    """What a producer does for an operator behind an exchange."""
+    """What a producer does for an operator after an exchange."""
 
     @property
     def schema(self) -> Schema:

@@ -16,7 +16,7 @@ def push_filter_below_join(plan: Plan) -> Plan:
     After: `SELECT * FROM (SELECT * FROM a WHERE x > 1), (SELECT * FROM b WHERE y = 2) WHERE a.k = b.k`
 
     A row may now fail that has no partner, or that another conjunct takes out: there may be more or fewer
-    dead letters. A pair whose conjunct fails is no result before, and neither is it after.
+    dead letters. A pair whose conjunct fails is not a result before, and neither is it after.
     """
     match plan:
         case Filter(input=Join() as join, predicate=predicate):

@@ -139,7 +139,7 @@ def test_snapshots_at_times() -> None:
             datetime(2024, 1, 1, 1, 10, tzinfo=UTC),
         ):
             assert query.snapshot(at)["v"].to_pylist() == [1]
-        with pytest.raises(UserError, match="is no timestamp"):
+        with pytest.raises(UserError, match="is not a valid timestamp"):
             query.snapshot("yesterday")
 
 

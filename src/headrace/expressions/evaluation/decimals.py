@@ -112,7 +112,7 @@ def unscaled(values: pa.Array) -> npt.NDArray[Any]:
 
 
 def from_unscaled(values: npt.NDArray[Any], valid: BoolArray, dtype: pa.DataType) -> pa.Array:
-    """A DECIMAL column from Python integers in units of the type's scale, each of which fits."""
+    """A DECIMAL column from Python integers in units of the type's scale; each fits."""
     low = np.asarray(values & (2**64 - 1), dtype=np.uint64)
     high = np.asarray(values >> 64, dtype=np.int64).view(np.uint64)
     data = pa.py_buffer(np.ascontiguousarray(np.column_stack([low, high])))

@@ -31,7 +31,7 @@ from headrace.schema import BIGINT, DOUBLE
 
 MIN_BIGINT: Final = -(2**63)
 DOUBLE_DIGITS: Final = 2.0**52
-"""From here on a DOUBLE has no digits behind the point."""
+"""From here on a DOUBLE has no digits after the point."""
 
 
 def _arithmetic(call: Call, arguments: Sequence[Datum]) -> Computed:

@@ -18,7 +18,7 @@ from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP
 from headrace.time import MICROSECONDS
 
 Converted = tuple[pa.Array, BoolArray]
-"""Values, NULL where there is none, and the rows whose text is no such value."""
+"""Values, NULL where there is none, and the rows whose text is not such a value."""
 
 BLANKS: Final = "".join(map(chr, (*range(33), 127)))
 """The characters that a CAST passes over at both ends."""
@@ -30,7 +30,7 @@ _DIGITS: Final = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
 _NUMBER: Final = rf"^[+-]?{_DIGITS}([eE][+-]?[0-9]+)?$"
 _DOUBLE: Final = rf"^[+-]?({_DIGITS}([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))$"
 _SHORT_NUMBER: Final = r"^[+-]?([0-9]{0,37}(\.[0-9]{0,38})?|[0-9]?(\.[0-9]{0,18})?[eE][+-]?1?[0-9])$"
-"""Numbers that a DECIMAL of 75 digits, 38 of them behind the point, holds."""
+"""Numbers that a DECIMAL of 75 digits, 38 of them after the point, holds."""
 _WIDE: Final = pa.decimal256(75, 38)
 
 
@@ -102,7 +102,7 @@ _TIMESTAMP_TEXT: Final = (
 
 
 def parse_date(texts: pa.Array, target: pa.DataType) -> Converted:
-    """DATEs from `2024`, `2024-2`, `2024-02-03`; a time of day behind it is passed over."""
+    """DATEs from `2024`, `2024-2`, `2024-02-03`; a time of day after it is ignored."""
     texts = _trimmed(texts)
     part, matching = _groups(texts, _DATE_TEXT)
     day, valid = _days(part)
@@ -143,7 +143,7 @@ class _Parts:
         return numbers(pc.equal(self._text("sign"), "-"))
 
     def microseconds(self) -> Int64Array:
-        """The digits behind the point of the seconds; those beyond the sixth are cut off."""
+        """The digits after the point of the seconds; those beyond the sixth are cut off."""
         digits = pc.utf8_slice_codeunits(pc.utf8_rpad(self._text("fraction"), 6, "0"), 0, 6)
         return np.asarray(numbers(digits.cast(BIGINT)))
 

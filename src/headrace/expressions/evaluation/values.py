@@ -27,7 +27,7 @@ Computed = tuple[Datum, Failures]
 """What a kernel gives: values, NULL where the row failed, and the failures it found itself."""
 
 Kernel = Callable[[Call, Sequence[Datum]], Computed]
-"""Computes a call from its arguments, at least one of which is an Array; rows that failed are NULL there."""
+"""Computes a call from its arguments, at least one of them an Array; rows that failed are NULL there."""
 
 DIVISION_BY_ZERO: Final = "division by zero"
 BIGINT_OVERFLOW: Final = "BIGINT overflow"

@@ -37,7 +37,7 @@ class AggregateParts:
 
 
 def aggregate_parts(node: Any, users: Functions) -> AggregateParts | None:
-    """The parts of a call with its FILTER and WITHIN GROUP, or None if it is no aggregate we can read."""
+    """The parts of a call with its FILTER and WITHIN GROUP, or None if it is not an aggregate we can read."""
     condition, within = None, None
     if isinstance(node, exp.Filter):
         node, condition = node.this, node.expression

@@ -51,7 +51,7 @@ class LiveRun:
     Args:
         run: what commits the epochs; the thread is its only user while it runs.
         changed: notified after every commit and at the end.
-        progress: told after every epoch, or None.
+        progress: called after every epoch, or None.
 
     Attributes:
         error: what ended the run, or None.

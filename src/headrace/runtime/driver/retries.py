@@ -32,7 +32,7 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
 
     Args:
         run: what commits the epochs; its streams are bounded.
-        progress: told after every epoch.
+        progress: called after every epoch.
 
     Raises:
         Exception: as `run_epoch` does.

@@ -129,7 +129,7 @@ class Latest:
 
 
 def strict(values: pa.Array) -> list[float | None]:
-    """A function that raises on some values, and on others gives what is no BIGINT."""
+    """A function that raises on some values, and on others gives what is not a valid BIGINT."""
     if pa.compute.any(pa.compute.less(values, 0)).as_py():
         raise ValueError("\ud800" + "y" * 10_000)
     return [None if value is None else value / 2 for value in values.to_pylist()]

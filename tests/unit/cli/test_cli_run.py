@@ -149,7 +149,7 @@ def test_which_rows_are_late_does_not_depend_on_the_cut(folder: Path, epoch_rows
     assert prices == ["10", "40", "15", "45", "16"]
     letters = [json.loads(line) for line in Path("dead.jsonl").read_text().splitlines()]
     late = "late: older than the heartbeat 2024-05-01T09:09:00Z"
-    assert sorted(letter["reason"] for letter in letters) == [late, "price is no BIGINT: 'eighteen'"]
+    assert sorted(letter["reason"] for letter in letters) == [late, "price is not a valid BIGINT: 'eighteen'"]
     assert "bid: 1 late row, 1 rejected; with DISORDER 10 MINUTES none would be late\n" in done.stderr
 
 

@@ -82,7 +82,7 @@ def test_verify_names_what_is_damaged_or_missing(storage: Path) -> None:
 @pytest.mark.parametrize("option", [[], ["--verify"]])
 def test_what_is_no_store_is_refused(tmp_path: Path, option: list[str]) -> None:
     (tmp_path / "file").write_text("x")
-    assert f"{tmp_path}/file is no folder" in headrace("store", tmp_path / "file", *option)[2]
+    assert f"{tmp_path}/file is not a folder" in headrace("store", tmp_path / "file", *option)[2]
     code, _, said = headrace("store", tmp_path, *option)
     assert code == 2
-    assert f"{tmp_path} is no Headrace store" in said
+    assert f"{tmp_path} is not a Headrace store" in said

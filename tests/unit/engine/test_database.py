@@ -171,7 +171,7 @@ def test_a_failure_is_remembered_by_the_store(tmp_path: Path) -> None:
     [
         (ROWS, "time", "there is no column time"),
         (pa.table({"ts": ["a"]}), "ts", "ts"),
-        ([1, 2], "ts", "a list is no table"),
+        ([1, 2], "ts", "a list cannot be used as a table"),
     ],
 )
 def test_streams_that_make_no_sense_are_refused(

@@ -14,7 +14,7 @@ from headrace.runtime.results.changes import Change
 from headrace.time import TimeDomain
 
 STOP_TIMEOUT: Final = 60.0
-"""Seconds that the end of an endless run waits for its sinks, unless it is told otherwise."""
+"""Seconds that the end of an endless run waits for its sinks, unless another time is given."""
 
 FINAL_ATTEMPTS: Final = 3
 """How often an epoch is tried, at the most, when the run is over and its end waits for the sink."""
@@ -107,7 +107,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class Attachment:
-    """A sink as it is attached to a query.
+    """A sink attached to a query.
 
     Attributes:
         query: the query's name.

@@ -32,7 +32,7 @@ def attachment_of(
     retry: Retry | None,
     others: Iterable[Attachment],
 ) -> Attachment:
-    """A sink, or a function, as it is attached to a query.
+    """A sink, or a function, attached to a query.
 
     Args:
         query: the query's name.
@@ -43,12 +43,12 @@ def attachment_of(
         others: what is attached already.
 
     Raises:
-        UserError: the name is taken or no name, or there is no such epoch.
+        UserError: the name is taken or not valid, or there is no such epoch.
     """
     sink = FunctionSink(to) if callable(to) else to
     name = sink.name if name is None else name
     if not _NAME.fullmatch(name):
-        raise UserError(f"'{name}' is no name for a sink", hint="use letters, digits and underscores")
+        raise UserError(f"'{name}' is not a valid sink name", hint="use letters, digits and underscores")
     if any(other.query == query and other.name.lower() == name.lower() for other in others):
         raise UserError(f"{query} has a sink {name} already", hint="give this one another name")
     if from_epoch < 1:
@@ -61,7 +61,7 @@ class Deliveries:
 
     Args:
         store: where results lie.
-        results: tells what is committed.
+        results: says what is committed.
         changed: notified after every commit.
     """
 
@@ -119,7 +119,7 @@ class Deliveries:
             delivery.start()
 
     def stop(self, timeout: float | None) -> None:
-        """Deliver what has been committed, then end; a sink that takes too long is left behind.
+        """Deliver what has been committed, then end; a sink that takes too long is abandoned.
 
         Args:
             timeout: seconds to wait for all sinks together; None waits as long as it takes.

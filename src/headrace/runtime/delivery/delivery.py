@@ -20,7 +20,7 @@ from headrace.runtime.store.crash_points import reach
 from headrace.time import INFINITY
 
 Results = Callable[[], Sequence[EpochResults]]
-"""Tells what is committed and retained, in order and without gaps."""
+"""Says what is committed and retained, in order and without gaps."""
 
 
 class Delivery:
@@ -33,7 +33,7 @@ class Delivery:
         attachment: the sink, and how it is attached.
         reader: reads the query's results.
         ledger: where its position is remembered.
-        results: tells what is committed.
+        results: says what is committed.
         changed: notified after every commit.
         start: the epoch from which on the query answers.
 
@@ -138,7 +138,7 @@ class Delivery:
         self._is_final = True
         try:
             self._catch_up()
-        except Exception as error:  # whatever it is, the other sinks get theirs before it is told
+        except Exception as error:  # whatever it is, the other sinks get theirs before it is reported
             self._give_up(error)
 
     def _loop(self) -> None:
@@ -238,7 +238,7 @@ class Delivery:
                 if retry.is_over(failures, final=self._is_final or self._stopping.is_set()):
                     raise DeliveryError(
                         f"{reason}; it was given up after {failures} attempts",
-                        hint="mend it and start again: with a durable store it goes on at that epoch",
+                        hint="fix it and start again: with a durable store it goes on at that epoch",
                     ) from error
                 self.problem = f"{reason}; {failures} attempts so far, it is tried again"
             self._stopping.wait(retry.pause_after(failures))

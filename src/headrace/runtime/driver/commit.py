@@ -92,7 +92,7 @@ def commit_of_epoch(
         streams: those that some query reads.
         intakes: what the epoch took of them.
         ended: queries that failed before it and were left out of it.
-        reports: of its tasks, none of which failed.
+        reports: of its tasks; none failed.
         retained: the oldest epoch whose results are kept, given those of this one.
         started: when it began (`time.perf_counter()`).
     """
@@ -169,7 +169,7 @@ def results_of(
     failed: Container[str],
     before: Sequence[EpochResults],
 ) -> EpochResults:
-    """What readers see; a query that failed has no heartbeat, since what it yielded is no answer.
+    """What readers see; a query that failed has no heartbeat, since what it yielded is not an answer.
 
     Args:
         work: the epoch.
@@ -272,7 +272,7 @@ def described(
         description: what the run is.
         buckets: how many buckets its state is spread over.
         queries: those that are answered, with their starts.
-        points: the streams of which the store knows how far they have been read.
+        points: the streams whose reading position the store knows.
     """
     return replace(
         description,

@@ -34,7 +34,7 @@ class PlanChange:
 
     Attributes:
         plans: all queries from then on, optimized, by name.
-        streams: all streams that there are from then on, by name.
+        streams: all streams from then on, by name.
         description: the same for a durable store, or None.
         feed: makes the feed of a live stream that is read from then on.
     """
@@ -139,10 +139,10 @@ class LiveRun:
         return self._ended or not self._thread.is_alive()
 
     def abandon(self, error: UserError) -> None:
-        """Leave an epoch behind that does not end; it must not be able to commit any more.
+        """Abandon an epoch that does not end; it must not be able to commit any more.
 
         Args:
-            error: what whoever waits for it is told.
+            error: what is raised to whoever waits for it.
         """
         self.error = error
         self._finish()
@@ -265,13 +265,13 @@ class LiveRun:
                 self.problems[name] = reason if error is None else f"no epoch can read it: {cause_of(error)}"
 
     def _settle(self, failed: Mapping[str, BaseException]) -> None:
-        """Tell the feeds what became of what was taken; those that failed may bring it again."""
+        """Notify the feeds of what became of what was taken; those that failed may bring it again."""
         with ExitStack() as stack:
             for name, feed in self._feeds.items():
                 stack.callback(feed.settle, failed.get(name))
 
 
 def _over(error: BaseException | None) -> UserError:
-    """What to tell whoever asked for a change too late."""
+    """The error for whoever asked for a change too late."""
     reason = f"the run ended with: {told(error)}" if error is not None else "the database was stopped"
     return UserError(f"the queries were not changed: {reason}", hint="try again, then call start()")

@@ -46,7 +46,7 @@ def _run(runner: Runner, work: EpochWork, frames: Mapping[str, object]) -> list[
 
 
 def _misjudged(work: EpochWork, reports: list[TaskReport]) -> list[str]:
-    """The streams of which a row was judged wrongly for want of those before it."""
+    """The streams with a row that was judged wrongly for want of those before it."""
     arrivals = work.joined(report.arrivals for report in reports)
     return [name for name, seen in arrivals.items() if not seen.is_certain]
 

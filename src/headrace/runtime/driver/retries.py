@@ -24,7 +24,7 @@ from headrace.runtime.intake.streams import Intake
 ATTEMPTS: Final = 4
 """So often an epoch is tried before streams are left out of it."""
 _TOLD_CHARACTERS: Final = 500
-"""So much of what an exception says is told."""
+"""How much of an exception's message is reported."""
 
 
 def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> None:

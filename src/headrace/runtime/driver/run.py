@@ -59,7 +59,7 @@ class Run:
     Args:
         runner: where the epochs run.
         store: where segments lie.
-        streams: all that there are, by name; those that no query reads are left alone.
+        streams: all streams, by name; those that no query reads are left alone.
         queries: optimized plans by query name.
         epoch_rows: about how many rows an epoch takes.
         buckets: how many buckets state is spread over; the runner's parallelism if None.
@@ -105,7 +105,7 @@ class Run:
 
         Args:
             journal: the store's commits; held until the journal is closed.
-            description: what the run is, with all streams that there are.
+            description: what the run is, with all streams.
             adapt: whether a query that the store does not have is added now, and one that is only in the
                 store is dropped; both are refused otherwise.
 
@@ -155,7 +155,7 @@ class Run:
 
         Args:
             plans: all queries from now on, optimized, by name.
-            streams: all that there are from now on, by name; how far others have been read is forgotten.
+            streams: all streams from now on, by name; how far others have been read is forgotten.
             description: the same for a store; as it was if None.
 
         Raises:
@@ -176,7 +176,7 @@ class Run:
         """Keep the results of further epochs than the retained ones.
 
         Args:
-            oldest_needed: tells, after every commit, from which epoch on results are still to be read.
+            oldest_needed: says, after every commit, from which epoch on results are still to be read.
         """
         self._oldest_needed = oldest_needed
 
@@ -225,7 +225,7 @@ class Run:
 
     @property
     def known_streams(self) -> frozenset[str]:
-        """The streams of which the run remembers how far they have been read."""
+        """The streams whose reading position the run remembers."""
         return frozenset(self._points)
 
     @property

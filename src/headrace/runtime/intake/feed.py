@@ -33,7 +33,7 @@ class Feed(Protocol):
         ...
 
     def check(self) -> str | None:
-        """Mend what can be mended; the reason if the stream has been given up."""
+        """Repair what can be repaired; the reason if the stream has been given up."""
         ...
 
     def stop(self) -> None:

@@ -150,7 +150,7 @@ class PushFeed:
         return Intake(point.position + 1, source, 0, source.size, producers=seen)
 
     def settle(self, error: BaseException | None) -> None:
-        """Acknowledge what was taken, or tell its producers what went wrong."""
+        """Acknowledge what was taken, or notify its producers of what went wrong."""
         taken, self._taken = self._taken, []
         repeats, self._repeats = self._repeats, []
         file, self._file = self._file, None
@@ -231,7 +231,7 @@ def _of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Tabl
     """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
 
     Raises:
-        UserError: a row is no dictionary, or has a value that its column cannot hold.
+        UserError: a row is not a dictionary, or has a value that its column cannot hold.
         SourceError: no row names a column, as when its name is misspelt.
     """
     for number, row in enumerate(rows, start=1):

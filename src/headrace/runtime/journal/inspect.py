@@ -149,7 +149,7 @@ def verify(path: Path) -> Check:
     """Read `store.json`, the records, all that they name, and the sinks' positions; compare the checksums.
 
     A driver may be at work, and remove what later commits no longer name. So a problem counts only when a
-    second look, by the commits that there are by then, finds it again.
+    second look, by the commits that exist by then, finds it again.
 
     Raises:
         StoreError: it is not a store, or has another layout.

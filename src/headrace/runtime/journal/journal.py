@@ -180,7 +180,7 @@ def load_description(store: FolderStore) -> Description:
     """
     content = _load_label(store)
     if content.get("product") != "headrace":
-        raise StoreError(f"{store.path} is no Headrace store", hint="choose an empty folder")
+        raise StoreError(f"{store.path} is not a Headrace store", hint="choose an empty folder")
     for name, what, ours in (
         ("layout", "layout", LAYOUT),
         ("state_format", "operator state of format", STATE_FORMAT),
@@ -203,10 +203,10 @@ def _load_label(store: FolderStore) -> dict[str, Any]:
         data = path.read_bytes()
     except FileNotFoundError as error:
         raise StoreError(
-            f"{store.path} is no Headrace store: it lacks store.json", hint="name the folder of --storage"
+            f"{store.path} is not a Headrace store: it lacks store.json", hint="name the folder of --storage"
         ) from error
     except NotADirectoryError as error:
-        raise StoreError(f"{store.path} is no folder", hint="name the folder of --storage") from error
+        raise StoreError(f"{store.path} is not a folder", hint="name the folder of --storage") from error
     except OSError as error:
         raise DamagedFileError(str(path), f"cannot be read: {error.strerror}") from error
     try:

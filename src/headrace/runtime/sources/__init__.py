@@ -1,4 +1,4 @@
-"""Split sources: bounded inputs, any part of which any task can read, straight into Arrow."""
+"""Split sources: bounded inputs, any task can read any part of them, straight into Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of bytes of a text file as blocks of whole lines, and where in the file a byte stands.
+"""Ranges of bytes of a text file as blocks of whole lines, and where in the file a byte is.
 
 A line belongs to the range in which it starts. Lines end with a line feed; a carriage return before it is
 not part of the line; the last line need not be ended.

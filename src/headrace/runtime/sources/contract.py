@@ -25,7 +25,7 @@ class Rejected:
     """A row that could not be read; it belongs to the dead letters.
 
     Attributes:
-        text: the row as it stands in the input, or as JSON; of a long one the beginning, and its length.
+        text: the row as written in the input, or as JSON; of a long one the beginning, and its length.
         reason: what is wrong with it.
         place: the file and the line, byte or row, such as `bids.csv:17`.
     """
@@ -73,7 +73,7 @@ class SplitSource(Protocol):
     def mark(self, position: int) -> str:
         """Identifies what lies below a position: it changes when that does, and not when the input grows.
 
-        It tells the names and sizes of files, not their bytes.
+        It has the names and sizes of files, not their bytes.
         """
         ...
 

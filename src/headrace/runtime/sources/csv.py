@@ -198,7 +198,7 @@ def _records(block: Block, width: int, form: CsvFormat) -> Records:
         if states[row] == UNCLOSED:
             records.reasons[row] = "a quoted field is not closed"
         elif states[row] == STRAY_RETURN:
-            records.reasons[row] = "a carriage return stands inside the row"
+            records.reasons[row] = "a carriage return is inside the row"
         else:
             records.reasons[row] = f"the row has {fields[row]} fields, not {width}"
     records.refuse_non_text()
@@ -267,7 +267,7 @@ def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> 
     """
     if state == STRAY_RETURN:
         raise SourceError(
-            f"{label}: a carriage return stands inside the header",
+            f"{label}: a carriage return is inside the header",
             hint="end the lines with a line feed, or with a carriage return and a line feed",
         )
     if state == UNCLOSED:

@@ -38,7 +38,7 @@ def allowed_path(place: Path, label: str, allowed: tuple[Path, ...] | None) -> P
     Args:
         place: where it is.
         label: its name to show.
-        allowed: real paths of folders, in one of which it must be; None for any place.
+        allowed: real paths of folders; it must be in one of them; None for any place.
 
     Raises:
         PolicyError: it is in none of them; whether it exists is not said.

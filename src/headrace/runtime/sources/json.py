@@ -237,7 +237,7 @@ def _decode(line: str) -> _Object:
     """The object that a line consists of.
 
     Raises:
-        ValueError: it is no such line, or it holds half a surrogate pair.
+        ValueError: it is not such a line, or it holds half a surrogate pair.
     """
     value, end = _DECODER.raw_decode(line)
     if end != len(line) or not isinstance(value, _Object):
@@ -251,12 +251,12 @@ def _pick(pairs: _Object, keys: list[str]) -> list[object]:
     """The values of those keys; a missing one is None.
 
     Raises:
-        ValueError: one of the keys stands there twice.
+        ValueError: one of the keys is there twice.
     """
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found and key in keys:
-            raise ValueError(f"the key {key} stands there twice")
+            raise ValueError(f"the key {key} is there twice")
         found[key] = value
     return [found.get(key) for key in keys]
 
@@ -268,7 +268,7 @@ def _texts(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str]
     for row, value in enumerate(values):
         text = _text(value, field.type)
         if text is None and value is not None:
-            wrong[row] = f"{field.name} is no {sql_type(field.type)}: {_shown(value)}"
+            wrong[row] = f"{field.name} is not a valid {sql_type(field.type)}: {_shown(value)}"
         texts.append(text)
     return pa.array(texts, STRING), wrong
 
@@ -301,7 +301,7 @@ def _text(value: object, dtype: pa.DataType) -> str | None:
 
 
 def _first_objects(sample: Sample) -> list[dict[str, object]]:
-    """The objects at the beginning of a file, or the first ones behind it; other lines are passed over."""
+    """The objects at the beginning of a file, or the first ones after it; other lines are skipped."""
     part = TextPart(sample.path, sample.label, sample.size, sample.body)
     lines = sample.lines(sample.body)
     found = _objects(Block(part, sample.body, lines))
@@ -310,7 +310,7 @@ def _first_objects(sample: Sample) -> list[dict[str, object]]:
 
 
 def _objects(block: Block) -> list[dict[str, object]]:
-    """The objects of a block; lines that are none are passed over."""
+    """The objects of a block; other lines are skipped."""
     records, _ = _scan(block)
     objects = []
     for row in records.kept().tolist():

@@ -22,7 +22,7 @@ class Records:
 
     Attributes:
         block: the block.
-        starts, ends: int64[n], the bytes of the block between which each row stands.
+        starts, ends: int64[n], the bytes of the block between which each row is.
         reasons: what is wrong with a row, by its number.
     """
 
@@ -86,7 +86,7 @@ def parse_columns(
         parsed, bad = parse_texts(column, wish.type, trim=trim, null=null)
         for row in np.flatnonzero(bad).tolist():
             shown = column[row].as_py()[:_SHOWN_CHARACTERS]
-            reasons.setdefault(row, f"{wish.name} is no {sql_type(wish.type)}: '{shown}'")
+            reasons.setdefault(row, f"{wish.name} is not a valid {sql_type(wish.type)}: '{shown}'")
         values.append(parsed)
     return values, reasons
 

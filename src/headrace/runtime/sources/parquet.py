@@ -74,7 +74,7 @@ def _rows_at_once(rows: int, size: int) -> int:
 
 
 def _between(low: int, high: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows `[low, high)` of batches laid end to end; those behind them are not decoded."""
+    """The rows `[low, high)` of batches laid end to end; those after them are not decoded."""
     at = 0
     while at < high:
         batch = next(batches)

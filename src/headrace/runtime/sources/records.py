@@ -1,4 +1,4 @@
-"""Kernels that find the rows of a text and tell which of them stand for themselves.
+"""Kernels that find the rows of a text and say which are complete on their own.
 
 Arrow's readers take a whole text at once: an unclosed quote makes the CSV reader swallow the lines below, and
 the JSON reader reads objects across lines (and ends the process on a bare `null`). What one bad line does to

@@ -28,7 +28,7 @@ _NO_TEXT: Final = {
     b"\xff\xfe": "UTF-16",
     b"\xfe\xff": "UTF-16",
 }
-"""How files begin that are no UTF-8 text."""
+"""How files begin that are not UTF-8 text."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ def to_arrow_table(data: object) -> pa.Table:
             table = pa.table(data)
         else:
             raise SourceError(
-                f"a {type(data).__name__} is no table",
+                f"a {type(data).__name__} cannot be used as a table",
                 hint="give an Arrow table, a record batch, or a pandas or Polars data frame",
             )
     except (pa.ArrowException, AttributeError, TypeError) as error:

@@ -2,7 +2,7 @@
 
 Whether a text is a value must not depend on the other texts of its column, or the rows that are rejected
 would depend on how the input was cut. So a whole column is cast at once where that succeeds; where it does
-not, it is halved until the texts that fail stand alone.
+not, it is halved until the texts that fail are alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 _BLANKS: Final = " \t"
 _NAIVE: Final = pa.timestamp("us")
 _ZONED: Final = r"\d[T ]\d.*(Z|[+-]\d\d(:?\d\d)?)$"
-"""Distinguishes a time with a zone; the hyphens of a bare date are no zone."""
+"""Distinguishes a time with a zone; the hyphens of a bare date are not a zone."""
 
 _SHAPES: Final = {
     BIGINT: r"^-?[0-9a-fA-FxX]+$",

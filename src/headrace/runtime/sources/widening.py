@@ -84,7 +84,7 @@ def converts(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray | None]:
-    """A file's column as the column type, for types of which `converts` is true.
+    """A file's column as the column type, for types for which `converts` is true.
 
     Timestamps of other units and zones become microseconds in UTC; one without a zone is taken as UTC, and
     nanoseconds are rounded down.

@@ -58,7 +58,7 @@ def faults_named(context: SparkContext, epoch: int) -> Iterator[None]:
             raise WorkerLostError(
                 f"a Python worker of Spark's died during epoch {epoch}" + (f": {fatal[1]}" if fatal else ""),
                 hint="a function that crashes ends the worker it runs in, and so does the system when memory "
-                "is short: mend the function, or take smaller epochs",
+                "is short: fix the function, or take smaller epochs",
             ) from error
         raise
 

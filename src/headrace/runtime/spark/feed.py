@@ -48,7 +48,7 @@ def may_read_ahead(frame: Any) -> bool:
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark takes it, whatever is in it: a dot would tell of a part of a column."""
+    """A column's name as Spark takes it, whatever is in it: a dot would mean a part of a column."""
     return f"`{name.replace('`', '``')}`"
 
 
@@ -85,7 +85,7 @@ class Handed:
 
 @dataclass(frozen=True)
 class Taken:
-    """A batch is in an epoch; where Spark may read ahead, the next one may wait behind it."""
+    """A batch is in an epoch; where Spark may read ahead, the next one may wait after it."""
 
     number: int
     behind: Handed | None = None
@@ -146,7 +146,7 @@ class SparkFeed:
         """Start the streaming query; `point.position` is the number of the next batch.
 
         Raises:
-            StoreError: batches are committed, and Spark's log does not tell of them: it would count anew. Or
+            StoreError: batches are committed, and Spark's log does not have them: it would count anew. Or
                 the log leads out of the store.
         """
         refuse_links(self._checkpoint)
@@ -308,7 +308,7 @@ def _logged(checkpoint: Path, batches: int) -> bool:
 
 
 def _reason(text: str) -> str:
-    """The first line of what Spark tells of a failure, with the error of a Python source if there is one."""
+    """The first line of what Spark says of a failure, with the error of a Python source if there is one."""
     first, _, rest = text.partition("\n")
     head, found, _ = first.partition("Traceback (most recent call last)")
     errors = (line for line in rest.splitlines() if line and not line[0].isspace())

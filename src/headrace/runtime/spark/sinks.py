@@ -2,7 +2,7 @@
 
 All of them promise the same: at least once, in order, no epoch left out. Spark's writers have no memory of
 epochs, so after a crash or a failure the last epoch may be written again, with the same rows; the column
-`epoch` is there to tell. An epoch that changed nothing is not written. An epoch is a Spark job of its own,
+`epoch` distinguishes them. An epoch that changed nothing is not written. An epoch is a Spark job of its own,
 beside the jobs of the run, and takes executor cores while it lasts.
 """
 

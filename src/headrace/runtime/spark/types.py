@@ -18,7 +18,7 @@ SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 
 
 def reason_of(error: Exception) -> str:
-    """The first line of what one of `SPARK_ERRORS` tells."""
+    """The first line of what one of `SPARK_ERRORS` says."""
     told = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error
     return str(told).partition("\n")[0]
 

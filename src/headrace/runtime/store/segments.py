@@ -151,7 +151,7 @@ class FolderStore:
             raise cannot_write(path, error) from error
 
     def close(self) -> None:
-        """Remove the folder of a temporary store; leave a durable one as it is."""
+        """Remove the folder of a temporary store; leave a durable one unchanged."""
         _mapped.cache_clear()
         if not self.durable:
             shutil.rmtree(self.path, ignore_errors=True)
@@ -277,7 +277,7 @@ def _fill(draft: Path, parts: Sequence[pa.Buffer], durable: bool) -> None:
 
 
 def cannot_write(target: Path, error: OSError) -> StoreError:
-    """What to tell of a file that could not be written."""
+    """The error for a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         hint = "free some space and start again: the run goes on where it was"
     else:

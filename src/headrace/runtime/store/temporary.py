@@ -1,7 +1,7 @@
 """One private folder for all temporary files of a process, and the removal of what dead processes have left.
 
 The folder lies below `TMPDIR`, belongs to the user alone, and holds a lock for as long as its process lives.
-A process that is killed leaves it behind, without the lock; the next one of the same user on the same machine
+A process that is killed leaves it there, without the lock; the next one of the same user on the same machine
 removes it, and nothing else.
 """
 
@@ -65,7 +65,7 @@ def _held_by(process: int) -> _Held:
 
 
 def sweep_dead(place: Path) -> None:
-    """Remove the folders of this user's processes on this machine that are no more.
+    """Remove the folders of this user's processes on this machine that have ended.
 
     Args:
         place: where they lie.

@@ -36,7 +36,7 @@ class InlineRunner:
         return reports_of(chunks)
 
     def cancel(self) -> None:
-        """A thread cannot be ended from outside; it is left behind."""
+        """A thread cannot be ended from outside; it is abandoned."""
 
     def close(self) -> None:
         """Nothing to close."""

@@ -1,4 +1,4 @@
-"""A level of an epoch behind level 0: what a task is sent, and its operators' run over its buckets."""
+"""A level of an epoch after level 0: what a task is sent, and its operators' run over its buckets."""
 
 from __future__ import annotations
 

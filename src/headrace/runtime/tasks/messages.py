@@ -122,7 +122,7 @@ class EpochWork:
         """
         known: dict[str, int] = {}
         found = []
-        # Tasks for the rows of frames come behind those for splits.
+        # Tasks for the rows of frames come after those for splits.
         for splits, seen in zip(self.assignments, parts, strict=False):
             found.append(tuple(replace(split, before=known.get(split.stream, BEGINNING)) for split in splits))
             known |= {name: max(known.get(name, BEGINNING), part.latest) for name, part in seen.items()}

@@ -19,7 +19,7 @@ from headrace.runtime.writing.texts import row_texts
 from headrace.time import BEGINNING
 
 DEAD_LETTERS = -1
-"""Stands for a node's number in the reference to a task's dead letters."""
+"""Takes the place of a node's number in the reference to a task's dead letters."""
 
 _DEAD_LETTER_SCHEMA = pa.schema(
     [
@@ -50,7 +50,7 @@ class DeadLetters:
         self._rows += [(stream, None, reason, text, "") for text, reason in texts]
 
     def reporter(self, node: int) -> Report:
-        """What an operator of a node tells of elements whose expression fails."""
+        """What an operator of a node reports of elements whose expression fails."""
 
         def report(batch: Batch, failed: BoolArray, reason: str) -> None:
             rows = take_rows(batch.payload, np.flatnonzero(failed))

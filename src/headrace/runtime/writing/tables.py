@@ -144,7 +144,7 @@ def _write_text(pieces: Iterable[bytes], target: Path | TextIO | BinaryIO | None
 def _new_file(target: Path | TextIO | BinaryIO | None, format: str) -> Iterator[Path]:
     """A place to write to, which becomes the target when all went well, and otherwise leaves no trace.
 
-    What is no ordinary file, such as a pipe or a device, is written to directly.
+    What is not an ordinary file, such as a pipe or a device, is written to directly.
     """
     if not isinstance(target, Path):
         raise UserError(f"{format} cannot be printed", hint="write it to a file")

@@ -431,7 +431,7 @@ def test_names_and_numbers_are_checked() -> None:
         query.deliver(lambda *_: None)
         with pytest.raises(UserError, match="counts has a sink function already"):
             query.deliver(FunctionSink(lambda *_: None))
-        with pytest.raises(UserError, match="'a/b' is no name for a sink"):
+        with pytest.raises(UserError, match="'a/b' is not a valid sink name"):
             query.deliver(Recorder(), name="a/b")
         with pytest.raises(UserError, match="there is no epoch 0"):
             query.deliver(Recorder(), name="zero", from_epoch=0)

@@ -203,7 +203,7 @@ def test_a_push_after_the_run_ended_tells_why(feed: PushFeed) -> None:
         ({"k": "a", "ts": 1.5}, "row 1: ts is not a BIGINT: 1.5"),
         ({"k": "a", "ts": 2**63}, "row 1: ts is not a BIGINT: 9223372036854775808"),
         ({"k": "\ud800", "ts": 1}, r"row 1: k is not a STRING: '\\ud800'"),
-        (17, "a int is no table"),
+        (17, "a int cannot be used as a table"),
         ({"k": "a", "t": 1}, "s: there is no column ts"),
         ([{"ts": 1}, {"ts": 2}], "s: there is no column k"),
         (pa.table({"k": ["a"]}), "ts"),

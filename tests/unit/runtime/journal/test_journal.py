@@ -204,7 +204,7 @@ def test_a_foreign_folder_is_refused_and_left_alone(storage: Path) -> None:
             '{"product": "headrace", "layout": 5, "state_format": 5}',
             "has layout 5, and this Headrace reads 6",
         ),
-        ('{"product": "another"}', "is no Headrace store"),
+        ('{"product": "another"}', "is not a Headrace store"),
     ],
 )
 def test_a_store_of_another_kind_is_refused(storage: Path, content: str, message: str) -> None:

@@ -148,12 +148,12 @@ def test_bad_rows_are_rejected_and_the_others_survive(tmp_path: Path, read_all: 
     assert rows["price"].to_pylist() == [1, 2]
     assert [(row.place, row.reason) for row in rejected] == [
         ("f.csv:2", "the row has 1 fields, not 2"),
-        ("f.csv:4", "price is no BIGINT: 'abc'"),
-        ("f.csv:5", "t is no TIMESTAMP: 'noon'"),
+        ("f.csv:4", "price is not a valid BIGINT: 'abc'"),
+        ("f.csv:5", "t is not a valid TIMESTAMP: 'noon'"),
         ("f.csv:7", "the row has 1 fields, not 2"),
         ("f.csv:8", "the row has 3 fields, not 2"),
         ("f.csv:9", "a quoted field is not closed"),
-        ("f.csv:10", "price is no BIGINT: '99999999999999999999'"),
+        ("f.csv:10", "price is not a valid BIGINT: '99999999999999999999'"),
         ("f.csv:12", "the row is not UTF-8 text"),
     ]
     texts = [row.text for row in rejected]
@@ -200,7 +200,7 @@ def test_fields_over_several_lines(tmp_path: Path, read_all: ReadAll) -> None:
     rows, rejected = read_all(open_text(tmp_path, text, declared, multiline="true"))
     assert rows.to_pydict() == {"t": [1, 2], "s\n2": ["a\nb", "c"]}
     assert [(row.place, row.reason) for row in rejected] == [
-        ("f.csv:6", "t is no BIGINT: 'x'"),
+        ("f.csv:6", "t is not a valid BIGINT: 'x'"),
         ("f.csv:8", "a quoted field is not closed"),
     ]
 
@@ -239,13 +239,13 @@ def test_bytes_that_are_no_text_reject_their_row_wherever_it_is(
     text = b"t,s\n" + b"1,a\n" * before + b"2,\xff\n3,\0\n4\0,b\n5,c\n"
     rows, rejected = read_all(open_text(tmp_path, text, declared))
     assert rows.slice(before).to_pylist() == [{"t": 3, "s": "\0"}, {"t": 5, "s": "c"}]
-    assert [row.reason for row in rejected] == ["the row is not UTF-8 text", "t is no BIGINT: '4\0'"]
+    assert [row.reason for row in rejected] == ["the row is not UTF-8 text", "t is not a valid BIGINT: '4\0'"]
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"t,s\r1,a\r2,b\r", "a carriage return stands inside the header .*hint: end the lines with a line"),
+        (b"t,s\r1,a\r2,b\r", "a carriage return is inside the header .*hint: end the lines with a line"),
         (b'"t,s\n1,a\n', "a quoted name in the header is not closed"),
         (b"t,\xff\n1,a\n", "the header is not UTF-8 text"),
     ],

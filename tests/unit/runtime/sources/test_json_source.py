@@ -158,14 +158,14 @@ def test_bad_rows_are_rejected_and_the_others_survive(tmp_path: Path, read_all: 
     rows, rejected = read_all(open_text(tmp_path, "\n".join(lines), declared))
     assert rows["price"].to_pylist() == [1, 2]
     assert [(row.place, row.reason) for row in rejected] == [
-        ("f.json:2", "t is no TIMESTAMP: 'noon'"),
-        ("f.json:3", "t is no TIMESTAMP: 5"),
-        ("f.json:4", "price is no BIGINT: '1.0'"),
-        ("f.json:5", "price is no BIGINT: '99999999999999999999'"),
+        ("f.json:2", "t is not a valid TIMESTAMP: 'noon'"),
+        ("f.json:3", "t is not a valid TIMESTAMP: 5"),
+        ("f.json:4", "price is not a valid BIGINT: '1.0'"),
+        ("f.json:5", "price is not a valid BIGINT: '99999999999999999999'"),
         ("f.json:7", "the line is not one JSON object"),
         ("f.json:8", "the JSON object is not closed"),
         ("f.json:9", "the line is not one JSON object"),
-        ("f.json:10", "the line is not one JSON object: the key price stands there twice"),
+        ("f.json:10", "the line is not one JSON object: the key price is there twice"),
         ("f.json:11", "the line is not one JSON object: Expecting ':' delimiter: line 1 column 10 (char 9)"),
         ("f.json:12", "the JSON object is nested more than 100 levels deep"),
     ]

@@ -35,7 +35,7 @@ def test_tables_of_many_makers(data: object, tmp_path: Path) -> None:
 
 
 def test_data_that_is_no_table() -> None:
-    with pytest.raises(SourceError, match="a list is no table"):
+    with pytest.raises(SourceError, match="a list cannot be used as a table"):
         to_arrow_table([1, 2])
     with pytest.raises(SourceError, match="the DataFrame cannot be made an Arrow table"):
         to_arrow_table(pd.DataFrame({"x": [1, "a", dt.date(2024, 1, 1)]}))

@@ -15,11 +15,11 @@ setup:  ## make .venv, install Headrace and its tools, look for Java and install
 demo: setup  ## run four NEXMark queries over a million events on Spark in local mode
 	@$(WITH_JAVA) headrace run examples/demo.sql --as stream --head 5
 
-test: setup  ## all tests: kernels with bounds checks, all without a JVM on two processes, those on Spark
+test: setup  ## all tests: kernels and operators with bounds checks, the rest without a JVM, those on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels \
-		pytest tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
-	pytest -n 2 -m "not spark"; plain=$$?; \
+		pytest -n 2 tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
+	pytest -n 2 -m "not spark" --ignore=tests/property/test_operators.py; plain=$$?; \
 	pytest -m spark; spark=$$?; \
 	exit $$((bounds || plain || spark))
 

@@ -69,7 +69,14 @@ SELECT x.k, x.n FROM (SELECT k, NULL AS n FROM {x}) x
  WHERE (SELECT COUNT(*) FROM {y} WHERE x.n IS NULL AND y.k > x.k) > 1;
 SELECT x.k, x.v FROM {x} WHERE x.v IN (SELECT DISTINCT y.v + x.v FROM {y} WHERE y.k <= x.k);
 SELECT x.k, x.v FROM {x}
-  WHERE x.v < (SELECT SUM(m.v) FROM (SELECT v FROM {y}) m JOIN {z} USING (v) WHERE z.k >= x.k)
+  WHERE x.v < (SELECT SUM(m.v) FROM (SELECT v FROM {y}) m JOIN {z} USING (v) WHERE z.k >= x.k);
+SELECT x.k, x.v FROM {x} WHERE EXISTS (SELECT 1 FROM {y} WHERE y.v > x.v AND x.v IN (SELECT z.v FROM {z}));
+SELECT x.k, x.v FROM {x}
+  WHERE x.k NOT IN (SELECT y.k FROM {y} WHERE x.v < ANY (SELECT z.v FROM {z} WHERE z.k = y.k));
+SELECT x.k, x.v FROM {x} WHERE EXISTS (SELECT 1 FROM {y} WHERE y.v = 1 OR x.v NOT IN (SELECT z.v FROM {z}));
+SELECT x.k, x.v FROM {x}
+  WHERE (x.v = 1) = ANY (SELECT x.v IN (SELECT z.v FROM {z}) FROM {y} WHERE y.k <> x.k);
+SELECT x.k, (SELECT MAX(y.v) FROM {y} WHERE y.k = x.k HAVING x.v IN (SELECT z.v FROM {z})) AS v FROM {x}
 """
 """What stands elsewhere than in WHERE, and queries that are more than FROM and WHERE."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.errors import PlanError
-from headrace.expressions.tree import Expression, columns_of
+from headrace.expressions.tree import Column, Expression, walk
 from headrace.schema import BOOLEAN, Schema, sql_type
 
 
@@ -21,12 +21,14 @@ def require_boolean(expression: Expression, what: str) -> None:
 
 
 def require_columns(expression: Expression, width: int) -> None:
-    """Refuse an expression over more columns than there are.
+    """Refuse an expression over other columns than those of its input.
 
     Raises:
         PlanError: it reads a column that its input does not have.
     """
-    if any(index >= width for index in columns_of(expression)):
+    columns = (part for part in walk(expression) if isinstance(part, Column))
+    # Other kinds of columns than Column itself are the binder's, of rows elsewhere.
+    if any(part.index >= width or type(part) is not Column for part in columns):
         raise PlanError(f"an expression reads a column beyond the {width} of its input")
 
 

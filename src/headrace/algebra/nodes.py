@@ -673,7 +673,7 @@ def column(plan: Plan, index: int) -> Column:
 
 def project(plan: Plan, items: tuple[tuple[str, Expression], ...]) -> Plan:
     """A Project, unless it would change nothing."""
-    same = [isinstance(part, Column) and part.index == index for index, (_, part) in enumerate(items)]
+    same = [type(part) is Column and part.index == index for index, (_, part) in enumerate(items)]
     if all(same) and tuple(name for name, _ in items) == plan.schema.names:
         return plan
     return Project(plan, items)

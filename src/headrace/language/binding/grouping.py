@@ -16,23 +16,23 @@ from headrace.expressions.tree import (
     Expression,
     Literal,
     children,
-    columns_of,
     expressions_of,
     transform_call,
+    walk,
 )
-from headrace.language.binding.scalars import default_name
-from headrace.language.binding.scope import OUTER
-from headrace.language.binding.select_list import Listed
-from headrace.language.binding.subqueries.answers import extend
-from headrace.language.binding.subqueries.questions import (
-    INNER,
-    EntangledError,
-    Part,
-    change_part,
+from headrace.language.binding.columns import (
+    InnerColumn,
+    OuterColumn,
+    Place,
+    is_own,
+    own_columns,
     places_in,
-    places_of,
     reads_outer,
 )
+from headrace.language.binding.scalars import default_name
+from headrace.language.binding.select_list import Listed
+from headrace.language.binding.subqueries.answers import extend
+from headrace.language.binding.subqueries.questions import EntangledError, Part, asked_of, change_part
 from headrace.language.syntax import Scalar
 from headrace.schema import Schema, unique_names
 
@@ -56,8 +56,7 @@ def regroup(
         if part in keys:
             return _column(keys[part])
         match part:
-            case Column(index=index) if index >= OUTER:
-                # Of the row around the query, or of a subquery.
+            case OuterColumn() | InnerColumn() | Place():
                 return part
             case Column(index=index) if index >= width:
                 return _column(len(keys) + index - width)
@@ -126,7 +125,10 @@ def regroup_parts(
         for place in ahead:
             changed[place] = change_part(parts[place], over)
         done |= ahead
-        ahead = frozenset(below for place in ahead for below in places_of(changed[place])) - done
+        ahead = frozenset[int]().union(
+            *(places_in(part) for place in ahead for part in asked_of(changed[place]))
+        )
+        ahead -= done
     return changed
 
 
@@ -137,10 +139,11 @@ def check_outer(listed: Listed, position: Position, ties: int) -> None:
         LanguageError: there is such an aggregate.
         EntangledError: a key or an aggregate reads the row around the query.
     """
-    read = [[columns_of(part) for part in expressions_of(call)] for call in listed.aggregates]
-    for columns in (frozenset[int]().union(*parts) for parts in read):
-        outer = {index for index in columns if OUTER <= index < INNER}
-        if columns and all(index < ties or index in outer for index in columns):
+    for call in listed.aggregates:
+        parts = (part for whole in expressions_of(call) for part in walk(whole))
+        columns = {part for part in parts if isinstance(part, Column)}
+        outer = {part for part in columns if isinstance(part, OuterColumn)}
+        if columns and all(part in outer or (is_own(part) and part.index < ties) for part in columns):
             hint = "aggregate columns of the subquery's own FROM"
             message = "an aggregate reads columns of the outer query only"
             raise LanguageError(message, position=position, hint=hint)
@@ -179,7 +182,7 @@ def inner_side(condition: Expression) -> Expression:
     match condition:
         case Call(function="=", arguments=(one, other)) if reads_outer(one) != reads_outer(other):
             inner, outer = (other, one) if reads_outer(one) else (one, other)
-            if min(columns_of(outer)) >= OUTER:
+            if not own_columns(outer):
                 return inner
     raise EntangledError
 

@@ -13,12 +13,13 @@ from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
-from headrace.expressions.tree import Call, Expression, Literal, columns_of, shift_columns
+from headrace.expressions.tree import Call, Expression, Literal, shift_columns
+from headrace.language.binding.columns import own_columns
 from headrace.language.binding.scalars import Context, bind_scalar, located
-from headrace.language.binding.scope import OUTER, Bound, Outer, Scope, ScopeTable, check_domains
+from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.subqueries.answers import keep
 from headrace.language.binding.subqueries.predicates import parts_asking
-from headrace.language.binding.subqueries.questions import Nest, Nesting, columns_read
+from headrace.language.binding.subqueries.questions import Nest, Nesting, asked_of
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import JoinedTable, Name, Scalar
 from headrace.schema import BOOLEAN, unique_names
@@ -126,9 +127,9 @@ def _of_right_side(
     others: list[Scalar] = []
     for node in nodes:
         nesting = Nesting(lambda query: nest(query, pairs.plan, pairs.scope))
-        read = columns_of(bind_scalar(node, Context(pairs.scope, "ON", nesting=nesting)))
-        read = read.union(*(columns_read(part) for part in nesting.parts))
-        own = {index for index in read if index < OUTER}
+        bound = bind_scalar(node, Context(pairs.scope, "ON", nesting=nesting))
+        asked = (part for asking in nesting.parts for part in asked_of(asking))
+        own = frozenset[int]().union(*map(own_columns, (bound, *asked)))
         (alone if own and own <= set(places) else others).append(node)
     return alone, others
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
@@ -14,9 +13,6 @@ from headrace.expressions.tree import Column
 from headrace.language.catalog import Functions
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
-
-OUTER: Final = 1 << 20
-"""Inside a subquery, column j of the row around it is column `OUTER + j`."""
 
 
 @dataclass(frozen=True)

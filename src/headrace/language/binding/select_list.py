@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
-from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of
+from headrace.expressions.tree import AggregateCall, Column, Expression
 from headrace.language.binding.collected import Collected
+from headrace.language.binding.columns import own_columns
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars import Context, bind_scalar, default_name
-from headrace.language.binding.scope import OUTER, Scope
+from headrace.language.binding.scope import Scope
 from headrace.language.binding.subqueries.questions import Nesting, Part
 from headrace.language.dialect import position_of
 from headrace.language.syntax import Scalar, ScalarItem, SelectQuery, StarItem
@@ -113,7 +114,7 @@ def _key(node: Scalar, items: list[Item], context: Context) -> Expression:
         key = items[place - 1].expression
     else:
         key = bind_scalar(node, context)
-    if any(context.width <= index < OUTER for index in columns_of(key)):
+    if any(index >= context.width for index in own_columns(key)):
         hint = "group by columns, and filter groups with HAVING"
         raise LanguageError("GROUP BY cannot hold an aggregate", position=position, hint=hint)
     return key

@@ -18,6 +18,7 @@ from headrace.expressions.tree import (
     Expression,
     transform_columns,
 )
+from headrace.language.binding.columns import is_own, places_in, reads_outer
 from headrace.language.binding.grouping import (
     check_outer,
     emit_empty,
@@ -39,8 +40,6 @@ from headrace.language.binding.subqueries.questions import (
     Nest,
     Nesting,
     Part,
-    places_in,
-    reads_outer,
 )
 from headrace.language.binding.subqueries.ties import equal_to_ties, without_values
 from headrace.language.dialect import Nested, position_of
@@ -190,7 +189,7 @@ def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
 
 
 def _untied(part: Column, ties: Sequence[Column]) -> Column:
-    return ties[part.index] if part.index < len(ties) else part
+    return ties[part.index] if is_own(part) and part.index < len(ties) else part
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from headrace.expressions import functions
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.language.binding.collected import Collected
+from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
     Frame,
     Lasting,
@@ -209,7 +210,7 @@ class OverCalls:
             return True
         first, *others = order.expressions
         key = bind_scalar(first.this, self._inner("ORDER BY"))
-        timed = isinstance(key, Column) and key.index in timestamp_columns(self._plan)
+        timed = is_own(key) and key.index in timestamp_columns(self._plan)
         return timed and not others and not first.args.get("desc")
 
     def _ordered(self, node: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
@@ -20,22 +19,26 @@ from headrace.algebra.nodes import (
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.expressions.functions import make_case, resolve
-from headrace.expressions.tree import Call, Column, Expression, Literal, columns_of, transform_columns
+from headrace.expressions.tree import Call, Column, Expression, Literal, transform_columns
+from headrace.language.binding.columns import InnerColumn, Place, own_columns, places_in, reads_outer
 from headrace.language.binding.subqueries.questions import (
-    INNER,
-    PLACE,
+    EntangledError,
     Matching,
     Part,
     Single,
     _test,
+    asked_of,
     change_part,
-    places_in,
 )
 from headrace.schema import BOOLEAN, unique_names
 
 
 def keep(plan: Plan, conditions: Iterable[Expression], parts: Sequence[Part]) -> Plan:
-    """The rows for which all conditions are true; a condition that is one subquery costs one semi-join."""
+    """The rows for which all conditions are true; a condition that is one subquery costs one semi-join.
+
+    Raises:
+        EntangledError: an operand of a subquery is of the row around the rows.
+    """
     given = list(conditions)
     plain = conjunction(part for part in given if not places_in(part))
     rows = _Rows(plan if plain is None else Filter(plan, plain), parts)
@@ -48,7 +51,11 @@ def keep(plan: Plan, conditions: Iterable[Expression], parts: Sequence[Part]) ->
 def extend(
     plan: Plan, expressions: Sequence[Expression], parts: Sequence[Part]
 ) -> tuple[Plan, list[Expression]]:
-    """The plan with a column more for each subquery, and the expressions over it."""
+    """The plan with a column more for each subquery, and the expressions over it.
+
+    Raises:
+        EntangledError: an operand of a subquery is of the row around the rows.
+    """
     rows = _Rows(plan, parts)
     for expression in expressions:
         rows.answer(expression)
@@ -75,22 +82,29 @@ class _Rows:
     def keep(self, condition: Expression) -> None:
         """Leave out the rows for which a condition is not true."""
         match _without_double_not(condition):
-            case Column(index=index) if index >= PLACE and isinstance(self._parts[index - PLACE], Matching):
-                self._keep_matching(self._matching(index), anti=False)
-            case Call(function="NOT", arguments=(Column(index=index),)) if index >= PLACE and isinstance(
-                self._parts[index - PLACE], Matching
+            case Place(index=place) if isinstance(self._parts[place], Matching):
+                self._keep_matching(self._matching(place), anti=False)
+            case Call(function="NOT", arguments=(Place(index=place),)) if isinstance(
+                self._parts[place], Matching
             ):
-                self._keep_matching(self._matching(index), anti=True)
+                self._keep_matching(self._matching(place), anti=True)
             case other:
                 self._answer(other, exact=places_in(other) - _true_only(other))
                 self.plan = Filter(self.plan, self.over(other))
 
-    def _matching(self, index: int) -> Matching:
-        part = self._parts[index - PLACE]
+    def _matching(self, place: int) -> Matching:
+        part = self._parts[place]
         assert isinstance(part, Matching)
-        for expression in (*part.conditions, *_test(part)):
-            self.answer(expression)
+        self._answer_within(part)
         return part
+
+    def _answer_within(self, part: Part) -> None:
+        """Join the subqueries that a subquery's operands read, which must be of these rows."""
+        asked = asked_of(part)
+        if any(map(reads_outer, asked)):
+            raise EntangledError
+        for expression in asked:
+            self.answer(expression)
 
     def _keep_matching(self, part: Matching, *, anti: bool) -> None:
         if not anti:
@@ -112,22 +126,23 @@ class _Rows:
         return equalities, conjunction(rest)
 
     def _resolved(self, part: Column) -> Column:
-        if part.index >= PLACE:
-            return self._answers[part.index - PLACE]
-        if part.index >= INNER:
-            return replace(part, index=part.index - INNER + len(self.plan.schema))
-        return part
+        match part:
+            case Place(index=place):
+                return self._answers[place]
+            case InnerColumn(index, name, dtype):
+                return Column(index + len(self.plan.schema), name, dtype)
+            case _:
+                return part
 
     def _answer(self, expression: Expression, exact: frozenset[int]) -> None:
         """Join the subqueries that an expression reads; only exact ones distinguish NULL from FALSE."""
         for place in sorted(places_in(expression) - self._answers.keys()):
             match self._parts[place]:
                 case Single() as part:
-                    for below in (*part.conditions, part.value):
-                        self.answer(below)
+                    self._answer_within(part)
                     self._add(place, self._with_value(part))
                 case Matching():
-                    matching = self._matching(PLACE + place)
+                    matching = self._matching(place)
                     self._add(place, self._with_truth(matching, three_valued=place in exact))
 
     def _add(self, place: int, plan: Plan) -> None:
@@ -143,7 +158,7 @@ class _Rows:
     def _with_truth(self, part: Matching, *, three_valued: bool) -> Plan:
         """The rows with TRUE, FALSE or NULL, which is asked once for each of the values that are read."""
         width = len(self.plan.schema)
-        read = (columns_of(self.over(expression)) for expression in (*part.conditions, *_test(part)))
+        read = (own_columns(self.over(expression)) for expression in asked_of(part))
         columns = sorted(index for index in frozenset[int]().union(*read) if index < width)
         marks = self._marks(part, columns, three_valued=three_valued)
         equalities = tuple(null_safe_equalities((column(self.plan, index) for index in columns), marks))
@@ -163,9 +178,9 @@ class _Rows:
         values = _Rows(Distinct(project(rows, items or (("any", Literal(True, BOOLEAN)),))), ())
 
         def moved(read: Column) -> Column:
-            if INNER <= read.index < PLACE:
+            if isinstance(read, InnerColumn):
                 return read
-            return replace(read, index=columns.index(self._resolved(read).index))
+            return Column(columns.index(self._resolved(read).index), read.name, read.type)
 
         asked = change_part(part, lambda expression: transform_columns(expression, moved))
         true = _test(asked)
@@ -223,8 +238,8 @@ def _without_double_not(condition: Expression) -> Expression:
 def _true_only(condition: Expression) -> frozenset[int]:
     """The places for which it does not matter to the condition's truth whether they are FALSE or NULL."""
     match condition:
-        case Column(index=index) if index >= PLACE:
-            return frozenset([index - PLACE])
+        case Place(index=place):
+            return frozenset([place])
         case Call(function="AND" | "OR", arguments=arguments):
             positive = [_true_only(part) for part in arguments]
             others = (places_in(part) - own for part, own in zip(arguments, positive, strict=True))

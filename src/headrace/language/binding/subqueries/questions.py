@@ -1,32 +1,26 @@
 """Subqueries in expressions: what they ask of the rows around them, and the joins that answer it.
 
-While an expression is bound, a subquery in it is a place: a column numbered from `PLACE` on. Columns of the
-rows around a subquery are numbered from `OUTER` on inside it. Afterwards `keep` and `extend` turn the places
-into semi-joins, anti-joins and outer joins with the subquery's rows; what tied the subquery to the rows
-around it becomes their condition.
+While an expression is bound, a subquery in it is a `Place`, and inside a subquery the columns of the rows
+around it are `OuterColumn`s. Afterwards `keep` and `extend` turn the places into semi-joins, anti-joins and
+outer joins with the subquery's rows; what tied the subquery to the rows around it becomes their condition.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
 
 from headrace.algebra.nodes import (
     Plan,
 )
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import resolve
-from headrace.expressions.tree import Column, Expression, Literal, columns_of, transform_columns
-from headrace.language.binding.scope import OUTER, Scope
+from headrace.expressions.tree import Column, Expression, Literal, transform_columns
+from headrace.language.binding.columns import InnerColumn, OuterColumn, Place, is_own
+from headrace.language.binding.scope import Scope
 from headrace.language.binding.sort_keys import hidden_keys, is_number, with_hidden
 from headrace.language.syntax import Query, SelectQuery, TopQuery
 from headrace.schema import BIGINT, BOOLEAN
-
-INNER: Final = 1 << 21
-"""In what a subquery asks, its own column i is column `INNER + i`."""
-PLACE: Final = 1 << 22
-"""What the k-th subquery of an expression answers is column `PLACE + k`."""
 
 
 class EntangledError(Exception):
@@ -39,7 +33,7 @@ class Inner:
 
     Attributes:
         plan: its rows, before the SELECT list.
-        conditions: conditions between them and the row around it, whose columns start at `OUTER`.
+        conditions: conditions between them and the row around it, whose columns are `OuterColumn`s.
         items: the SELECT list, over the same columns.
         single: whether it has no more than one row for each row around it.
         zeros: the columns that are 0, and not NULL, where it has none: counts.
@@ -133,28 +127,12 @@ class Nesting:
     def _place(self, part: Part, name: str, dtype: object) -> Expression:
         if part not in self.parts:
             self.parts.append(part)
-        return Column(PLACE + self.parts.index(part), name, dtype)
+        return Place(self.parts.index(part), name, dtype)
 
 
-def reads_outer(expression: Expression) -> bool:
-    """Whether an expression reads the row around its subquery."""
-    return any(OUTER <= index < INNER for index in columns_of(expression))
-
-
-def places_in(expression: Expression) -> frozenset[int]:
-    """The places of subqueries that an expression reads."""
-    return frozenset(index - PLACE for index in columns_of(expression) if index >= PLACE)
-
-
-def columns_read(part: Part) -> frozenset[int]:
-    """The columns that what a subquery asks reads, its own and places among them."""
-    value = (part.value,) if isinstance(part, Single) else _test(part)
-    return frozenset[int]().union(*map(columns_of, (*part.conditions, *value)))
-
-
-def places_of(part: Part) -> frozenset[int]:
-    """The places of subqueries that what a subquery asks reads."""
-    return frozenset(index - PLACE for index in columns_read(part) if index >= PLACE)
+def asked_of(part: Part) -> tuple[Expression, ...]:
+    """The expressions of what a subquery asks of the row around it, whose columns are `Column`s in them."""
+    return (*part.conditions, *((part.value,) if isinstance(part, Single) else _test(part)))
 
 
 def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:
@@ -189,16 +167,19 @@ def _seen(expressions: Iterable[Expression]) -> tuple[Expression, ...]:
     """A subquery's expressions as the rows around it see them."""
 
     def moved(part: Column) -> Column:
-        if part.index >= PLACE:
-            raise AssertionError("a subquery's own subqueries are joined before")
-        index = part.index - OUTER if part.index >= OUTER else part.index + INNER
-        return replace(part, index=index)
+        match part:
+            case OuterColumn(index, name, dtype):
+                return Column(index, name, dtype)
+            case InnerColumn() | Place():
+                raise AssertionError("a subquery's own subqueries are joined before")
+            case _:
+                return InnerColumn(part.index, part.name, part.type)
 
     return tuple(transform_columns(expression, moved) for expression in expressions)
 
 
 def _or_zero(part: Column, zeros: frozenset[int]) -> Expression:
-    return resolve("COALESCE", (part, Literal(0, BIGINT))) if part.index in zeros else part
+    return resolve("COALESCE", (part, Literal(0, BIGINT))) if is_own(part) and part.index in zeros else part
 
 
 def _require_width(inner: Inner, width: int, position: Position) -> None:

@@ -15,8 +15,9 @@ from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Distinct, Join, Plan, Project, column, project
 from headrace.errors import Position
 from headrace.expressions.functions import resolve
-from headrace.expressions.tree import Call, Column, Expression, columns_of, shift_columns
-from headrace.language.binding.scope import OUTER, Bound, Outer, Scope, check_domains
+from headrace.expressions.tree import Call, Column, Expression, shift_columns, walk
+from headrace.language.binding.columns import OuterColumn, is_own
+from headrace.language.binding.scope import Bound, Outer, Scope, check_domains
 from headrace.language.binding.subqueries.questions import EntangledError
 from headrace.schema import unique_names
 
@@ -102,7 +103,7 @@ def equal_to_ties(conjuncts: Iterable[Expression], ties: int) -> dict[int, tuple
         match conjunct:
             case Call(function="=", arguments=(one, other)):
                 for tie, part in ((one, other), (other, one)):
-                    if isinstance(tie, Column) and tie.index < ties and _is_apart(part, ties):
+                    if is_own(tie) and tie.index < ties and _is_apart(part, ties):
                         found.setdefault(tie.index, (conjunct, part))
             case _:
                 pass
@@ -137,16 +138,17 @@ def _with_conjuncts(condition: Expression, others: Mapping[Expression, Expressio
 
 
 def _is_apart(part: Expression, ties: int) -> bool:
-    return not can_fail(part) and all(ties <= index < OUTER for index in columns_of(part))
+    columns = (below for below in walk(part) if isinstance(below, Column))
+    return not can_fail(part) and all(is_own(column) and column.index >= ties for column in columns)
 
 
-def outer_column(outer: Column) -> Column:
+def outer_column(outer: Column) -> OuterColumn:
     """A column of the rows around a subquery, as what is moved out of it reads it."""
-    return replace(outer, index=outer.index + OUTER)
+    return OuterColumn(outer.index, outer.name, outer.type)
 
 
 def _note(outer: Column, read: set[int]) -> None:
     """Note what is read; a query that is moved out itself knows nothing of the rows around it."""
-    if outer.index >= OUTER:
+    if isinstance(outer, OuterColumn):
         raise EntangledError
     read.add(outer.index)

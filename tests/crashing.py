@@ -359,7 +359,7 @@ def main() -> None:
     parser.add_argument("--counts", default="1", help="n of every point, separated by commas; empty for none")
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--longest", type=float, default=1.0, help="seconds until a random kill at the most")
+    parser.add_argument("--longest", type=float, default=1.0, help="seconds until a random kill at most")
     parser.add_argument("--pushes", type=int, default=20)
     parser.add_argument("--epoch-rows", type=int, default=150)
     parser.add_argument("--retain", type=int, help="of how many epochs results are kept")

@@ -27,7 +27,7 @@ KILLS = int(os.environ.get("HEADRACE_KILLS", "60"))
 FILES = 8
 PUSHES = 40
 LONGEST = 4.0
-"""Seconds between two kills of an attempt, at the most."""
+"""Seconds between two kills of an attempt, at most."""
 STARTING = 0.35
 """The share of attempts that are killed while they start, before they have committed anything."""
 

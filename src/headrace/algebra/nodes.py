@@ -470,7 +470,7 @@ class RowWindow(Unary):
 
     def __post_init__(self) -> None:
         if not (1 <= self.rows <= MAX_ROWS and 1 <= self.slide <= MAX_ROWS):
-            raise PlanError(f"a window's ROWS and SLIDE must lie between 1 and {MAX_ROWS}")
+            raise PlanError(f"a window's ROWS and SLIDE must be between 1 and {MAX_ROWS}")
         for key in self.keys:
             require_columns(key, len(self.input.schema))
         _require_chronon(self.input, "a row window")

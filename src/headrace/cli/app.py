@@ -42,7 +42,7 @@ def options(
 
 
 def main() -> None:
-    """Run the command line and exit: 0 when done, 2 for the user's errors, 1 for faults of ours."""
+    """Run the command line and exit: 0 when done, 2 for the user's errors, 1 for Headrace's own faults."""
     # Libraries log, with tracebacks, what is reported in our own words: Py4J that it has lost its JVM.
     logging.disable(logging.ERROR)
     app()

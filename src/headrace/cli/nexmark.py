@@ -35,7 +35,7 @@ EVENTS_PER_FILE = 1_000_000
 def nexmark(
     events: Annotated[int, typer.Option(metavar="N", min=0, help="Events of all tables together.")],
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="A new folder: bid, auction, person and closed lie in it.")
+        Path, typer.Option(metavar="DIR", help="A new folder: bid, auction, person and closed are in it.")
     ],
     seed: Annotated[int, typer.Option(metavar="S", help="Another seed, other events.")] = 1,
     format_: Annotated[FileFormat, typer.Option("--format", help="How to write.")] = FileFormat.PARQUET,

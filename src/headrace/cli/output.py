@@ -92,7 +92,7 @@ def check_file(path: Path, example: str) -> None:
         example: a path that would do where this one is a folder.
 
     Raises:
-        UserError: it is a folder, or it would lie in no folder.
+        UserError: it is a folder, or it would be in no existing folder.
     """
     if path.is_dir():
         raise UserError(f"{path} is a folder", hint=f"name a file, such as {example}")

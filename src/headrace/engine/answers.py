@@ -44,7 +44,7 @@ class Answers:
 
     Args:
         run: commits the epochs.
-        store: where results lie.
+        store: where results are.
         changed: notified after every commit.
         state: whether an endless run is going on, and what has ended it.
     """

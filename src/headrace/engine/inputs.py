@@ -42,7 +42,7 @@ class Input:
         info: its entry in the catalog.
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
-        max_rows: how many rows an epoch takes at the most; None where only the epoch's size limits it.
+        max_rows: how many rows an epoch takes at most; None where only the epoch's size limits it.
         origin: what its rows are read from, as text; empty for a table that was handed over, which is known
             by its rows.
     """

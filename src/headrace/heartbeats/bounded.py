@@ -3,7 +3,7 @@
 The skew bound of a stream with itself (Srivastava and Widom, *Flexible Time Management in Data Stream
 Systems*, PODS 2004, section 3); their heartbeat tau ("all later tuples are greater than tau") is our tau + 1.
 
-A row that breaks the promise is *late*: it lies below the heartbeat that the rows before it make. Tasks judge
+A row that breaks the promise is *late*: it is below the heartbeat that the rows before it make. Tasks judge
 parts of the rows, and do not know all rows before theirs; `Arrivals.certain` says whether that matters.
 """
 
@@ -32,7 +32,7 @@ class Arrivals:
         rejected: rows that did not parse, or whose timestamp is NULL or out of range.
         latest: the largest timestamp of rows that were not rejected (instant), BEGINNING if there are none.
         earliest: their smallest timestamp (instant), INFINITY if there are none.
-        drop: how far one of them is behind the newest before it, at the most: the DISORDER that would have
+        drop: how far one of them is behind the newest before it, at most: the DISORDER that would have
             taken all of them.
         certain: the largest timestamp that may come before these rows without one of them being judged
             otherwise (instant); `UNCERTAIN` if some have been judged wrongly for want of those before them.

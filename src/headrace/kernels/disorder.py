@@ -8,7 +8,7 @@ from headrace.kernels.jit import INT1, kernel
 
 @kernel(INT1)
 def furthest_behind(times: Int64Array) -> tuple[int, int]:
-    """How far a row is behind the newest one before it, at the most; and the largest timestamp.
+    """How far a row is behind the newest one before it, at most; and the largest timestamp.
 
     Args:
         times: int64[n] (instants), not empty.

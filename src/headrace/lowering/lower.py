@@ -146,7 +146,7 @@ class _Lowering:
     def _across(
         self, plan: Plan, port: int, producer: int, exchange: Exchange | None, level: int
     ) -> Exchange | None:
-        """The exchange of an edge, given the level of its consumer: what lies lower has to travel."""
+        """The exchange of an edge, given the level of its consumer: what is lower has to travel."""
         if exchange is not None or self.nodes[producer].level == level:
             return exchange
         if isinstance(plan, Union) or (isinstance(plan, Join) and not plan.equalities):

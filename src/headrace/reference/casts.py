@@ -15,7 +15,7 @@ EXACT: Final = Context(prec=1000, rounding=ROUND_HALF_UP)
 """Decimal arithmetic that loses no digit, except for quotients far beyond any type's scale."""
 
 BLANKS: Final = "".join(map(chr, (*range(33), 127)))
-"""What CAST passes over at both ends of a text."""
+"""What CAST ignores at both ends of a text."""
 
 
 class RowError(Exception):

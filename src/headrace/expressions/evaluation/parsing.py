@@ -21,7 +21,7 @@ Converted = tuple[pa.Array, BoolArray]
 """Values, NULL where there is none, and the rows whose text is not such a value."""
 
 BLANKS: Final = "".join(map(chr, (*range(33), 127)))
-"""The characters that a CAST passes over at both ends."""
+"""The characters that a CAST ignores at both ends."""
 
 _TRUE: Final = ("t", "true", "y", "yes", "1")
 _FALSE: Final = ("f", "false", "n", "no", "0")

@@ -195,7 +195,7 @@ def _is(node: Any, context: Context) -> Expression:
             raise LanguageError(
                 "IS takes NULL, TRUE or FALSE",
                 position=position_of(other),
-                hint="write = to compare, or IS NOT DISTINCT FROM where NULL shall equal NULL",
+                hint="write = to compare, or IS NOT DISTINCT FROM where NULL is to equal NULL",
             )
 
 
@@ -344,7 +344,7 @@ def _resolve(name: str, arguments: tuple[Expression, ...], node: Any) -> Express
 
 
 def _refuse_parts(node: Any, *known: str) -> None:
-    """Refuse a node with parts that sqlglot has read and the binder would pass over."""
+    """Refuse a node with parts that sqlglot has read and the binder would ignore."""
     for part, value in node.args.items():
         if part not in known and value not in (None, False, []):
             raise _unsupported(node)

@@ -17,7 +17,7 @@ STOP_TIMEOUT: Final = 60.0
 """Seconds that the end of an endless run waits for its sinks, unless another time is given."""
 
 FINAL_ATTEMPTS: Final = 3
-"""How often an epoch is tried, at the most, when the run is over and its end waits for the sink."""
+"""How often an epoch is tried, at most, when the run is over and its end waits for the sink."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ SinkLike = Sink | Callable[[int, int, pa.Table], object]
 class Retry:
     """What happens when a sink fails: the same epoch is tried again, and the epochs of the run go on.
 
-    When the run is over, an epoch is tried three times at the most, so that the run can end.
+    When the run is over, an epoch is tried three times at most, so that the run can end.
 
     Attributes:
         attempts: how often an epoch is tried before the sink is given up; without end if None.
         pause: seconds before the second attempt; each further pause is twice as long.
-        longest: seconds that a pause has at the most.
+        longest: seconds that a pause has at most.
 
     Raises:
         UserError: a number makes no sense.

@@ -60,7 +60,7 @@ class Deliveries:
     """The sinks of a run.
 
     Args:
-        store: where results lie.
+        store: where results are.
         results: says what is committed.
         changed: notified after every commit.
     """

@@ -252,7 +252,7 @@ def _checked(attachment: Attachment, position: Position | None, results: Sequenc
     if position is None:
         if attachment.from_epoch < whole:
             raise DeliveryError(
-                f"{attachment.title} is to begin with epoch {attachment.from_epoch}, and results are kept "
+                f"{attachment.title} starts with epoch {attachment.from_epoch}, and results are kept "
                 f"from epoch {whole} on",
                 hint=f"give from_epoch={whole}; rows that were written before it are not delivered then",
             )

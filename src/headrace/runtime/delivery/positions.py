@@ -32,7 +32,7 @@ class Ledger:
     """Remembers a sink's position: in `sinks/<query>-<sink>.json` of a durable store, else only here.
 
     Args:
-        store: where the run's results lie.
+        store: where the run's results are.
         query: the query's name.
         sink: the sink's name, without hyphens.
     """

@@ -25,7 +25,7 @@ _LOOK = 0.25
 """Seconds between two looks at whether all feeds are well."""
 
 _ENDING = 10.0
-"""Seconds that the end of a run takes at the most when no epoch is running."""
+"""Seconds that the end of a run takes at most when no epoch is running."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The driver: cuts bounded inputs into epochs, runs them, commits what they did.
 
 An epoch that did not commit has no effect: its segments are named by nothing. A commit holds the streams'
-positions and heartbeats, the manifests of all state, and where the results lie.
+positions and heartbeats, the manifests of all state, and where the results are.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Run:
 
     Args:
         runner: where the epochs run.
-        store: where segments lie.
+        store: where segments are.
         streams: all streams, by name; those that no query reads are left alone.
         queries: optimized plans by query name.
         epoch_rows: about how many rows an epoch takes.

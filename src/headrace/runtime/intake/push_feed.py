@@ -57,7 +57,7 @@ class PushFeed:
         name: the stream.
         stream: its columns.
         folder: where rows wait for the tasks; one that all tasks can reach.
-        max_rows, max_bytes: how many rows an epoch takes at the most, and how many bytes of them; a single
+        max_rows, max_bytes: how many rows an epoch takes at most, and how many bytes of them; a single
             push may have more.
         wake: called when rows have come.
     """
@@ -213,7 +213,7 @@ def _exact(rows: pa.RecordBatch, label: str) -> pa.RecordBatch:
     """The rows with times in microseconds, where they are in nanoseconds.
 
     Raises:
-        UserError: a time lies between two microseconds.
+        UserError: a time is between two microseconds.
     """
     for place, field in enumerate(rows.schema):
         if pa.types.is_timestamp(field.type) and field.type.unit == "ns":

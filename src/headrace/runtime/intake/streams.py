@@ -20,7 +20,7 @@ class BoundedStream:
         source: where its rows come from.
         timestamp: the column it is timed by.
         disorder: how much older than the newest row a row may be (instants).
-        max_rows: how many rows an epoch takes at the most, if not its share.
+        max_rows: how many rows an epoch takes at most, if not its share.
     """
 
     source: SplitSource
@@ -34,7 +34,7 @@ class BoundedStream:
         return self.source.schema
 
     def mark(self, position: int) -> str:
-        """Identifies what lies below a position; see `SplitSource.mark`."""
+        """Identifies what is below a position; see `SplitSource.mark`."""
         return self.source.mark(position)
 
 

@@ -1,4 +1,4 @@
-"""What lies in a durable store, read without its lock, and whether it is whole.
+"""What is in a durable store, read without its lock, and whether it is whole.
 
 Nothing here writes. A store whose driver is at work may be looked at too: what is swept meanwhile can then
 look missing, so a check that finds something is only final when no driver runs.

@@ -273,7 +273,7 @@ def _refuse_foreign(folder: Path) -> None:
     found = {entry.name: entry for entry in folder.iterdir() if not entry.name.startswith(".")}
     if {"commits", "segments"} & found.keys():
         raise StoreError(
-            f"{folder} is not empty and no Headrace store: a store has a file store.json",
+            f"{folder} is not empty and is not a Headrace store: a store has a file store.json",
             hint="restore the store from a copy, or choose an empty folder",
         )
     lock = found.pop("lock", None)
@@ -281,7 +281,7 @@ def _refuse_foreign(folder: Path) -> None:
         found["lock"] = lock
     if found:
         raise StoreError(
-            f"{folder} is not empty and no Headrace store: it holds {min(found)}",
+            f"{folder} is not empty and is not a Headrace store: it holds {min(found)}",
             hint="choose an empty folder",
         )
 

@@ -32,7 +32,7 @@ from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
 
 CHECKPOINT_EVERY: Final = 64
-"""So many epochs lie between two records that hold all state and all producers."""
+"""So many epochs are between two records that hold all state and all producers."""
 
 
 _RECORD: Final = re.compile(r"commits/\d{12}\.json")
@@ -62,8 +62,8 @@ class EpochResults:
     Attributes:
         epoch: its number.
         heartbeats: per query, after the epoch (instants); a query that has failed has none.
-        results: per query where its new elements lie.
-        dead_letters: where the rows lie that failed.
+        results: per query where its new elements are.
+        dead_letters: where the rows are that failed.
         users: for each node that dead letters name, the queries that use it.
         since: per query that has a heartbeat, the oldest epoch that yielded an element which no epoch before
             this one released; this one if there is none.
@@ -313,7 +313,7 @@ def _packed_run(run: RunRef) -> list[Any]:
 
 
 def _unpacked_part(folder: str, packed: list[Any]) -> Part:
-    """Where some bytes lie, in a file of a certain folder: what a record names is read, and later removed.
+    """Where some bytes are, in a file of a certain folder: what a record names is read, and later removed.
 
     Raises:
         ValueError: the file is elsewhere.

@@ -1,7 +1,7 @@
 """Which results have to be kept, and read, so that the changes of an epoch can be read in full.
 
 An epoch releases elements that it yielded, and elements that earlier epochs yielded ahead of the heartbeat
-(decision 0001). So the changes of an epoch lie in its own results and in those of the epochs from its `since`
+(decision 0001). So the changes of an epoch are in its own results and in those of the epochs from its `since`
 on, and these are kept for as long as the epoch itself.
 """
 

@@ -38,7 +38,7 @@ class ResultReader:
     Attributes:
         name: the query.
         plan: its plan.
-        store: where the segments lie.
+        store: where the segments are.
         epochs: what was committed, in order.
     """
 

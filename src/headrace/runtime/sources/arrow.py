@@ -26,7 +26,7 @@ class ArrowPart(TypedPart):
     """One file of the source; its blocks are record batches.
 
     Attributes:
-        in_place: whether the columns are used where they lie in the mapped file; compressed ones are not, and
+        in_place: whether the columns are used where they are in the mapped file; compressed ones are not, and
             then only the wanted columns are decoded.
     """
 
@@ -105,7 +105,7 @@ def _reader(source: pa.MemoryMappedFile, fields: list[int] | None) -> _Reader:
 
 
 def _layout(path: Path) -> tuple[pa.Schema, bool]:
-    """The file's schema, and whether the columns of its first batch lie in the mapped file as they are."""
+    """The file's schema, and whether the columns of its first batch are in the mapped file unchanged."""
     with pa.memory_map(str(path)) as source:
         mapped = source.read_buffer()
         source.seek(0)

@@ -71,7 +71,7 @@ class SplitSource(Protocol):
         ...
 
     def mark(self, position: int) -> str:
-        """Identifies what lies below a position: it changes when that does, and not when the input grows.
+        """Identifies what is below a position: it changes when that does, and not when the input grows.
 
         It has the names and sizes of files, not their bytes.
         """

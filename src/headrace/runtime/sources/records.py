@@ -163,7 +163,7 @@ def _json_line(data: BytesArray, at: int) -> tuple[int, int]:
 def csv_records(
     data: BytesArray, delimiter: int, multiline: bool
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """The rows of a CSV text, with Arrow's rules for quotes; empty rows are passed over.
+    """The rows of a CSV text, with Arrow's rules for quotes; empty rows are skipped.
 
     A field is quoted if it begins with a quote, a doubled quote stands for one, and what follows the closing
     quote belongs to the field.
@@ -195,7 +195,7 @@ def csv_records(
 
 @kernel(BYTES)
 def json_records(data: BytesArray) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The lines of a JSON text, one object each; blank lines are passed over.
+    """The lines of a JSON text, one object each; blank lines are skipped.
 
     Only the nesting is checked, not the syntax in between.
 

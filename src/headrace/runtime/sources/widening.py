@@ -21,7 +21,7 @@ def readable_schema(available: pa.Schema, label: str) -> Schema:
     """The columns of a file whose types a stream can have, widened; others, such as lists, are left out.
 
     Raises:
-        SourceError: two columns have the same name but for their case.
+        SourceError: two columns have the same name except for case.
     """
     widened = [(field.name, widen(field.type)) for field in available]
     try:
@@ -63,7 +63,7 @@ def find_column(names: list[str], name: str, label: str) -> int:
     if len(similar) == 1:
         return similar[0]
     if similar:
-        raise SourceError(f"{label}: several columns are called {name} but for their case")
+        raise SourceError(f"{label}: several columns are called {name} except for case")
     hint = did_you_mean(name, names) or f"its columns are {', '.join(names)}"
     raise SourceError(f"{label}: there is no column {name}", hint=hint)
 

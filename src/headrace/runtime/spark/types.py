@@ -27,7 +27,7 @@ def schema_of(frame: DataFrame) -> Schema:
     """The columns of a data frame whose types a stream can have, widened.
 
     Raises:
-        SourceError: two columns have the same name but for their case.
+        SourceError: two columns have the same name except for case.
     """
     return readable_schema(to_arrow_schema(frame.schema, timezone="UTC"), "the data frame")
 

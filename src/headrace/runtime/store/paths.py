@@ -42,7 +42,7 @@ def file_name(name: str) -> str:
 def readable_file_name(name: str) -> str:
     """What a file for people is called that holds something of that name; names differ in more than case.
 
-    Everything that can be read stays, but for `/`, `%`, `~`, and a dot at the beginning.
+    Everything that can be read stays, except `/`, `%`, `~`, and a dot at the beginning.
     """
     found = _escaped(name, lambda char: char.isprintable() and char not in "/%~", _LONGEST_READABLE)
     return f"%2E{found[1:]}" if found.startswith(".") else found

@@ -45,7 +45,7 @@ def unseal(data: bytes) -> dict[str, Any]:
     """
     found = _SEALED.fullmatch(data)
     if found is None or zlib.crc32(found[2]) != int(found[1]):
-        raise ValueError("the checksum is another one")
+        raise ValueError("the checksum differs")
     content: dict[str, Any] = json.loads(found[2])
     return content
 

@@ -1,4 +1,4 @@
-"""Where segments lie: files of state runs and results, written once and never changed.
+"""Where segments are: files of state runs and results, written once and never changed.
 
 A task writes one segment per level and epoch; the driver makes it count by naming it in the epoch's commit.
 """
@@ -221,7 +221,7 @@ class SegmentWriter:
         self._size = 0
 
     def add(self, part: pa.Buffer) -> Part:
-        """Append bytes; where they will lie. Offsets are multiples of 64, so that Arrow can map them."""
+        """Append bytes; where they will be. Offsets are multiples of 64, so that Arrow can map them."""
         crc = zlib.crc32(part) if self._store.durable else 0
         place = Part(self._name, self._size, part.size, crc)
         padding = -part.size % 64

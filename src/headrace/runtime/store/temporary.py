@@ -1,6 +1,6 @@
 """One private folder for all temporary files of a process, and the removal of what dead processes have left.
 
-The folder lies below `TMPDIR`, belongs to the user alone, and holds a lock for as long as its process lives.
+The folder is below `TMPDIR`, belongs to the user alone, and holds a lock for as long as its process lives.
 A process that is killed leaves it there, without the lock; the next one of the same user on the same machine
 removes it, and nothing else.
 """
@@ -68,7 +68,7 @@ def sweep_dead(place: Path) -> None:
     """Remove the folders of this user's processes on this machine that have ended.
 
     Args:
-        place: where they lie.
+        place: where they are.
     """
     for name in os.listdir(place):
         folder = place / name

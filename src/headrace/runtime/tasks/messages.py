@@ -75,7 +75,7 @@ class EpochWork:
         streams: by name.
         assignments: what each task of level 0 reads.
         state: the manifests of the last commit.
-        store: where segments lie.
+        store: where segments are.
         keep_results: whether results are written, or only counted.
     """
 
@@ -135,7 +135,7 @@ class ResultRef:
 
     Attributes:
         node: the graph node that yielded them.
-        part: where they lie.
+        part: where they are.
         rows: how many.
         latest: the largest `ts` among them (instant); for dead letters `BEGINNING`.
     """

@@ -115,7 +115,7 @@ class Outbox:
                 yield from self._spread(channel, batches)
 
     def write(self, writer: SegmentWriter) -> tuple[tuple[ResultRef, ...], dict[int, int]]:
-        """Append the results to the task's segment; where they lie, and each node's number of elements."""
+        """Append the results to the task's segment; where they are, and each node's number of elements."""
         refs, emitted = [], {}
         for node, batches in self._results.items():
             emitted[node] = sum(map(len, batches))

@@ -225,7 +225,7 @@ def test_many_pushes_become_few_epochs_and_none_is_lost(db: hr.Database) -> None
         assert future.result(PATIENCE) is True
     summary = db.stop()
     assert summary.rows == 2000
-    assert 20 <= summary.epochs <= 200, "an epoch takes 100 rows at the most"
+    assert 20 <= summary.epochs <= 200, "an epoch takes 100 rows at most"
 
 
 def test_pushed_and_bounded_streams_run_together(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A run that goes on reads the input it has read before, grown at the most; anything else is refused."""
+"""A run that goes on reads the input it has read before, grown at most; anything else is refused."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ def test_a_database_holds_its_store_only_while_it_runs(storage: Path) -> None:
 def test_a_foreign_folder_is_refused_and_left_alone(storage: Path) -> None:
     storage.mkdir()
     (storage / "letter.txt").write_text("dear reader")
-    with pytest.raises(StoreError, match=r"is not empty and no Headrace store: it holds letter\.txt"):
+    with pytest.raises(StoreError, match=r"is not empty and is not a Headrace store: it holds letter\.txt"):
         complete(storage)
     assert {path.name for path in storage.iterdir()} <= {"letter.txt", "lock"}
 

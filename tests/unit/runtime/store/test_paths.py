@@ -237,7 +237,7 @@ def test_a_folder_of_somebody_else_is_refused_and_left_as_it_was(
 ) -> None:
     (tmp_path / name).write_text(content)
     (tmp_path / ".profile.1").write_text("hidden")
-    with pytest.raises(StoreError, match="is not empty and no Headrace store"):
+    with pytest.raises(StoreError, match="is not empty and is not a Headrace store"):
         pushed(tmp_path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         name: content,

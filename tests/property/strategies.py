@@ -77,6 +77,10 @@ def values(
     """Values of a column type, NULL and odd DOUBLEs (NaN, infinities, -0) now and then."""
     if pa.types.is_null(dtype):
         return st.none()
+    if pa.types.is_list(dtype):
+        parts = values(dtype.value_type, odd_doubles=odd_doubles, pools=pools)
+        arrays = st.lists(parts, max_size=3)
+        return st.one_of(*[arrays] * 5, st.none()) if nulls else arrays
     drawn = (POOLS if pools is None else pools)[dtype]
     if dtype == DOUBLE and odd_doubles:
         drawn = drawn | drawn | drawn | _ODD_DOUBLES

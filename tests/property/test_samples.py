@@ -17,9 +17,12 @@ from headrace.reference.contents import Payload, payload
 from headrace.reference.sampling import in_sample
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import TimeDomain
-from property.strategies import BATTERY, payloads, schemas
+from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
 
-rows_of_a_schema = schemas(max_columns=3).flatmap(
+ARRAYS = tuple(map(pa.list_, ALL_TYPES))
+"""The types of ARRAYs, which ARRAY_AGG makes."""
+
+rows_of_a_schema = schemas((*ALL_TYPES, *ARRAYS), max_columns=3).flatmap(
     lambda schema: st.tuples(st.just(schema), st.lists(payloads(schema, pools=BATTERY), max_size=20))
 )
 

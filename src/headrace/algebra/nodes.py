@@ -143,8 +143,8 @@ class Project(Unary):
 class Sample(Unary):
     """The payloads of `M(t)` whose hash is among the first `percent` of a hundred (CQL's SAMPLE).
 
-    The hash is that of `headrace.operators.sample`: of all columns, and the same for ever. So equal payloads
-    are in the sample together or not at all, and so is what retracts them.
+    The hash is of all columns, as `headrace.reference.sampling` defines it, and the same for ever. So equal
+    payloads are in the sample together or not at all, and so is what retracts them.
     """
 
     percent: Decimal

@@ -1,9 +1,15 @@
-"""The hash that decides about samples, in plain Python (splitmix64's finaliser, folded column by column)."""
+"""The hash that decides about samples, in plain Python (splitmix64's finaliser, folded column by column).
+
+NULL is a word of its own. A number, BOOLEAN, DATE or TIMESTAMP is the word of its bits, a DECIMAL is two; a
+STRING is the word that its length and its UTF-8 bytes fold into, eight at a time. An ARRAY is the word of a
+string: of its values' hashes, each of 8 bytes with the lowest first, where the hash of a value is that of a
+row with nothing else in it. So an empty ARRAY is not NULL, nor an ARRAY with a NULL in it an empty one.
+"""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -21,12 +27,16 @@ _SALT = 0x53414D504C45
 
 def in_sample(plan: Sample, row: Payload) -> bool:
     """Whether a row is among the sampled percentage of all rows, by its hash."""
-    folded = 0
-    for value, field in zip(row, plan.schema, strict=True):
-        for word in _words(value, field.type):
-            folded = _mix(folded ^ _mix(word & _MASK))
-    folded = _mix(folded ^ _mix(_SALT + _GOLDEN & _MASK))
+    folded = _mix(_hash(row, (field.type for field in plan.schema)) ^ _mix(_SALT + _GOLDEN & _MASK))
     return folded < int(plan.percent * 2**64 / 100)
+
+
+def _hash(row: Payload, types: Iterable[pa.DataType]) -> int:
+    folded = 0
+    for value, dtype in zip(row, types, strict=True):
+        for word in _words(value, dtype):
+            folded = _mix(folded ^ _mix(word & _MASK))
+    return folded
 
 
 def _words(value: object, dtype: pa.DataType) -> Iterator[int]:
@@ -36,6 +46,9 @@ def _words(value: object, dtype: pa.DataType) -> Iterator[int]:
         yield from [_NULL] * count
     elif isinstance(value, str) and dtype == STRING:
         yield _text(value.encode())
+    elif isinstance(value, tuple):
+        hashes = (_hash((part,), (dtype.value_type,)) for part in value)
+        yield _text(b"".join(part.to_bytes(8, "little") for part in hashes))
     elif isinstance(value, Decimal):
         unscaled = int(value.scaleb(dtype.scale)) & (2**128 - 1)
         yield (unscaled & _MASK) + _GOLDEN

@@ -51,7 +51,7 @@ def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64Array:
             offsets, data = _string_buffers(column)
             fold_bytes(offsets, data, valid, hashes)
         elif pa.types.is_list(column.type):
-            # A list is the string of the hashes of its values.
+            # An ARRAY is the string of the hashes of its values, each of them 8 bytes, the lowest first.
             parts = hash_rows([column.values], len(column.values)).view(np.uint8)
             fold_bytes(column.offsets.to_numpy() * np.int32(8), parts, valid, hashes)
         else:
@@ -160,6 +160,9 @@ def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array,
 
 def _counts(column: pa.Array) -> pa.Array:
     """Dates and times as numbers, since Python has no dates after the year 9999."""
+    if pa.types.is_list(column.type):
+        values = _counts(column.values)
+        return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
     if pa.types.is_timestamp(column.type):
         return column.view(BIGINT)
     return column.view(pa.int32()) if pa.types.is_date(column.type) else column

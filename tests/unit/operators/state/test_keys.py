@@ -66,5 +66,18 @@ def test_arrays_are_equal_where_all_their_values_are() -> None:
     assert (codes[pairs[0]] == codes[pairs[1]]).tolist() == expected, "hashes that collide"
 
 
+@pytest.mark.parametrize(("dtype", "width"), [(TIMESTAMP, BIGINT), (DATE, pa.int32())], ids=str)
+def test_arrays_of_dates_that_python_does_not_have_may_collide(
+    dtype: pa.DataType, width: pa.DataType
+) -> None:
+    far = 2**30 if dtype == DATE else 2**62
+    column = pa.array([[far], [far, None], None, [far], [far + 1], []], pa.list_(width))
+    for part in (column, column.slice(1)):
+        codes = encode_keys([part.cast(pa.list_(dtype))], np.zeros(len(part), dtype=np.int64)).codes
+        same = np.equal.outer(codes, codes).tolist()
+        values = part.to_pylist()
+        assert same == [[one == other for other in values] for one in values]
+
+
 def test_no_key_is_one_bucket() -> None:
     assert len(set(bucket_rows(hash_rows([], 9), 8).tolist())) == 1

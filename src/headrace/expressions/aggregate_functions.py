@@ -14,7 +14,14 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.errors import LanguageError
-from headrace.expressions.coercion import MAX_DIGITS, is_decimal, is_numeric, literal, make_cast
+from headrace.expressions.coercion import (
+    MAX_DIGITS,
+    argument_hint,
+    is_decimal,
+    is_numeric,
+    literal,
+    make_cast,
+)
 from headrace.expressions.tree import AggregateCall, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, sql_type
 
@@ -181,7 +188,7 @@ def _number(name: str, argument: Expression) -> Expression:
     if not is_numeric(argument.type):
         raise LanguageError(
             f"{name} takes numbers, not {sql_type(argument.type)}",
-            hint="CAST the argument, or use COUNT, MIN or MAX",
+            hint=f"{argument_hint(argument.type)}, or use COUNT, MIN or MAX",
         )
     return argument
 

@@ -143,9 +143,14 @@ def cast_arguments(
         if not _becomes(argument.type, wanted):
             raise LanguageError(
                 f"{user.name} takes {sql_type(wanted)}, not {sql_type(argument.type)}",
-                hint=f"CAST the argument: {signature(user)}",
+                hint=f"{argument_hint(argument.type)}: {signature(user)}",
             )
     return tuple(make_cast(part, wanted) for part, wanted in zip(arguments, user.arguments, strict=True))
+
+
+def argument_hint(dtype: pa.DataType) -> str:
+    """What to do with an argument of a type that a function does not take."""
+    return "apply it to the values before ARRAY_AGG" if pa.types.is_list(dtype) else "CAST the argument"
 
 
 def _becomes(source: pa.DataType, wanted: pa.DataType) -> bool:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import (
+    argument_hint,
     as_decimal,
     common_type_of,
     decimal_type,
@@ -305,7 +306,7 @@ def _of_types(name: str, arguments: Arguments, types: tuple[pa.DataType, ...], w
     for argument in arguments:
         if argument.type not in (*types, UNKNOWN):
             raise LanguageError(
-                f"{name} takes {what}, not {sql_type(argument.type)}", hint="CAST the argument"
+                f"{name} takes {what}, not {sql_type(argument.type)}", hint=argument_hint(argument.type)
             )
     return tuple(make_cast(part, types[0]) if part.type == UNKNOWN else part for part in arguments)
 
@@ -314,7 +315,8 @@ def _numbers(name: str, arguments: Arguments) -> Arguments:
     for argument in arguments:
         if not (is_numeric(argument.type) or argument.type == UNKNOWN):
             raise LanguageError(
-                f"{_spoken(name)} takes numbers, not {sql_type(argument.type)}", hint="CAST the argument"
+                f"{_spoken(name)} takes numbers, not {sql_type(argument.type)}",
+                hint=argument_hint(argument.type),
             )
     dtype = next((part.type for part in arguments if part.type != UNKNOWN), BIGINT)
     return tuple(make_cast(part, dtype) if part.type == UNKNOWN else part for part in arguments)

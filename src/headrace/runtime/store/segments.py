@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -99,12 +98,17 @@ class FolderStore:
         return True
 
     def read(self, name: str) -> pa.Buffer:
-        """A file's bytes, mapped into memory.
+        """A file's bytes, mapped into memory for as long as somebody holds them.
 
         Raises:
             StoreError: it is missing or cannot be read.
         """
-        return _mapped(str(inside(self.path, name)))
+        path = inside(self.path, name)
+        try:
+            with pa.memory_map(str(path)) as file:
+                return file.read_buffer()
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error}", hint="restore the store from a copy") from error
 
     def names(self, folder: str) -> Iterator[str]:
         """The files of a folder of the store, in order of their names; drafts are left out."""
@@ -152,7 +156,6 @@ class FolderStore:
 
     def close(self) -> None:
         """Remove the folder of a temporary store; leave a durable one unchanged."""
-        _mapped.cache_clear()
         if not self.durable:
             shutil.rmtree(self.path, ignore_errors=True)
 
@@ -235,36 +238,47 @@ class SegmentWriter:
             self._store.write(self._name, self._parts)
 
 
-def read_part(store: Store, part: Part) -> pa.Buffer:
-    """The bytes of a part, mapped or in memory.
+class SegmentReader:
+    """Reads what one task needs of the segments; each is mapped once, and let go of with the reader.
 
-    Raises:
-        StoreError: the segment is missing, truncated or damaged; it is never silently read.
+    A mapping keeps a deleted file in memory and on disk, so none may outlive its task.
+
+    Args:
+        store: where they are.
     """
-    content = store.read(part.segment)
-    if part.offset + part.length > content.size:
-        raise StoreError(
-            f"the segment {part.segment} is truncated: it has {content.size} bytes, "
-            f"and {part.offset + part.length} are needed",
-            hint="restore the store from a copy",
-        )
-    found = content.slice(part.offset, part.length)
-    if store.durable and zlib.crc32(found) != part.crc:
-        raise StoreError(
-            f"the segment {part.segment} is damaged: the bytes from {part.offset} on have another checksum",
-            hint="restore the store from a copy",
-        )
-    return found
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._segments: dict[str, pa.Buffer] = {}
+
+    def read(self, part: Part) -> pa.Buffer:
+        """The bytes of a part, mapped or in memory.
+
+        Raises:
+            StoreError: the segment is missing, truncated or damaged; it is never silently read.
+        """
+        content = self._segments.get(part.segment)
+        if content is None:
+            content = self._segments[part.segment] = self._store.read(part.segment)
+        if part.offset + part.length > content.size:
+            raise StoreError(
+                f"the segment {part.segment} is truncated: it has {content.size} bytes, "
+                f"and {part.offset + part.length} are needed",
+                hint="restore the store from a copy",
+            )
+        found = content.slice(part.offset, part.length)
+        if self._store.durable and zlib.crc32(found) != part.crc:
+            raise StoreError(
+                f"the segment {part.segment} is damaged: the bytes from {part.offset} on have another "
+                "checksum",
+                hint="restore the store from a copy",
+            )
+        return found
 
 
-@lru_cache(maxsize=256)
-def _mapped(path: str) -> pa.Buffer:
-    """Names are immutable, so a mapping may be kept for as long as there is room."""
-    try:
-        with pa.memory_map(path) as file:
-            return file.read_buffer()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error}", hint="restore the store from a copy") from error
+def read_part(store: Store, part: Part) -> pa.Buffer:
+    """The bytes of a single part; see `SegmentReader.read`."""
+    return SegmentReader(store).read(part)
 
 
 def _fill(draft: Path, parts: Sequence[pa.Buffer], durable: bool) -> None:

@@ -16,7 +16,7 @@ from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
 from headrace.operators.state.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import apply
-from headrace.runtime.store.segments import SegmentWriter, read_part
+from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
     REPORT_CHANNEL,
@@ -100,6 +100,7 @@ class Level:
     def __init__(self, task: Task, inbox: Inbox) -> None:
         self._task = task
         self._inbox = inbox
+        self._reader = SegmentReader(task.work.store)
         graph = task.work.graph
         self._nodes = graph.by_level[task.level]
         self._before = graph.heartbeats(task.work.heartbeats_before())
@@ -155,7 +156,7 @@ class Level:
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         with self._task.watch("load state"):
-            return decode_rows(read_part(self._task.work.store, ref.part))
+            return decode_rows(self._reader.read(ref.part))
 
 
 def store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[RunRef, ...]]:

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import headrace
+from headrace import Progress
 from headrace.errors import StoreError
 from headrace.operators.state.runs import Part
 from headrace.runtime.store.segments import FolderStore, SegmentWriter, read_part
@@ -117,3 +119,21 @@ def test_a_temporary_store_goes_and_a_durable_one_stays(tmp_path: Path) -> None:
         written(store, b"x")
         store.close()
     assert os.listdir(tmp_path) == ["durable"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux lists a process's mappings")
+def test_no_mapping_outlives_its_epoch(tmp_path: Path) -> None:
+    """A mapping keeps a deleted file's memory, and its space on disk."""
+    mapped = []
+
+    def count(_: Progress) -> None:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+        mapped.append(sum(str(tmp_path) in line for line in lines))
+
+    with headrace.connect(runner="inline", storage=tmp_path / "store", epoch_rows=50) as db:
+        db.execute("CREATE STREAM bid FROM nexmark OPTIONS (events=2000) TIMESTAMP BY ts")
+        query = db.query("SELECT auction, COUNT(*) AS n FROM bid WINDOW(RANGE 1 SECOND) GROUP BY auction")
+        db.run(count)
+        assert query.history().num_rows > 0
+    assert len(mapped) > 30
+    assert max(mapped) <= 2, mapped

@@ -124,7 +124,14 @@ class JoinOperator:
         if left.last <= right.first or right.last <= left.first:
             return concat(self._node.schema, [])
         ours, theirs = join_intervals(
-            left.hashes, left.times, left.expiries, right.hashes, right.times, right.expiries, right.reach
+            left.hashes,
+            left.times,
+            left.expiries,
+            right.hashes,
+            right.times,
+            right.expiries,
+            left.reach,
+            right.reach,
         )
         same = equal_rows(self._left.keys_of(left), ours, self._right.keys_of(right), theirs)
         if not same.all():

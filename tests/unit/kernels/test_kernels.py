@@ -164,16 +164,40 @@ def test_join_intervals_is_the_nested_loop(
         )
         for rows in (sorted(left), sorted(right))
     ]
-    reach = max((length for _, _, length in right), default=0)
+    reaches = [max((length for _, _, length in rows), default=0) for rows in (left, right)]
     (keys, ts, te), (other_keys, other_ts, other_te) = sides
-    ours, theirs = join_intervals(*sides[0], *sides[1], reach)
+    ours, theirs = join_intervals(keys, ts, te, other_keys, other_ts, other_te, *reaches)
     expected = [
         (i, j)
         for i in range(len(left))
         for j in range(len(right))
         if keys[i] == other_keys[j] and max(ts[i], other_ts[j]) < min(te[i], other_te[j])
     ]
-    assert list(zip(ours.tolist(), theirs.tolist(), strict=True)) == expected
+    assert sorted(zip(ours.tolist(), theirs.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_join_intervals_passes_over_blocks_of_what_has_ended(seed: int) -> None:
+    """Few rows meet a long run in which some rows are valid for very long."""
+    generator = np.random.default_rng(seed)
+    count = 70_000
+    hashes = np.sort(generator.choice(ints([1, 2, 5]), count, p=[0.6, 0.399, 0.001]))
+    times = generator.integers(0, 50_000, count)
+    times = times[np.lexsort((times, hashes))]
+    lengths = np.where(generator.random(count) < 0.0005, 40_000, generator.integers(1, 20, count))
+    if seed == 1:
+        lengths[0] = INFINITY - times[0]
+    ends = times + lengths
+    keys, instants = np.sort(generator.choice(ints([1, 2, 3, 5]), 60)), generator.integers(-5, 60_000, 60)
+    instants = instants[np.lexsort((instants, keys))]
+    lasts = instants + generator.integers(1, 300, 60)
+    reaches = int((lasts - instants).max()), int(lengths.max())
+    found = join_intervals(keys, instants, lasts, hashes, times, ends, *reaches)
+    overlap = np.maximum(instants[:, None], times) < np.minimum(lasts[:, None], ends)
+    expected = np.nonzero((keys[:, None] == hashes) & overlap)
+    assert (np.stack(found) == expected).all()
+    swapped = join_intervals(hashes, times, ends, keys, instants, lasts, *reversed(reaches))
+    assert (np.stack(swapped) == expected[::-1]).all()
 
 
 intervals = st.lists(st.tuples(st.integers(0, 1), small, st.integers(0, 8), st.integers(1, 5)), max_size=15)

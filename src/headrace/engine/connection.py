@@ -11,7 +11,7 @@ from headrace.engine.database import Database
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.errors import UserError
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_ROWS
+from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.runner import Runner
 
@@ -41,7 +41,8 @@ def connect(
         master: the Spark master to start, if not all cores of this machine.
         buckets: over how many buckets state is spread; as many as tasks can run at once if None. A durable
             store keeps the number it was made with.
-        epoch_rows: about how many rows an epoch takes; 500,000 if None.
+        epoch_rows: about how many rows an epoch takes; if None, 500,000 at first, and more as more have
+            been read of streams that end.
         epoch_bytes: about how many bytes of rows an epoch takes, as far as their sizes are known before they
             are read; 256 MiB if None. An epoch ends at whichever limit it reaches first.
         keep_results: False computes everything and stores no results, for measurements.
@@ -64,9 +65,8 @@ def connect(
         raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
-    rows = epoch_rows or DEFAULT_EPOCH_ROWS
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
-    settings = Settings(folder, rows, size, buckets, keep_results, retain_epochs)
+    settings = Settings(folder, epoch_rows, size, buckets, keep_results, retain_epochs)
     return Database(make, settings, policy or Policy.open())
 
 

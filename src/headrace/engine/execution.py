@@ -27,6 +27,7 @@ from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
+from headrace.runtime.intake.shares import FIRST_ROWS
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.store.paths import file_name, inside
@@ -40,14 +41,15 @@ class Settings:
 
     Attributes:
         storage: the folder of a durable store, or None for a temporary one.
-        epoch_rows, epoch_bytes: about how many rows an epoch takes, and how many bytes of them.
+        epoch_rows: about how many rows an epoch takes; if None, more as more have been read.
+        epoch_bytes: about how many bytes of rows an epoch takes.
         buckets: how many buckets state is spread over, or None for the runner's parallelism.
         keep_results: whether results are stored, or only counted.
         retain_epochs: of how many epochs results are kept; of all if None.
     """
 
     storage: Path | None
-    epoch_rows: int
+    epoch_rows: int | None
     epoch_bytes: int
     buckets: int | None
     keep_results: bool
@@ -283,9 +285,8 @@ class Execution:
 
     def _feed(self, stream: Input) -> Feed:
         assert self._live is not None
-        return stream.feed(
-            self._feed_folder, self._settings.epoch_rows, self._settings.epoch_bytes, self._live.wake
-        )
+        rows = self._settings.epoch_rows or FIRST_ROWS
+        return stream.feed(self._feed_folder, rows, self._settings.epoch_bytes, self._live.wake)
 
     def _forget_stream(self, name: str) -> None:
         """Remove what a stream's feed has left, such as Spark's log; another one of the name begins anew."""

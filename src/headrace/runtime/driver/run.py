@@ -18,7 +18,14 @@ from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, 
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
-from headrace.runtime.intake.shares import assignments, next_share, total_rows
+from headrace.runtime.intake.shares import (
+    MOST_HELD,
+    MOST_PASSED,
+    assignments,
+    grown_rows,
+    next_share,
+    total_rows,
+)
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream, check_unchanged
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
@@ -47,8 +54,6 @@ from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.tasks.runner import Runner
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
-DEFAULT_EPOCH_ROWS = 500_000
-"""About how many rows an epoch takes, from all streams together."""
 DEFAULT_EPOCH_BYTES = 256 * 2**20
 """About how many bytes of rows an epoch takes, from all streams together."""
 
@@ -61,7 +66,7 @@ class Run:
         store: where segments are.
         streams: all streams, by name; those that no query reads are left alone.
         queries: optimized plans by query name.
-        epoch_rows: about how many rows an epoch takes.
+        epoch_rows: about how many rows an epoch takes; if None, more as more have been read.
         buckets: how many buckets state is spread over; the runner's parallelism if None.
         keep_results: whether results are stored, or only counted.
         retain: of how many epochs results are kept; of all if None.
@@ -74,7 +79,7 @@ class Run:
         store: Store,
         streams: Mapping[str, BoundedStream | LiveStream],
         queries: Mapping[str, Plan],
-        epoch_rows: int = DEFAULT_EPOCH_ROWS,
+        epoch_rows: int | None = None,
         buckets: int | None = None,
         keep_results: bool = True,
         retain: int | None = None,
@@ -249,7 +254,9 @@ class Run:
 
     def next_share(self) -> dict[str, Intake]:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
-        return next_share(self._streams, self._points, self._epoch_rows, self._epoch_bytes)
+        most = MOST_HELD if self._queries.graph.levels else MOST_PASSED
+        rows = self._epoch_rows or grown_rows(self._streams, self._points, most)
+        return next_share(self._streams, self._points, rows, self._epoch_bytes)
 
     def _reports(self, work: EpochWork, intakes: Mapping[str, Intake]) -> list[TaskReport]:
         """Run an epoch; the reports of its tasks, or the error of one."""

@@ -11,6 +11,15 @@ from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Split
 from headrace.time import INFINITY
 
+FIRST_ROWS: Final = 500_000
+"""About how many rows the first epoch takes, and every one beside streams that never end."""
+MOST_PASSED: Final = 2_500_000
+"""About how many rows an epoch takes at most whose rows only pass through level 0, batch by batch."""
+MOST_HELD: Final = 1_000_000
+"""About how many rows an epoch takes at most whose rows are held by the operators of a further level."""
+_GROWTH: Final = 2
+"""So many times the rows that were read before it an epoch takes."""
+
 _PARTS: Final = 2**16
 """Into so many parts a share is cut that has too many bytes."""
 
@@ -61,6 +70,23 @@ def next_share(
         name: Intake(end, left[name][2].source, left[name][0], end, ended=end == left[name][1])
         for name, end in part(fitting).items()
     }
+
+
+def grown_rows(streams: Streams, points: Mapping[str, StreamPoint], most: int) -> int:
+    """About how many rows the next epoch takes where nobody has said it, as a function of the positions.
+
+    The first answers come soon, and later epochs, fewer and larger, cost less.
+
+    Args:
+        streams: by name; beside live ones, whose rows do not wait, epochs stay small.
+        points: how far each has been read.
+        most: how many rows at most.
+    """
+    bounded = dict(_bounded(streams))
+    if len(bounded) < len(streams):
+        return FIRST_ROWS
+    read = sum(stream.source.rows - _rows_left(stream, points[name]) for name, stream in bounded.items())
+    return min(max(FIRST_ROWS, _GROWTH * read), most)
 
 
 def total_rows(streams: Streams) -> int:

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace
-from headrace.runtime.intake.shares import next_share
-from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.intake.shares import FIRST_ROWS, MOST_HELD, MOST_PASSED, Streams, grown_rows, next_share
+from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source, write_arrow
 from headrace.time import BEGINNING, INFINITY
@@ -64,6 +64,50 @@ def test_streams_advance_together_and_end() -> None:
     assert found[0]["c"] == (0, 0)
     assert [found[-1][name][1] for name in "ab" if name in found[-1]] == [100, 10]
     assert found[1]["b"][1] in range(4, 7)
+
+
+def grown(events: int, most: int, start: int = 0) -> list[int]:
+    """Up to which event one epoch after the other reads where nobody has said how large they are."""
+    source = open_source("nexmark", {"events": str(events)}, None, "ts", "bid", Path())
+    streams = {"bid": BoundedStream(source, "ts")}
+    points = {"bid": StreamPoint(start, BEGINNING)}
+    ends = []
+    while share := next_share(streams, points, grown_rows(streams, points, most), 2**40):
+        take = share["bid"]
+        ends.append(take.end)
+        points["bid"] = StreamPoint(take.end, INFINITY if take.ended else 0)
+    return ends
+
+
+@pytest.mark.parametrize("most", [MOST_PASSED, MOST_HELD])
+def test_epochs_grow_with_what_was_read_up_to_a_bound(most: int) -> None:
+    events = 50_000_000
+    ends = grown(events, most)
+    rows = [int((end - start) * 0.92) for start, end in zip([0, *ends], ends, strict=False)]
+    assert ends[-1] == events
+    assert rows[0] <= FIRST_ROWS
+    assert max(rows) <= most
+    assert rows[-1] > 0.9 * most
+    for read, taken in zip([int(end * 0.92) for end in ends], rows[1:], strict=False):
+        assert taken <= max(FIRST_ROWS, 2 * read)
+    assert len(rows) <= events // most + 4
+
+
+def test_a_run_that_goes_on_cuts_as_the_uninterrupted_one() -> None:
+    ends = grown(20_000_000, MOST_PASSED)
+    for place, end in enumerate(ends[:-1]):
+        assert grown(20_000_000, MOST_PASSED, end) == ends[place + 1 :]
+
+
+def test_few_rows_are_one_epoch() -> None:
+    assert len(grown(500_000, MOST_PASSED)) == 1
+
+
+def test_epochs_stay_small_beside_a_stream_that_never_ends() -> None:
+    source = TableSource(table(*[1] * 10))
+    streams: Streams = {"a": BoundedStream(source, "t"), "b": LiveStream(source.schema, "t")}
+    points = {"a": StreamPoint(9, 0), "b": StreamPoint(7, 0)}
+    assert grown_rows(streams, points, MOST_PASSED) == FIRST_ROWS
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow", "multiline"])

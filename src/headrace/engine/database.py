@@ -13,6 +13,7 @@ from typing import Any, assert_never
 import pyarrow as pa
 
 from headrace.engine.answers import Answers
+from headrace.engine.compiler import Compiler
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.inputs import TemporaryFolders, declared, in_memory
@@ -25,7 +26,7 @@ from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import DerivedStream, StreamInfo
-from headrace.language.parsing.parser import parse
+from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     CreateQuery,
     CreateStream,
@@ -68,6 +69,7 @@ class Database(UserCode):
         self._settings = settings
         self._policy = policy
         self._made: Runner | None = None
+        self._compiler = Compiler()
         self._definitions = Definitions()
         self._attachments: list[Attachment] = []
         self._folders = TemporaryFolders()
@@ -136,7 +138,7 @@ class Database(UserCode):
             UserError: a statement is wrong or an input cannot be read; those before it have taken effect.
         """
         results: list[Query | str] = []
-        for statement in parse(text):
+        for statement in self._compiler.statements(text):
             result = self._execute(statement, base or Path.cwd(), policy or self._policy)
             if result is not None:
                 results.append(result)
@@ -155,11 +157,13 @@ class Database(UserCode):
         Raises:
             UserError: the text is not one query, the name is taken, or a stream cannot be started.
         """
-        match parse(text):
+        match self._compiler.statements(text):
             case [Select(query=query)]:
                 return self._register(name, query, None, policy or self._policy)
             case [CreateQuery(name=own, query=query, position=position)]:
                 return self._register(name or own.text, query, position, policy or self._policy)
+            case [Piece() as piece]:
+                return self._register(name or piece.name, piece, piece.position, policy or self._policy)
             case _:
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
@@ -320,7 +324,7 @@ class Database(UserCode):
                 self._execution.attach(attachment)
             self._attachments.append(attachment)
 
-    def _execute(self, statement: Statement, base: Path, policy: Policy) -> Query | str | None:
+    def _execute(self, statement: Statement | Piece, base: Path, policy: Policy) -> Query | str | None:
         match statement:
             case CreateStream():
                 stream = declared(statement, base, policy, self._read_stream)
@@ -334,6 +338,8 @@ class Database(UserCode):
                 return self._register(name.text, query, position, policy)
             case Select(query=query):
                 return self._register(None, query, None, policy)
+            case Piece():
+                return self._register(statement.name, statement, statement.position, policy)
             case Explain(query=query, stage=stage):
                 return explain_plan(bind(query, policy.visible(self._definitions.catalog)), stage)
             case SetDialect(defaults=defaults, position=position):
@@ -352,11 +358,13 @@ class Database(UserCode):
                 assert_never(statement)
         return None
 
-    def _register(self, name: str | None, syntax: Syntax, position: Position | None, policy: Policy) -> Query:
+    def _register(
+        self, name: str | None, asked: Syntax | Piece, position: Position | None, policy: Policy
+    ) -> Query:
         with self._lock:
-            plan = bind(syntax, policy.visible(self._definitions.catalog))
-            query = Query(self, name or self._definitions.free_name(), plan)
-            self._change(self._definitions.with_query(query, syntax, position))
+            found = self._compiler.compiled(asked, policy.visible(self._definitions.catalog))
+            query = Query(self, name or self._definitions.free_name(), found.plan)
+            self._change(self._definitions.with_query(query, found.optimized, found.streams, position))
             return query
 
     def _define_function(self, user: UserFunction | UserAggregate) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 from headrace.algebra.nodes import Plan
+from headrace.engine.entries import Entries
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
 from headrace.errors import LanguageError, Position
@@ -15,11 +15,8 @@ from headrace.language.catalog import Catalog, DerivedStream
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
 from headrace.language.syntax import Query as Syntax
-from headrace.optimizer import optimize
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.suggestions import did_you_mean
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,13 +30,15 @@ class Definitions:
         plans: the optimized plan of each.
         named: what each query, and each derived stream, is written over: titles such as `the query q`, with
             the names of streams in lower case.
+        spelled: the queries' names, by name in lower case.
     """
 
     catalog: Catalog = field(default_factory=Catalog)
     inputs: Mapping[str, Input] = field(default_factory=dict)
-    queries: Mapping[str, Query] = field(default_factory=dict)
-    plans: Mapping[str, Plan] = field(default_factory=dict)
-    named: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    queries: Entries[Query] = field(default_factory=Entries)
+    plans: Entries[Plan] = field(default_factory=Entries)
+    named: Entries[frozenset[str]] = field(default_factory=Entries)
+    spelled: Entries[str] = field(default_factory=Entries)
 
     @property
     def streams(self) -> dict[str, BoundedStream | LiveStream]:
@@ -62,14 +61,23 @@ class Definitions:
             LanguageError: the name is taken.
         """
         catalog = self.catalog.define(entry, position)
-        return replace(self, catalog=catalog, named={**self.named, _stream(entry.name): streams_named(query)})
+        named = self.named.adding(_stream(entry.name), streams_named(query))
+        return replace(self, catalog=catalog, named=named)
 
     def with_defaults(self, defaults: Defaults) -> Definitions:
         """Other defaults for what is defined from now on."""
         return replace(self, catalog=replace(self.catalog, defaults=defaults))
 
-    def with_query(self, query: Query, syntax: Syntax, position: Position | None) -> Definitions:
+    def with_query(
+        self, query: Query, optimized: Plan, streams: frozenset[str], position: Position | None
+    ) -> Definitions:
         """A query more.
+
+        Args:
+            query: the query.
+            optimized: its plan, optimized.
+            streams: the streams that its text names, in lower case.
+            position: where the query is defined, if that is known.
 
         Raises:
             LanguageError: the name is taken.
@@ -80,9 +88,10 @@ class Definitions:
             )
         return replace(
             self,
-            queries={**self.queries, query.name: query},
-            plans={**self.plans, query.name: optimize(query.plan)},
-            named={**self.named, _query(query.name): streams_named(syntax)},
+            queries=self.queries.adding(query.name, query),
+            plans=self.plans.adding(query.name, optimized),
+            named=self.named.adding(_query(query.name), streams),
+            spelled=self.spelled.adding(query.name.lower(), query.name),
         )
 
     def without_query(self, name: str, position: Position | None) -> Definitions:
@@ -96,9 +105,10 @@ class Definitions:
             raise _unknown("query", name, self.queries, position)
         return replace(
             self,
-            queries=_less(self.queries, query.name),
-            plans=_less(self.plans, query.name),
-            named=_less(self.named, _query(query.name)),
+            queries=self.queries.without(query.name),
+            plans=self.plans.without(query.name),
+            named=self.named.without(_query(query.name)),
+            spelled=self.spelled.without(query.name.lower()),
         )
 
     def without_stream(self, name: str, position: Position | None) -> Definitions:
@@ -120,13 +130,14 @@ class Definitions:
         return replace(
             self,
             catalog=self.catalog.without(name),
-            inputs=_less(self.inputs, entry.name),
-            named=_less(self.named, _stream(entry.name)),
+            inputs={name: stream for name, stream in self.inputs.items() if name != entry.name},
+            named=self.named.without(_stream(entry.name)),
         )
 
     def find_query(self, name: str) -> Query | None:
         """The query of that name, whatever its case, or None."""
-        return next((query for query in self.queries.values() if query.name.lower() == name.lower()), None)
+        spelled = self.spelled.get(name.lower())
+        return None if spelled is None else self.queries[spelled]
 
     def read_by(self, stream: str) -> str:
         """The streams that a derived stream is written over, as text."""
@@ -145,10 +156,6 @@ def _query(name: str) -> str:
 
 def _stream(name: str) -> str:
     return f"the stream {name}"
-
-
-def _less(entries: Mapping[str, T], name: str) -> dict[str, T]:
-    return {key: entry for key, entry in entries.items() if key != name}
 
 
 def _unknown(kind: str, name: str, known: Iterable[str], position: Position | None) -> LanguageError:

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from typing import Final
 
 from headrace.errors import Position
+
+BEGIN: Final = Position(1, 1)
+"""Where a text of its own begins."""
 
 
 class SourceText:
     """A text with an index of its lines.
 
-    Attributes:
+    Args:
         text: the text itself.
+        begin: where it begins, if it is a part of another one.
+
+    Attributes:
+        text: as given.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, begin: Position = BEGIN) -> None:
         self.text = text
+        self._begin = begin
         self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
 
     def position(self, offset: int) -> Position:
         """The line and column of the character at that offset."""
         line = bisect_right(self._starts, offset)
-        return Position(line, offset - self._starts[line - 1] + 1)
+        before = self._begin.column - 1 if line == 1 else 0
+        return Position(self._begin.line + line - 1, before + offset - self._starts[line - 1] + 1)
 
     def open_comment(self, start: int) -> int | None:
         """The offset of a `/*` after `start` that is never closed, or None.

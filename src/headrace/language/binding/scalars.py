@@ -20,6 +20,7 @@ from headrace.language.binding.scope import Scope
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
 from headrace.language.binding.subqueries.questions import Nesting
 from headrace.language.dialect import position_of
+from headrace.language.parameters import parameter_of
 from headrace.language.syntax import Name, Scalar
 from headrace.language.types import column_type
 from headrace.language.unsupported import CALLS, NODES
@@ -150,6 +151,8 @@ def _column(node: Any, context: Context) -> Expression:
 
 def _literal(node: Any, _: Context) -> Expression:
     _refuse_parts(node, "this", "is_string")
+    if (parameter := parameter_of(node)) is not None:
+        return parameter
     if node.is_string:
         return functions.literal(str(node.this))
     with located(position_of(node)):

@@ -19,7 +19,7 @@ from headrace.language.statements import (
     Stage,
     Statement,
 )
-from headrace.language.text import SourceText
+from headrace.language.text import BEGIN, SourceText
 from headrace.language.unsupported import CREATABLE, STATEMENTS
 
 _HINT = (
@@ -37,13 +37,17 @@ _ELSEWHERE: Final = {
 """What to do about a word after a statement that is complete without it."""
 
 
-def parse(text: str) -> list[Statement]:
+def parse(text: str, begin: Position = BEGIN) -> list[Statement]:
     """Read the statements of a text; semicolons separate them, `--` and `/* */` are comments.
+
+    Args:
+        text: the text.
+        begin: where it begins, if it is a part of another one.
 
     Raises:
         LanguageError: the text is malformed, or asks for what is not built yet; with the position.
     """
-    cursor = Cursor(SourceText(text), parse_nested)
+    cursor = Cursor(SourceText(text, begin), parse_nested)
     statements: list[Statement] = []
     while cursor.peek() is not None:
         if cursor.accept(";"):
@@ -60,15 +64,19 @@ def parse(text: str) -> list[Statement]:
     return statements
 
 
-def parse_one(text: str) -> Statement:
+def parse_one(text: str, begin: Position = BEGIN) -> Statement:
     """Read a text of exactly one statement.
+
+    Args:
+        text: the text.
+        begin: where it begins, if it is a part of another one.
 
     Raises:
         LanguageError: the text is malformed, or has none or several statements.
     """
-    statements = parse(text)
+    statements = parse(text, begin)
     if len(statements) != 1:
-        position = statements[1].position if statements else Position(1, 1)
+        position = statements[1].position if statements else begin
         raise LanguageError(f"one statement is expected, not {len(statements)}", position=position)
     return statements[0]
 

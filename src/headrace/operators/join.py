@@ -50,7 +50,7 @@ class _Side:
             WEIGHT: pa.array(batch.w),
         }
         columns |= dict(zip(self.payload, batch.payload.columns, strict=True))
-        return new_run(columns | dict(zip(self._keys, keys, strict=True)))
+        return new_run(columns | dict(zip(self._keys, keys, strict=True)), indexed=False)
 
     def keep(self, run: Run | None, heartbeat: int) -> None:
         """Store what may still meet later elements of the other input; forget the rest."""

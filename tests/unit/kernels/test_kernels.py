@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -17,6 +18,7 @@ from headrace.kernels.joins import join_intervals, match_hashes
 from headrace.kernels.order_statistics import order_statistics
 from headrace.kernels.rows import slide_rows
 from headrace.kernels.schedule import net_schedule, next_rows
+from headrace.kernels.sorting import count_descents, order_by_digits, stable_order
 from headrace.kernels.timeline import (
     count_before,
     net_points,
@@ -44,6 +46,23 @@ def test_dense_codes_number_values_by_first_appearance(values: list[int]) -> Non
 def test_order_by_code_is_a_stable_sort(codes: list[int]) -> None:
     order = order_by_code(ints(codes), np.arange(len(codes)), 7)
     assert order.tolist() == sorted(range(len(codes)), key=lambda row: codes[row])
+
+
+@given(st.lists(st.one_of(small, st.integers(-(2**63), 2**63 - 1)), max_size=60))
+def test_order_by_digits_is_a_stable_sort(values: list[int]) -> None:
+    expected = sorted(range(len(values)), key=values.__getitem__)
+    assert order_by_digits(ints(values)).tolist() == expected
+    assert stable_order(ints(values)).tolist() == expected
+    assert count_descents(ints(values)) == sum(b < a for a, b in itertools.pairwise(values))
+
+
+@pytest.mark.parametrize("runs", [1, 2, 50, 3000])
+def test_stable_order_of_many(runs: int) -> None:
+    generator = np.random.default_rng(runs)
+    values = np.concatenate(
+        [np.sort(part) for part in np.array_split(generator.integers(0, 999, 3000), runs)]
+    )
+    assert (stable_order(values) == np.lexsort((np.arange(3000), values))).all()
 
 
 def test_hashes_are_the_same_everywhere() -> None:

@@ -18,6 +18,7 @@ from headrace.elements import BoolArray, Int64Array, integers
 from headrace.history import normalise_column
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
+from headrace.kernels.sorting import stable_order
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
 
 
@@ -128,7 +129,7 @@ def encode_keys(columns: Sequence[pa.Array], hashes: Int64Array) -> Codes:
 
 def order_by(codes: Int64Array, times: Int64Array, count: int) -> Int64Array:
     """The rows sorted by code 0..count-1, then time, stably; int64[n]."""
-    return order_by_code(codes, np.argsort(times, kind="stable"), count)
+    return order_by_code(codes, stable_order(times), count)
 
 
 def order_by_hash(codes: Int64Array, rows: Int64Array, hashes: Int64Array) -> Int64Array:
@@ -139,8 +140,14 @@ def order_by_hash(codes: Int64Array, rows: Int64Array, hashes: Int64Array) -> In
         rows: the rows to sort.
         hashes: int64[k], the hash of each code; two codes may share one.
     """
-    distinct, rank = np.unique(hashes, return_inverse=True)
-    return order_by_code(rank[codes], rows, len(distinct))
+    order = stable_order(hashes)
+    if not len(order):
+        return rows
+    fresh = np.ones(len(order), dtype=np.int64)
+    fresh[1:] = np.diff(hashes[order]) != 0
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.cumsum(fresh) - 1
+    return order_by_code(rank[codes], rows, len(rank))
 
 
 def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array, wrong: Int64Array) -> Codes:

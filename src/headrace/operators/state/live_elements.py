@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
+from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import hash_rows, order_by
 from headrace.operators.state.runs import END, HASH, TIME
 from headrace.operators.state.sweep_area import Layout, SweepArea
@@ -80,7 +81,7 @@ class LiveElements:
         if stored is None:
             return Pool(columns, *times)
         # Of one start the first to end comes first, so that the intervals of a window end in order.
-        by_end = np.argsort(integers(stored.column(END)), kind="stable")
+        by_end = stable_order(integers(stored.column(END)))
         stored, places = stored.take(pa.array(by_end)), places[by_end]
         older = [stored.column(name) for name in self._names]
         old_times = (places, *(integers(stored.column(name)) for name in (TIME, END, COUNT)))

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, integers
 from headrace.kernels.grouping import dense_codes
+from headrace.kernels.sorting import count_descents, stable_order
 from headrace.operators.state.keys import order_by_hash
 from headrace.time import BEGINNING, INFINITY
 
@@ -131,22 +132,25 @@ def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> Run:
     `indexed` adds the endpoint index, for areas that are read by expiry.
     """
     hashes, times = integers(columns[HASH]), integers(columns[TIME])
+    ends = integers(columns[END]) if END in columns else times
     codes, first = dense_codes(hashes)
-    order = order_by_hash(codes, np.argsort(times, kind="stable"), hashes[first])
+    by_time = stable_order(times)
+    order = order_by_hash(codes, by_time, hashes[first])
     rows = pa.RecordBatch.from_pydict(columns)
-    if len(order) and not (order == np.arange(len(order))).all():
+    if count_descents(order):
         rows = rows.take(pa.array(order))
-    ends = integers(rows.column(END)) if END in columns else integers(rows.column(TIME))
     if indexed:
-        by_expiry = np.argsort(ends, kind="stable").astype(np.int32)
-        rows = rows.append_column(ORDER, pa.array(by_expiry))
-    return Run(None, lambda: rows, rows.num_rows, _span(rows, ends))
+        # Rows come almost in order of time, and so of expiry; in order of their hashes they no longer do.
+        places = np.empty(len(order), dtype=np.int32)
+        places[order] = np.arange(len(order), dtype=np.int32)
+        by_expiry = by_time if ends is times else stable_order(ends)
+        rows = rows.append_column(ORDER, pa.array(places[by_expiry]))
+    return Run(None, lambda: rows, rows.num_rows, _span(times, ends))
 
 
-def _span(rows: pa.RecordBatch, ends: Int64Array) -> tuple[int, int, int]:
-    if rows.num_rows == 0:
+def _span(times: Int64Array, ends: Int64Array) -> tuple[int, int, int]:
+    if not len(times):
         return INFINITY, BEGINNING, 0
-    times = integers(rows.column(TIME))
     # An interval that is open for ever, or that begins before all time, counts as infinitely long.
     endless = (ends == INFINITY).any() or (times == BEGINNING).any()
     reach = INFINITY if endless else int((ends - times).max())

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.schedule import net_schedule, next_rows
+from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
 from headrace.operators.state.runs import HASH, ORDER, TIME, Run
 from headrace.operators.state.sum_columns import SumColumns, sum_arrays, sums_of
@@ -53,7 +54,7 @@ class Schedule:
         if not len(changes[0]):
             return
         rows, times, sums = changes
-        by_time = np.argsort(times, kind="stable")
+        by_time = stable_order(times)
         row_codes = codes.codes[rows]
         by_key = order_by_hash(row_codes, by_time, hashes[codes.first])
         first, order, netted = net_schedule(by_time, by_key, row_codes, times, sums.values)

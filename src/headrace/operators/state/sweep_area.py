@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.joins import match_hashes
+from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import count_before, net_points, smallest_per_code
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
 from headrace.operators.state.runs import END, HASH, ORDER, TIME, Run, new_run
@@ -111,7 +112,7 @@ class SweepArea:
             For each row found the position of its key (int64[rows]), and the rows, or None.
         """
         probes, found = [], []
-        by_hash = np.argsort(hashes, kind="stable")
+        by_hash = stable_order(hashes)
         for run in self.runs:
             sorted_places, rows = match_hashes(hashes[by_hash], run.hashes)
             places = by_hash[sorted_places]

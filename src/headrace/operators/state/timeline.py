@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
+from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import running_points
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows
 from headrace.operators.state.runs import HASH, TIME
@@ -129,7 +130,7 @@ class Timeline:
         bases, covered = self._bases(hashes, keys)
         codes, limbs = rank[codes], all_limbs([pool.sums, bases])
         count, codes, times, previous, sums, last = running_points(
-            np.argsort(times, kind="stable"), codes, rows, times,
+            stable_order(times), codes, rows, times,
             pool.sums.with_limbs(limbs).values, bases.with_limbs(limbs).values,
         )  # fmt: skip
         codes, times, previous = codes[:count], times[:count], previous[:count]

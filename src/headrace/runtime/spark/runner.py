@@ -71,6 +71,17 @@ _LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
 }
 
+_LATER_COMPILATION = (
+    # A JVM without one of the options starts all the same.
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    # Ten times the default: starting jobs and moving bytes is compiled quickly, not thoroughly, which took more
+    # processor time than the jobs themselves; loops over the rows of Spark's sources still are compiled thoroughly.
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
+
 _LONGEST_PLACE = 100 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 """So many bytes the folder of a socket may have in its name; systems allow 104 to 108 for the whole."""
 
@@ -208,6 +219,7 @@ def session_settings(master: str | None) -> dict[str, str]:
     settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging}"
     if _is_local(master):
         settings |= _LOCAL_SETTINGS
+        settings["spark.driver.extraJavaOptions"] += " " + " ".join(_LATER_COMPILATION)
         if not (master or "").startswith("local-cluster"):
             # Spark makes the secret itself where all is one process; without it, any user of this machine
             # could send the driver objects to unpickle.

@@ -74,8 +74,8 @@ _LOCAL_SETTINGS = {
 _LATER_COMPILATION = (
     # A JVM without one of the options starts all the same.
     "-XX:+IgnoreUnrecognizedVMOptions",
-    # Ten times the default: starting jobs and moving bytes is compiled quickly, not thoroughly, which took more
-    # processor time than the jobs themselves; loops over the rows of Spark's sources still are compiled thoroughly.
+    # Ten times the default. What starts jobs and moves bytes is then compiled quickly instead of thoroughly,
+    # which takes more time than it saves; loops over the rows of Spark's sources still are thoroughly.
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",
     "-XX:Tier4CompileThreshold=150000",

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Coalesce, Plan, Source, Split, TimeWindow, inputs_of, with_inputs
 from headrace.algebra.properties import is_stateful, is_stateless
-from headrace.elements import Batch, BoolArray, concat, from_rows
+from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows
+from headrace.expressions.tree import Literal
 from headrace.lowering.graph import Edge, Graph, Node
 from headrace.lowering.lower import lower
 from headrace.operators.before_exchange import reduction_for
@@ -76,9 +78,20 @@ def drive(plan: Plan, inputs: Mapping[str, Plan], epochs: Iterable[Arriving]) ->
     for epoch in epochs:
         after = graph.heartbeats(dict(epoch.heartbeats))
         run = _Epoch(graph, given, epoch, before, after, state)
-        output = graph.outputs[0][1]
-        yield run.output(output), after[output]
+        output = graph.node_of(graph.outputs[0][1])
+        batch = run.output(output)
+        for group in graph.groups:
+            batch = part_of(batch, group.constant)
+        yield batch, after[output]
         before = after
+
+
+def part_of(batch: Batch, constant: Literal) -> Batch:
+    """The elements with a constant in their last column, without that column."""
+    *names, last = batch.payload.schema.names
+    kept = [value == constant.value for value in batch.payload.column(last).to_pylist()]
+    part = batch.filter(np.array(kept, dtype=np.bool_))
+    return part.with_payload(part.payload.select(names) if names else empty_columns(len(part)))
 
 
 @dataclass

@@ -73,6 +73,25 @@ def test_queries_of_one_shape_are_one_aggregate_whose_state_does_not_depend_on_t
     assert identity_of(few) == identity_of(many)
 
 
+def test_queries_of_one_shape_are_groups_of_one_result() -> None:
+    table = table_of([(1, 1, "a")])
+    for shape in SHAPES[:4]:
+        few, many = (
+            lower(plans_of([shape.format(number=number, name=number) for number in range(count)], table))
+            for count in (2, 50)
+        )
+        assert len(few.nodes) == len(many.nodes), shape
+        assert len(many.groups) == 50
+        assert len(many.result_nodes) == 1
+        assert many.users[0] == tuple(f"q{place}" for place in range(50))
+
+
+def test_rows_that_fail_above_the_groups_are_reported_by_query() -> None:
+    text = "SELECT v / (v - {number}) AS q FROM (SELECT MAX(x) AS v FROM s [RANGE 3] WHERE v = {number})"
+    graph = lower(plans_of([text.format(number=number) for number in range(3)], table_of([(1, 1, "a")])))
+    assert not graph.groups
+
+
 def test_an_aggregate_that_can_fail_is_not_shared() -> None:
     text = "SELECT SUM(v) AS total FROM s [RANGE 3] WHERE v = {}"
     graph = lower(plans_of([text.format(number) for number in range(3)], table_of([(1, 1, "a")])))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.explain import describe
-from headrace.algebra.nodes import Aggregate, TopK, inputs_of
+from headrace.algebra.nodes import Aggregate, TopK, column, inputs_of
 from headrace.algebra.properties import has_unbounded_state, is_stateful
 from headrace.expressions.render import render
 from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
@@ -24,8 +24,17 @@ def explain_graph(graph: Graph) -> str:
     for level in range(graph.levels + 1):
         lines.append(f"level {level}")
         lines += [f"  {_node(node)}" for node in graph.by_level[level]]
-    lines += [f"{name} <- #{node}" for name, node in graph.outputs]
+    lines += [f"{name} <- {_output(graph, output)}" for name, output in graph.outputs]
     return "\n".join(lines)
+
+
+def _output(graph: Graph, output: int) -> str:
+    node = graph.node_of(output)
+    if output == node:
+        return f"#{node}"
+    plan = graph.nodes[node].plan
+    last = column(plan, len(plan.schema) - 1)
+    return f"#{node} where {render(last)} = {render(graph.groups_of[node][output])}"
 
 
 def _node(node: Node) -> str:

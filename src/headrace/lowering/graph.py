@@ -17,7 +17,7 @@ from headrace.algebra.nodes import (
     TopK,
 )
 from headrace.algebra.properties import output_heartbeat
-from headrace.expressions.tree import Expression
+from headrace.expressions.tree import Expression, Literal
 
 
 class Spread(Enum):
@@ -81,16 +81,35 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Group:
+    """What one of many queries of a shape gets of what a node yields for all of them.
+
+    Attributes:
+        node: the node's number.
+        constant: the query gets the elements that have it in their last column, without that column.
+    """
+
+    node: int
+    constant: Literal
+
+
+@dataclass(frozen=True)
 class Graph:
     """All queries as one graph.
 
     Attributes:
         nodes: in topological order; node i has number i.
-        outputs: per query its name and the number of the node that yields its result.
+        outputs: per query its name and the number of the node, or of the group, that is its result.
+        groups: the parts of results that are queries' own; their numbers follow those of the nodes.
     """
 
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[str, int], ...]
+    groups: tuple[Group, ...] = ()
+
+    def node_of(self, output: int) -> int:
+        """The number of the node that yields an output."""
+        return output if output < len(self.nodes) else self.groups[output - len(self.nodes)].node
 
     @cached_property
     def levels(self) -> int:
@@ -103,6 +122,24 @@ class Graph:
         return tuple(
             tuple(node for node in self.nodes if node.level == level) for level in range(self.levels + 1)
         )
+
+    @cached_property
+    def whole_results(self) -> frozenset[int]:
+        """The nodes that are the results of queries."""
+        return frozenset(output for _, output in self.outputs if output < len(self.nodes))
+
+    @cached_property
+    def result_nodes(self) -> frozenset[int]:
+        """The nodes that are results of queries, or have groups that are."""
+        return self.whole_results | self.groups_of.keys()
+
+    @cached_property
+    def groups_of(self) -> dict[int, dict[int, Literal]]:
+        """For each node whose result has groups, the constant of each of them by the group's number."""
+        found: dict[int, dict[int, Literal]] = {}
+        for number, group in enumerate(self.groups, len(self.nodes)):
+            found.setdefault(group.node, {})[number] = group.constant
+        return found
 
     @cached_property
     def channels(self) -> tuple[tuple[int, Exchange], ...]:
@@ -126,7 +163,7 @@ class Graph:
         """For each node the names of the queries whose results depend on it."""
         found: list[dict[int, None]] = [{} for _ in self.nodes]
         for place, (_, output) in enumerate(self.outputs):
-            found[output][place] = None
+            found[self.node_of(output)][place] = None
         for node in reversed(self.nodes):
             for edge in node.inputs:
                 found[edge.producer] |= found[node.number]

@@ -37,7 +37,8 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import is_stateful, parameters_of
 from headrace.expressions.tree import Column, Expression
 from headrace.lowering.constants import constants_as_data, filled, is_unfilled
-from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
+from headrace.lowering.graph import Edge, Exchange, Graph, Group, Node, Spread
+from headrace.lowering.groups import for_all
 from headrace.lowering.outer_joins import expand
 from headrace.operators.top_k.skyband import has_skyband
 
@@ -60,8 +61,19 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
     """
     plans = {name: constants_as_data(expand(plan)) for name, plan in queries.items()}
     lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen))
-    outputs = tuple((name, lowering.add(plan, starts.get(name, 1))) for name, (plan, _) in plans.items())
-    return Graph(tuple(lowering.nodes), outputs)
+    results: dict[str, int | Group] = {}
+    for name, (plan, chosen) in plans.items():
+        part = for_all(plan) if chosen else None
+        if part is None:
+            results[name] = lowering.add(plan, starts.get(name, 1))
+        else:
+            results[name] = Group(lowering.add(part[0], starts.get(name, 1)), part[1])
+    groups = dict.fromkeys(found for found in results.values() if isinstance(found, Group))
+    numbers = {group: number for number, group in enumerate(groups, len(lowering.nodes))}
+    outputs = (
+        (name, numbers[found] if isinstance(found, Group) else found) for name, found in results.items()
+    )
+    return Graph(tuple(lowering.nodes), tuple(outputs), tuple(groups))
 
 
 class _Lowering:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -183,11 +184,11 @@ def results_of(
         for ref in report.results:
             refs.setdefault(ref.node, []).append(ref)
     letters = tuple(part.dead_letters for part in reports if part.dead_letters is not None)
-    going_on = [(name, node) for name, node in work.graph.outputs if name not in failed]
+    going_on = [(name, output) for name, output in work.graph.outputs if name not in failed]
     return EpochResults(
         epoch=work.epoch,
-        heartbeats={name: heartbeats[node] for name, node in going_on},
-        results={name: tuple(refs.get(node, ())) for name, node in work.graph.outputs},
+        heartbeats={name: heartbeats[work.graph.node_of(output)] for name, output in going_on},
+        results={name: tuple(refs.get(output, ())) for name, output in work.graph.outputs},
         dead_letters=letters,
         users=dict(enumerate(work.graph.users)) if letters else {},
         since={name: since_of(name, before, work.epoch) for name, _ in going_on},
@@ -205,13 +206,14 @@ def results_of_change(
         heartbeats: of every node's output (instants).
         before: the results that are kept of the epochs before it.
     """
+    graph = queries.graph
     since = {
         name: epoch if queries.start_of(name) == epoch else since_of(name, before, epoch)
-        for name, _ in queries.graph.outputs
+        for name, _ in graph.outputs
     }
     return EpochResults(
         epoch=epoch,
-        heartbeats={name: heartbeats[node] for name, node in queries.graph.outputs},
+        heartbeats={name: heartbeats[graph.node_of(output)] for name, output in graph.outputs},
         results={},
         dead_letters=(),
         users={},
@@ -299,8 +301,11 @@ def counted(
         seconds: the time it took.
     """
     emitted = dict(totals.emitted)
-    for name, node in work.graph.outputs:
-        emitted[name] = emitted.get(name, 0) + sum(part.emitted.get(node, 0) for part in reports)
+    yielded = Counter[int]()
+    for report in reports:
+        yielded.update(report.emitted)
+    for name, output in work.graph.outputs:
+        emitted[name] = emitted.get(name, 0) + yielded[output]
     runs = [run for manifest in state.values() for area in manifest.values() for run in area]
     arrivals = dict(totals.arrivals)
     for name, seen in work.joined(report.arrivals for report in reports).items():

@@ -241,7 +241,7 @@ def _kept(query: str, parts: Sequence[EpochResults], failed: tuple[str, str | No
         parts[-1].heartbeats.get(query) if parts else None,
         len({ref.part.segment for ref in refs}),
         sum(ref.rows for ref in refs),
-        sum(ref.part.length for ref in refs),
+        sum(part.length for part in {ref.part for ref in refs}),
         failed[0] if failed else None,
     )
 

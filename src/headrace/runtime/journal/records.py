@@ -215,7 +215,7 @@ def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
 def result_parts(results: EpochResults) -> Iterator[Part]:
     """The parts of files that hold an epoch's results and dead letters."""
     refs = [ref for part in results.results.values() for ref in part]
-    return (ref.part for ref in (*refs, *results.dead_letters))
+    return iter(dict.fromkeys(ref.part for ref in (*refs, *results.dead_letters)))
 
 
 def segments_of(state: Mapping[StateKey, Manifest]) -> set[str]:
@@ -330,7 +330,7 @@ def _unpacked_run(packed: list[Any]) -> RunRef:
 
 
 def _packed_ref(ref: ResultRef) -> list[Any]:
-    return [ref.node, _packed_part(ref.part), ref.rows, ref.latest]
+    return [ref.node, _packed_part(ref.part), ref.rows, ref.latest, ref.start]
 
 
 def _unpacked_ref(packed: list[Any]) -> ResultRef:

@@ -152,7 +152,10 @@ class ResultReader:
 
     def read(self, part: EpochResults) -> list[Batch]:
         """The elements that an epoch wrote."""
-        return [decode(read_part(self.store, ref.part)) for ref in part.results.get(self.name, ())]
+        return [
+            decode(read_part(self.store, ref.part)).slice(ref.start, ref.rows)
+            for ref in part.results.get(self.name, ())
+        ]
 
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
         schema = self.plan.schema

@@ -134,16 +134,18 @@ class ResultRef:
     """Result elements in a segment.
 
     Attributes:
-        node: the graph node that yielded them.
+        node: the graph's node, or group, whose result they are.
         part: where they are.
         rows: how many.
         latest: the largest `ts` among them (instant); for dead letters `BEGINNING`.
+        start: how many elements precede them in the part.
     """
 
     node: int
     part: Part
     rows: int
     latest: int
+    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ class TaskReport:
     Attributes:
         arrivals: per stream, from level 0.
         results: the results it wrote.
-        emitted: per output node how many elements it yielded, kept or not.
+        emitted: per output how many elements it yielded, kept or not, if there were any.
         dead_letters: where it wrote the rows that failed, or None.
         state: the manifests of the operators it ran.
         failures: nodes that failed, with the message and the hint.

@@ -15,6 +15,7 @@ from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, ord
 from headrace.runtime.sources.contract import Rejected
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.messages import Chunk, EpochWork, ResultRef
+from headrace.runtime.tasks.results import Grouped
 from headrace.runtime.writing.texts import row_texts
 from headrace.time import BEGINNING
 
@@ -92,20 +93,21 @@ class Outbox:
             for number, (producer, exchange) in enumerate(graph.channels)
             if graph.nodes[producer].level == level
         ]
-        self._outputs = {node for _, node in graph.outputs if graph.nodes[node].level == level}
+        self._leaving: dict[int, list[_Channel]] = {}
+        for channel in self._channels:
+            self._leaving.setdefault(channel.producer.number, []).append(channel)
         self._pending: dict[int, list[Batch]] = {}
-        self._results: dict[int, list[Batch]] = {node: [] for node in self._outputs}
+        self._results: dict[int, list[Batch]] = {}
 
     def put(self, node: int, batch: Batch) -> None:
         """Take what a node yielded."""
         if not len(batch):
             return
-        if node in self._outputs:
-            self._results[node].append(batch)
-        for channel in self._channels:
-            if channel.producer.number == node:
-                prepared = channel.prepare(batch, self._letters.reporter(node))
-                self._pending.setdefault(channel.number, []).append(prepared)
+        if node in self._work.graph.result_nodes:
+            self._results.setdefault(node, []).append(batch)
+        for channel in self._leaving.get(node, ()):
+            prepared = channel.prepare(batch, self._letters.reporter(node))
+            self._pending.setdefault(channel.number, []).append(prepared)
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything that goes to the next levels, one chunk per exchange and bucket."""
@@ -115,14 +117,20 @@ class Outbox:
                 yield from self._spread(channel, batches)
 
     def write(self, writer: SegmentWriter) -> tuple[tuple[ResultRef, ...], dict[int, int]]:
-        """Append the results to the task's segment; where they are, and each node's number of elements."""
-        refs, emitted = [], {}
+        """Append the results to the task's segment; where they are, and each output's number of elements."""
+        graph, kept = self._work.graph, self._work.keep_results
+        refs: list[ResultRef] = []
+        emitted: dict[int, int] = {}
         for node, batches in self._results.items():
-            emitted[node] = sum(map(len, batches))
-            if emitted[node] and self._work.keep_results:
-                batch = concat(self._work.graph.nodes[node].plan.schema, batches)
-                latest = int(batch.ts.max())
-                refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), latest))
+            batch = concat(graph.nodes[node].plan.schema, batches)
+            if node in graph.whole_results:
+                emitted[node] = len(batch)
+                if kept:
+                    refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), int(batch.ts.max())))
+            if node in graph.groups_of:
+                grouped = Grouped(batch, graph.groups_of[node])
+                emitted |= grouped.counts
+                refs += grouped.write(writer) if kept else ()
         return tuple(refs), emitted
 
     def _spread(self, channel: _Channel, batches: list[Batch]) -> Iterator[Chunk]:

@@ -1,0 +1,69 @@
+"""Results of queries of one shape as one result, of which each query gets its group.
+
+Where constants are data (`headrace.lowering.constants`), queries of one shape differ only in the group that
+each of them picks. What comes after that, down to the result, can be done for all groups at once:
+
+    SELECT 2 * n AS m FROM groups WHERE e = 7        SELECT 2 * n AS m, e FROM groups
+
+So ten thousand queries of a shape are a few nodes, and an epoch takes time in proportion to its results,
+whatever the number of queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from headrace.algebra.failure import can_fail
+from headrace.algebra.nodes import Aggregate, Filter, Plan, Project, TimeWindow, column
+from headrace.expressions.tree import Call, Column, Expression, Literal
+from headrace.lowering.constants import is_unfilled
+from headrace.schema import unique_names
+
+
+def for_all(plan: Plan) -> tuple[Plan, Literal] | None:
+    """What a plan yields for all queries of its shape, with the constant that each row is for as last column.
+
+    A row that fails after the groups is one query's, and is reported as that query's; so plans in which one
+    may fail stay apart.
+
+    Args:
+        plan: a plan with constants as data.
+
+    Returns:
+        The plan for all of them, and the constant of this one; None if the result is not a group.
+    """
+    match plan:
+        case Project(
+            input=Filter(
+                input=Aggregate() as groups,
+                predicate=Call(function="=", arguments=(Column(index=index), Literal() as constant)),
+            ),
+            items=items,
+        ) if index == len(groups.keys) - 1 and _is_asked(groups.input) and not _may_fail(items):
+            return _with_last(groups, items, index), constant
+        case Project(input=below, items=items) if not _may_fail(items):
+            found = for_all(below)
+            if found is not None:
+                return _with_last(found[0], items, len(found[0].schema) - 1), found[1]
+        case Filter(input=below, predicate=predicate) if not can_fail(predicate):
+            found = for_all(below)
+            if found is not None:
+                return Filter(found[0], predicate), found[1]
+    return None
+
+
+def _is_asked(plan: Plan) -> bool:
+    """Whether the rows of an aggregate are those with any of the constants."""
+    while isinstance(plan, TimeWindow | Project):
+        plan = plan.input
+    return is_unfilled(plan)
+
+
+def _may_fail(items: Iterable[tuple[str, Expression]]) -> bool:
+    return any(can_fail(expression) for _, expression in items)
+
+
+def _with_last(below: Plan, items: tuple[tuple[str, Expression], ...], place: int) -> Plan:
+    last = column(below, place)
+    *_, name = unique_names([*(name for name, _ in items), last.name])
+    return Project(below, (*items, (name, last)))

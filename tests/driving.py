@@ -17,7 +17,7 @@ from headrace.algebra.nodes import Coalesce, Plan, Source, Split, TimeWindow, in
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows
 from headrace.expressions.tree import Literal
-from headrace.lowering.graph import Edge, Graph, Node
+from headrace.lowering.graph import Graph, Node
 from headrace.lowering.lower import lower
 from headrace.operators.before_exchange import reduction_for
 from headrace.operators.contract import Operator, Progress
@@ -115,7 +115,7 @@ class _Epoch:
         if plan in self.given:
             return from_rows(plan.schema, self.arriving.elements[self.given[plan]])
         if is_stateful(plan):
-            return self._advance(node, create_operator(plan, node.reduced, no_failure))
+            return self._advance(node, create_operator(plan, node.reduced_for is not None, no_failure))
         assert is_stateless(plan), plan
         inputs = [self.output(edge.producer) for edge in node.inputs]
         return concat(plan.schema, [apply(plan, batch, no_failure) for batch in inputs])
@@ -127,7 +127,7 @@ class _Epoch:
             whole = self.output(edge.producer)
             # Two batches, so that what is added up before an exchange is added up again behind it.
             for part in (range(0, len(whole), 2), range(1, len(whole), 2)):
-                operator.process(port, _sent(edge, whole.take(pa.array(part, pa.int64()).to_numpy())))
+                operator.process(port, _sent(node, whole.take(pa.array(part, pa.int64()).to_numpy())))
         producers = [edge.producer for edge in node.inputs]
         progress = Progress(
             tuple(self.before[producer] for producer in producers),
@@ -154,11 +154,9 @@ def no_failure(batch: Batch, failed: BoolArray, reason: str) -> None:
     raise AssertionError(reason)
 
 
-def _sent(edge: Edge, batch: Batch) -> Batch:
-    """What the exchange of an edge makes of a batch."""
-    if edge.exchange is None or edge.exchange.reduced_for is None:
-        return batch
-    return reduction_for(edge.exchange.reduced_for).reduce(batch, no_failure)
+def _sent(node: Node, batch: Batch) -> Batch:
+    """What a node's operator is given of a batch that it reads."""
+    return batch if node.reduced_for is None else reduction_for(node.reduced_for).reduce(batch, no_failure)
 
 
 def _reloaded(run: Run) -> Run:

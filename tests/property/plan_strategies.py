@@ -47,6 +47,7 @@ from headrace.elements import from_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal, make_cast
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
+from headrace.language.binding.empty_row import with_empty_row
 from headrace.reference.contents import Element, Stream
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
@@ -363,12 +364,12 @@ class _Builder:
         below = self._relation(depth)
         keys = [self._item(below) for _ in range(self.draw(st.sampled_from((0, 0, 1, 1, 1, 2))))]
         calls = [self._call(below) for _ in range(self.draw(st.integers(1, 3)))]
-        return Aggregate(
+        plan = Aggregate(
             below,
             tuple((f"k{place}", key) for place, key in enumerate(keys)),
             tuple((f"a{place}", call) for place, call in enumerate(calls)),
-            emit_empty=not keys and self.draw(st.booleans()),
         )
+        return with_empty_row(plan) if not keys and self.draw(st.booleans()) else plan
 
     def _call(self, below: Plan) -> AggregateCall:
         name = self.draw(st.sampled_from(_CALLS))

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driving import Arriving, drive, standing_for
+from driving import Arriving, drive, over, standing_for
 from headrace.algebra.kinds import Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -27,13 +27,16 @@ from headrace.algebra.nodes import (
     Join,
     OverRows,
     Plan,
+    Project,
     RowWindow,
     SessionWindow,
     SetOperation,
     Source,
     TimeWindow,
     TopK,
+    Union,
 )
+from headrace.algebra.properties import is_append_only, is_insert_only
 from headrace.elements import Batch, concat, from_rows, to_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate, resolve_user_aggregate
 from headrace.expressions.coercion import make_cast
@@ -174,7 +177,10 @@ def check(
     }
     expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
     found: list[Batch] = []
+    whole = over(plan, known)
     for emitted, heartbeat in drive(plan, known, epochs):
+        assert not is_insert_only(whole) or (emitted.w > 0).all()
+        assert not is_append_only(whole) or (emitted.te == INFINITY).all()
         found.append(emitted)
         assert_equal(concat(plan.schema, found), expected, heartbeat, f"after {len(found)} epochs")
 
@@ -340,9 +346,7 @@ HOSTILE = {
 }
 UNARY: dict[str, Plan] = {
     "users' aggregates": Aggregate(LEFT, (("k", K),), USERS),
-    "users' scalar aggregates": Aggregate(LEFT, (), USERS, emit_empty=True),
-    "sums of nothing": Aggregate(LEFT, (), EXACT, emit_empty=True),
-    "values of nothing": Aggregate(LEFT, (), ENDS, emit_empty=True),
+    "users' scalar aggregates": Aggregate(LEFT, (), USERS),
     "grouped distinct values": Aggregate(LEFT, (("k", K),), DISTINCTS),
     "scalar distinct values": Aggregate(LEFT, (), DISTINCTS),
     "populations and conditions": Aggregate(LEFT, (("k", K),), POPULATIONS),
@@ -354,7 +358,7 @@ UNARY: dict[str, Plan] = {
     "scalar ends of one order": Aggregate(LEFT, (), ONE_ORDER),
     "scalar extremes of one value": Aggregate(LEFT, (), ONE_VALUE),
     "grouped arrays": Aggregate(LEFT, (("k", K),), ARRAYS),
-    "scalar arrays": Aggregate(LEFT, (), ARRAYS, emit_empty=True),
+    "scalar arrays": Aggregate(LEFT, (), ARRAYS),
     "grouped sums": Aggregate(LEFT, (("k", K),), EXACT),
     "scalar sums": Aggregate(LEFT, (), EXACT),
     "grouped extremes": Aggregate(LEFT, (("k", K),), EXTREMES),
@@ -408,6 +412,16 @@ WINDOWS: dict[str, Plan] = {
     "sessions by a float": SessionWindow(LEFT, Duration(2), (X, V)),
     "sessions of all": SessionWindow(LEFT, Duration(4)),
     "sessions of an instant": SessionWindow(LEFT, Duration(1), (K,)),
+}
+ALL_TIME = TimeWindow(LEFT, Duration(INFINITY))
+BEGUN = Project(ALL_TIME, (("begun", literal(True)),))
+OF_ALL_TIME: dict[str, Plan] = {
+    "rows": ALL_TIME,
+    "a column": Project(ALL_TIME, (("k", K),)),
+    "a column and a constant": Project(ALL_TIME, (("k", K), ("all", literal(7)))),
+    "a constant": BEGUN,
+    "distinct rows": Distinct(ALL_TIME),
+    "two inputs": Union((BEGUN, Project(TimeWindow(LEFT, Duration(INFINITY), Duration(3)), BEGUN.items))),
 }
 EPOCHS = 4
 
@@ -465,6 +479,12 @@ def test_aggregates_of_what_is_never_retracted(name: str, arrivals: list[Arrival
 @given(arrivals=chronon_histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_extremes_of_rows_that_share_an_instant(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], slack, chronons=True, insert_only=True)
+
+
+@pytest.mark.parametrize("name", OF_ALL_TIME)
+@given(arrivals=chronon_histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
+def test_distinct_rows_of_all_time(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(Distinct(OF_ALL_TIME[name]), [arrivals], slack, chronons=True, insert_only=True)
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)

@@ -156,12 +156,7 @@ def _aggregate(plan: Aggregate) -> str:
     schema = plan.input.schema
     keys = ", ".join(_item(name, key, schema) for name, key in plan.keys)
     calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
-    return (
-        "Aggregate"
-        + (f" BY {keys}" if keys else "")
-        + (f": {calls}" if calls else "")
-        + plan.emit_empty * " EMIT EMPTY"
-    )
+    return "Aggregate" + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "")
 
 
 def _top_k(plan: TopK) -> str:

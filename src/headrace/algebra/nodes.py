@@ -209,17 +209,13 @@ class Aggregate(Unary):
     """One row per group of `M(t)`: the keys, then the aggregates. No rows, no group, and so no result.
 
     Grouping takes NULL as equal to NULL, NaN to NaN and -0 to 0. Without keys this is PIPES' scalar
-    aggregation: an empty content has no result row; with `emit_empty` it has SQL's row, counts of 0 and
-    NULLs, from the first instant on at which there was something to aggregate.
+    aggregation: an empty content has no result row.
     """
 
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
-    emit_empty: bool = False
 
     def __post_init__(self) -> None:
-        if self.emit_empty and self.keys:
-            raise PlanError("an empty content has no groups to emit")
         width = len(self.input.schema)
         for _, key in self.keys:
             require_columns(key, width)
@@ -235,11 +231,6 @@ class Aggregate(Unary):
         """The keys, then the aggregates."""
         keys = [Field(name, key.type) for name, key in self.keys]
         return Schema((*keys, *(Field(name, call.type) for name, call in self.aggregates)))
-
-    @cached_property
-    def is_chronon(self) -> bool:
-        """Whether all elements are valid for one instant: an empty content's row lasts."""
-        return not self.emit_empty and self.input.is_chronon
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from headrace.algebra.nodes import (
     inputs_of,
 )
 from headrace.expressions.aggregate_functions import function_of
-from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.expressions.tree import AggregateCall, Column, Expression, Literal
 from headrace.time import BEGINNING, INFINITY, Duration
 
 
@@ -78,10 +78,13 @@ def is_insert_only(plan: Plan) -> bool:
     """Whether the stream, as the operators emit it, never holds a retraction.
 
     Aggregates and the like emit their last segment open-ended and correct it later, unless their elements are
-    chronons, which are closed as soon as the heartbeat passes them.
+    chronons, which are closed as soon as the heartbeat passes them. Nothing corrects a row of DISTINCT that
+    never leaves.
     """
     match plan:
         case Source():
+            return True
+        case Distinct(input=below) if is_append_only(below):
             return True
         case Aggregate() | TopK() | Distinct() | SetOperation():
             return plan.is_chronon
@@ -133,10 +136,10 @@ def _grows(node: Plan) -> bool:
             return not _are_sums(aggregates)
         case Aggregate(keys=(), aggregates=aggregates) if _are_sums(aggregates):
             return False
-        case Coalesce(input=below) | Distinct(input=below) if has_one_row(below):
+        case Coalesce() | Distinct() if has_one_row(node):
             return False
         case _:
-            return not is_stateless(node) and any(_lives_for_ever(below) for below in inputs_of(node))
+            return not is_stateless(node) and any(map(_accumulates, inputs_of(node)))
 
 
 def _are_sums(aggregates: tuple[tuple[str, AggregateCall], ...]) -> bool:
@@ -205,6 +208,11 @@ def is_monotonic(plan: Plan) -> bool:
             return False
 
 
+def is_append_only(plan: Plan) -> bool:
+    """Whether every element of the stream is there from its start on for ever, and none is retracted."""
+    return is_monotonic(plan) and is_insert_only(plan)
+
+
 def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
     """The promise a node can make from its inputs' promises: no later result starts before it.
 
@@ -252,7 +260,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return slide.length <= limit
         case SessionWindow(gap=gap):
             return gap.length <= limit
-        case RowWindow() | Aggregate(emit_empty=True):
+        case RowWindow():
             return False
         case Granularity(input=below, granule=granule):
             whole = limit // granule.length * granule.length
@@ -325,7 +333,8 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
             read = (items[place][1] for place in within)
             return has_one_row(plan.input, frozenset(part.index for part in read if isinstance(part, Column)))
         case Distinct():
-            return within.issuperset(range(len(plan.schema))) or has_one_row(plan.input, within)
+            differing = frozenset(range(len(plan.schema))) - constants_of(plan.input).keys()
+            return within >= differing or has_one_row(plan.input, within)
         case Filter() | Coalesce() | Rstream() | Istream() | Dstream():
             return has_one_row(plan.input, within)
         case Join():
@@ -338,6 +347,28 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
             return has_one_row(plan.left, within)
         case _:
             return False
+
+
+def constants_of(plan: Plan) -> dict[int, Literal]:
+    """The columns that hold the same constant in every row."""
+    match plan:
+        case Project(items=items):
+            return {place: part for place, (_, part) in enumerate(items) if isinstance(part, Literal)}
+        case Union(inputs=inputs):
+            parts = [constants_of(below).items() for below in inputs]
+            return dict(frozenset(parts[0]).intersection(*parts[1:]))
+        case _:
+            return {}
+
+
+def _accumulates(plan: Plan) -> bool:
+    """Whether there may come to be ever more rows that stay for ever."""
+    match plan:
+        case TimeWindow() | RowWindow():
+            return _lives_for_ever(plan)
+        case _:
+            ahead = any(map(_accumulates, inputs_of(plan)))
+            return ahead and _lives_for_ever(plan) and not has_one_row(plan)
 
 
 def _lives_for_ever(plan: Plan) -> bool:

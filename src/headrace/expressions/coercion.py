@@ -214,6 +214,8 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
 def _cast_hint(source: pa.DataType, target: pa.DataType) -> str | None:
     if pa.types.is_list(source):
         return "an ARRAY stays one; cast the values before ARRAY_AGG"
+    if pa.types.is_list(target):
+        return "ARRAY_AGG makes an ARRAY of values"
     if target == TIMESTAMP and is_numeric(source):
         return "TIMESTAMP_MICROS(...) makes a TIMESTAMP of microseconds since 1970"
     if source == TIMESTAMP and is_numeric(target):

@@ -161,7 +161,7 @@ def _select(plan: Plan, verb: str) -> str:
         text += f" WHERE {_text(where, tables.columns)}"
     if isinstance(plan, Aggregate) and plan.keys:
         text += f" GROUP BY {', '.join(str(place + 1) for place in range(len(plan.keys)))}"
-    return text + " EMIT EMPTY" if isinstance(plan, Aggregate) and plan.emit_empty else text
+    return text
 
 
 def _over_rows(plan: OverRows, columns: Names) -> list[tuple[str, str]]:

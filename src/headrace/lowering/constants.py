@@ -70,7 +70,7 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
 
 
 def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
-    if isinstance(plan, Aggregate) and not plan.emit_empty and not _can_end_queries(plan):
+    if isinstance(plan, Aggregate) and not _can_end_queries(plan):
         found = _keyed(plan.input)
         if found is not None:
             below, choice = found

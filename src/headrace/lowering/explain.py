@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.explain import describe
-from headrace.algebra.nodes import Aggregate, TopK, column, inputs_of
+from headrace.algebra.nodes import Aggregate, Distinct, TopK, column, inputs_of
 from headrace.algebra.properties import has_unbounded_state, is_stateful
 from headrace.expressions.render import render
 from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
@@ -68,5 +68,7 @@ def _exchange(exchange: Exchange) -> str:
             return f"{text}, added up before"
         case TopK():
             return f"{text}, without what cannot be shown"
+        case Distinct():
+            return f"{text}, without repetitions"
         case None:
             return text

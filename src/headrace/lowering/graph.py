@@ -10,12 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
-from headrace.algebra.nodes import (
-    Aggregate,
-    Plan,
-    Source,
-    TopK,
-)
+from headrace.algebra.nodes import Aggregate, Distinct, Plan, Source, TopK
 from headrace.algebra.properties import output_heartbeat
 from headrace.expressions.tree import Expression, Literal
 
@@ -39,18 +34,18 @@ class Exchange:
         spread: how elements find their bucket.
         keys: expressions over the producer's columns, for `Spread.KEY`.
         reduced_for: the node for which the producer reduces its elements before it sends them, or None: an
-            aggregation, whose accumulated form travels, added up; or a TopK, without the rows that it can
-            never show.
+            aggregation, whose accumulated form travels, added up; a TopK, without the rows that it can
+            never show; or a DISTINCT, without rows that are there before.
     """
 
     spread: Spread
     keys: tuple[Expression, ...] = ()
-    reduced_for: Aggregate | TopK | None = None
+    reduced_for: Aggregate | TopK | Distinct | None = None
 
 
 @dataclass(frozen=True)
 class Edge:
-    """An input of a node: who produces it, and the exchange in between, if there is one."""
+    """What a node reads: who produces it, and the exchange in between, if there is one."""
 
     producer: int
     exchange: Exchange | None = None
@@ -63,7 +58,8 @@ class Node:
     Attributes:
         number: its place in the graph; inputs have smaller numbers.
         plan: the logical node it carries out.
-        inputs: one edge per input of the plan node.
+        inputs: one edge per input of the plan node; one per input of the union for an aggregation that reads
+            these one by one.
         level: the stage it runs in; 0 is the stage that reads the sources.
         identity: digest of the plan and of its query's start, which names its state.
     """
@@ -75,9 +71,10 @@ class Node:
     identity: str
 
     @property
-    def reduced(self) -> bool:
-        """Whether the producer reduced the input for this node, so that it comes in another form."""
-        return any(edge.exchange is not None and edge.exchange.reduced_for for edge in self.inputs)
+    def reduced_for(self) -> Aggregate | TopK | Distinct | None:
+        """The plan if elements are reduced for it before an exchange, so that they come in another form."""
+        exchanges = (edge.exchange.reduced_for for edge in self.inputs if edge.exchange is not None)
+        return next(exchanges, None)
 
 
 @dataclass(frozen=True)

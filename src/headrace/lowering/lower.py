@@ -34,7 +34,7 @@ from headrace.algebra.nodes import (
     column,
     inputs_of,
 )
-from headrace.algebra.properties import is_stateful, parameters_of
+from headrace.algebra.properties import constants_of, is_append_only, is_stateful, parameters_of
 from headrace.expressions.tree import Column, Expression
 from headrace.lowering.constants import constants_as_data, filled, is_unfilled
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Node, Spread
@@ -42,7 +42,7 @@ from headrace.lowering.groups import for_all
 from headrace.lowering.outer_joins import expand
 from headrace.operators.top_k.skyband import has_skyband
 
-STATE_FORMAT = 5
+STATE_FORMAT = 6
 """Part of every state's identity: raise it when the layout of state changes."""
 
 Partitioning = frozenset[tuple[int, ...]]
@@ -96,7 +96,7 @@ class _Lowering:
         return self._known[id(plan), start][1]
 
     def _add(self, plan: Plan, start: int) -> int:
-        producers = tuple(self.add(below, start) for below in inputs_of(plan))
+        producers, digest = self._producers(plan, start)
         keeping = is_stateful(plan) or any(self._keeping[producer] for producer in producers)
         since = start if keeping else 1
         key = (type(plan), parameters_of(plan), producers, since)
@@ -109,13 +109,28 @@ class _Lowering:
             for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
         )
         number = self._numbers[key] = len(self.nodes)
-        digest = _digest(plan, [self._digests[producer] for producer in producers])
         carried_out = self._filled[plan] if is_unfilled(plan) else plan
         self.nodes.append(Node(number, carried_out, edges, level, _identity(digest, since)))
         self._digests.append(digest)
         self._keeping.append(keeping)
         self._partitionings.append(self._partitioning(plan, producers))
         return number
+
+    def _producers(self, plan: Plan, start: int) -> tuple[tuple[int, ...], str]:
+        """The numbers of the nodes whose output a plan's operator reads, and the plan's digest.
+
+        An aggregation reads the inputs of a union one by one where they are ready at different levels: then
+        each is added up before it travels, while the union would be sent all elements of the lower ones.
+        """
+        below = inputs_of(plan)
+        union = below[0] if below else None
+        if isinstance(plan, Aggregate) and isinstance(union, Union) and _reduced_for(plan) is not None:
+            parts = tuple(self.add(part, start) for part in union.inputs)
+            if len({self.nodes[part].level for part in parts}) > 1:
+                digest = _digest(union, [self._digests[part] for part in parts])
+                return parts, _digest(plan, [digest])
+        producers = tuple(self.add(part, start) for part in below)
+        return producers, _digest(plan, [self._digests[producer] for producer in producers])
 
     def _exchanges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[Exchange | None, ...]:
         """The exchange each input needs for the operator to see all of a key in one bucket."""
@@ -126,21 +141,21 @@ class _Lowering:
                 return spread, Exchange(Spread.COPY)
             case _ if is_stateful(plan):
                 return tuple(
-                    None if self._suffices(plan, port, producer) else self._by_key(plan, port)
-                    for port, producer in enumerate(producers)
+                    None if self._suffices(plan, port, producers) else self._by_key(plan, port)
+                    for port in range(len(producers))
                 )
             case _:
                 return (None,) * len(producers)
 
-    def _suffices(self, plan: Plan, port: int, producer: int) -> bool:
-        """Whether an input is already spread so that equal keys meet."""
-        if not self.nodes[producer].level:
+    def _suffices(self, plan: Plan, port: int, producers: tuple[int, ...]) -> bool:
+        """Whether what one of the producers yields is already spread so that equal keys meet."""
+        if not self.nodes[producers[port]].level:
             return False
         keys = _required(plan, port)
         columns = tuple(key.index for key in keys if isinstance(key, Column))
-        present = self._partitionings[producer]
-        if isinstance(plan, Join | SetOperation):
-            # Equal keys of both inputs must meet, so both are spread by all of the key, in its order.
+        present = self._partitionings[producers[port]]
+        if len(producers) > 1:
+            # Equal keys of all must meet, so all are spread by all of the key, in its order.
             return len(columns) == len(keys) and columns in present
         return any(set(alternative) <= set(columns) for alternative in present)
 
@@ -182,13 +197,23 @@ class _Lowering:
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
-            case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys) | TopK(keys=keys):
-                kept = self._suffices(plan, 0, producers[0])
-                return below[0] if kept else frozenset([tuple(key.index for key in keys)])
-            case Aggregate() | Coalesce() | Distinct() | Istream() | Dstream():
-                if self._suffices(plan, 0, producers[0]):
-                    return _mapped(below[0], list(_required(plan, 0)))
-                return frozenset([tuple(range(len(_required(plan, 0))))])
+            case Aggregate(keys=keys):
+                if len(producers) == 1 and self._suffices(plan, 0, producers):
+                    return _mapped(below[0], [expression for _, expression in keys])
+                return frozenset([tuple(range(len(keys)))])
+            case (
+                RowWindow()
+                | SessionWindow()
+                | OverRows()
+                | TopK()
+                | Coalesce()
+                | Distinct()
+                | Istream()
+                | Dstream()
+            ):
+                if self._suffices(plan, 0, producers):
+                    return below[0]
+                return frozenset([tuple(key.index for key in _required(plan, 0) if isinstance(key, Column))])
 
 
 def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
@@ -200,6 +225,9 @@ def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
             return keys
         case Join(equalities=equalities):
             return tuple(pair[port] for pair in equalities)
+        case Distinct(input=below):
+            constants = constants_of(below)
+            return tuple(column(below, index) for index in range(len(below.schema)) if index not in constants)
         case _:
             below = inputs_of(plan)[port]
             return tuple(column(below, index) for index in range(len(below.schema)))
@@ -229,12 +257,14 @@ def _join_partitioning(
     return frozenset(sides)
 
 
-def _reduced_for(plan: Plan) -> Aggregate | TopK | None:
+def _reduced_for(plan: Plan) -> Aggregate | TopK | Distinct | None:
     """The node for which a producer reduces its elements before it sends them, where that pays."""
     match plan:
         case Aggregate() if _shares_intervals(plan):
             return plan
         case TopK() if has_skyband(plan):
+            return plan
+        case Distinct(input=below) if is_append_only(below):
             return plan
         case _:
             return None

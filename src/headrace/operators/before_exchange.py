@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
+import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Aggregate, TopK
+from headrace.algebra.nodes import Aggregate, Distinct, TopK
+from headrace.algebra.properties import constants_of
 from headrace.elements import Batch
+from headrace.kernels.extremes import smallest_rows
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.contract import Report
-from headrace.operators.state.keys import normalise
+from headrace.operators.state.keys import encode_keys, hash_rows, normalise
 from headrace.operators.top_k.skyband import reachable
 from headrace.schema import Schema
 
@@ -37,13 +40,15 @@ class Reduction(Protocol):
         ...
 
 
-def reduction_for(plan: Aggregate | TopK) -> Reduction:
+def reduction_for(plan: Aggregate | TopK | Distinct) -> Reduction:
     """How the input of a plan's operator is reduced."""
     match plan:
         case Aggregate():
             return AddedUp(Accumulation.of(plan))
         case TopK():
             return OnlyReachable(plan)
+        case Distinct():
+            return OnlyFirst(plan)
         case _:
             assert_never(plan)
 
@@ -94,3 +99,31 @@ class OnlyReachable:
     def keys(self, batch: Batch) -> list[pa.Array]:
         """The columns that make the groups."""
         return [normalise(batch.payload.column(key.index)) for key in self.plan.keys]
+
+
+@dataclass(frozen=True)
+class OnlyFirst:
+    """For a DISTINCT of rows that are only added and never leave: of equal ones the first."""
+
+    plan: Distinct
+
+    @property
+    def schema(self) -> Schema:
+        """The input's columns."""
+        return self.plan.schema
+
+    def reduce(self, batch: Batch, report: Report) -> Batch:
+        """The elements without those of rows that are there before."""
+        return self.reduce_again(batch)
+
+    def reduce_again(self, batch: Batch) -> Batch:
+        """The same across batches."""
+        keys = self.keys(batch)
+        codes = encode_keys(keys, hash_rows(keys, len(batch)))
+        return batch.take(smallest_rows(codes.codes, batch.ts, np.arange(len(batch)), len(codes)))
+
+    def keys(self, batch: Batch) -> list[pa.Array]:
+        """The columns in which rows may differ."""
+        constants = constants_of(self.plan.input)
+        columns = enumerate(batch.payload.columns)
+        return [normalise(column) for place, column in columns if place not in constants]

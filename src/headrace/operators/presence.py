@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import Coalesce, Distinct, Dstream, Istream, SetOperation, inputs_of
+from headrace.algebra.properties import is_append_only
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
 from headrace.operators.state.keys import normalise
@@ -27,13 +28,19 @@ class _PresenceOperator:
     """A timeline whose key is the whole payload.
 
     Its sums are the payload's multiplicity in all inputs together, then that in each input but the first.
+
+    Args:
+        node: the plan node.
+        endless: whether no element ends; then none is emitted that does.
     """
 
-    def __init__(self, node: Distinct | Coalesce | Istream | Dstream | SetOperation) -> None:
+    def __init__(
+        self, node: Distinct | Coalesce | Istream | Dstream | SetOperation, endless: bool = False
+    ) -> None:
         self._schema = node.schema
         names = tuple(f"__k{place}" for place in range(len(node.schema)))
         self._inputs: tuple[list[Batch], ...] = tuple([] for _ in inputs_of(node))
-        self._timeline = Timeline(names, len(self._inputs))
+        self._timeline = Timeline(names, len(self._inputs), endless)
 
     @property
     def areas(self) -> dict[str, Area]:
@@ -100,7 +107,7 @@ class DistinctOperator(_PresenceOperator):
     """
 
     def __init__(self, node: Distinct) -> None:
-        super().__init__(node)
+        super().__init__(node, endless=is_append_only(node.input))
         self._coalesce = not node.is_chronon
 
     def _emit(self, points: Points) -> Batch:

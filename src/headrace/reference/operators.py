@@ -143,7 +143,7 @@ class _Evaluation:
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
-                return self._aggregate(plan, instant)
+                return self._groups(plan, self.content(plan.input, instant))
             case Distinct() | TopK():
                 below = self.content(plan.input, instant)
                 return first_rows(plan, below) if isinstance(plan, TopK) else Counter(set(below))
@@ -244,15 +244,6 @@ class _Evaluation:
 
     def _holds(self, plan: AnyJoin, row: Payload) -> bool:
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
-
-    def _aggregate(self, plan: Aggregate, instant: int) -> Content:
-        content = self._groups(plan, self.content(plan.input, instant))
-        if not content and plan.emit_empty:
-            # From the earliest on, so that each one finds those before it answered.
-            past = sorted(before for before in self.instants(plan) if before < instant)
-            if any(self.content(plan, before) for before in past):
-                content[payload(aggregate(call, ()) for _, call in plan.aggregates)] = 1
-        return content
 
     def _looking_back(self, plan: HopWindow | RowWindow | SessionWindow | OverRows, instant: int) -> Content:
         past = self._past(plan.input, instant)

@@ -19,6 +19,8 @@ from headrace.algebra.properties import has_unbounded_state
         ("SELECT COUNT(*), MIN(id) FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(DISTINCT id) FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(*) FROM tick [UNBOUNDED] GROUP BY kind", True),
+        ("SELECT COUNT(*), MIN(id) FROM tick [RANGE 5] WHERE id > 1 EMIT EMPTY", False),
+        ("SELECT MIN(id) FROM tick [UNBOUNDED] EMIT EMPTY", True),
         ("SELECT * FROM tick [ROWS 10]", False),
         ("SELECT DISTINCT kind FROM tick [ROWS 10]", False),
         ("SELECT * FROM tick [PARTITION BY kind ROWS 10]", True),

@@ -115,6 +115,26 @@ def test_an_aggregate_that_raises_ends_its_query_alone(db: headrace.Database) ->
     assert good.snapshot(at=4).to_pylist() == [{"k": "bcd", "n": 4}]
 
 
+def test_an_aggregate_where_there_is_nothing(db: headrace.Database) -> None:
+    class Texts(Latest):
+        def evaluate(self, state: str | None) -> str:
+            return "nothing" if state is None else state
+
+    db.aggregate("longest", Texts, arguments=["STRING"], returns="STRING")
+    text = "SELECT longest(k) AS k, longest(k) FILTER (WHERE v > 0) AS high, COUNT(*) AS n FROM r [RANGE 2]"
+    query = db.query(f"{text} WHERE ts > 1 EMIT EMPTY")
+    db.run()
+    nothing = ("nothing", "nothing")
+    assert [tuple(row.values()) for row in query.history().to_pylist()] == [
+        (*nothing, 0, 1, 2),
+        ("bcd", "nothing", 1, 2, 3),
+        ("bcd", "nothing", 2, 3, 4),
+        ("ef", "nothing", 2, 4, 5),
+        (*nothing, 1, 5, 6),
+        (*nothing, 0, 6, None),
+    ]
+
+
 def test_an_aggregate_of_a_wrong_type_ends_its_query(db: headrace.Database) -> None:
     db.aggregate("longest", Latest, arguments=["STRING"], returns="BIGINT")
     db.query("SELECT longest(k) FROM r [RANGE 10]")

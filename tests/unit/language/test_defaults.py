@@ -113,6 +113,11 @@ def cql(text: str) -> str:
             "ISTREAM(SELECT id FROM (SELECT id FROM tick) [UNBOUNDED])",
         ),
         ("SET dialect = 'PIPES'; SELECT id FROM tick", "SELECT id FROM tick"),
+        # The row of EMIT EMPTY begins as early in either dialect.
+        (
+            "SELECT COUNT(*) AS n, MAX(id) AS most FROM tick WHERE id > 1 EMIT EMPTY",
+            "SELECT COUNT(*) AS n, MAX(id) AS most FROM tick [UNBOUNDED] WHERE id > 1 EMIT EMPTY",
+        ),
     ],
 )
 def test_cql(text: str, meaning: str) -> None:

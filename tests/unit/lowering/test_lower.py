@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Aggregate, Filter, OuterJoin, Plan, Source
+from headrace.algebra.nodes import (
+    EVERY_INSTANT,
+    Aggregate,
+    Distinct,
+    Filter,
+    OuterJoin,
+    Plan,
+    Project,
+    Source,
+    TimeWindow,
+    Union,
+    column,
+)
 from headrace.expressions.tree import AggregateCall, Call, Column, Literal
+from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import identity, lower
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema
-from headrace.time import TimeDomain
+from headrace.time import INFINITY, Duration, TimeDomain
 
 SCHEMA = Schema((Field("v", BIGINT),))
 SOURCE = Source("s", SCHEMA, "t", TimeDomain.INTEGER)
@@ -44,3 +57,43 @@ def test_a_chain_of_outer_joins_takes_so_many_nodes_for_each_link() -> None:
     sizes = [len(lower({"a": chain(links)}).nodes) for links in (1, 2, 30)]
     assert sizes[2] - sizes[1] == 28 * (sizes[1] - sizes[0])
     assert lower({"a": chain(30)}).nodes[-1].identity != lower({"a": chain(29)}).nodes[-1].identity
+
+
+def test_an_aggregation_adds_up_the_inputs_of_a_union_before_they_travel() -> None:
+    seen = Distinct(TimeWindow(SOURCE, Duration(INFINITY), EVERY_INSTANT))
+    grouped = Aggregate(Union((SOME, seen)), (("v", column(SOME, 0)),), COUNT.aggregates)
+    whole = Aggregate(Union((SOME, seen)), (), COUNT.aggregates)
+    graph = lower({"grouped": grouped, "whole": whole})
+    assert [node.identity for node in graph.nodes if node.plan in (grouped, whole)] == [
+        identity(grouped),
+        identity(whole),
+    ]
+    # Groups of chronons that do not share intervals are not added up before; they meet in the union.
+    assert explain_graph(graph).splitlines() == [
+        "level 0",
+        "  #0 Source s (v) by t",
+        "  #1 Filter v > 1  <- #0",
+        "  #2 TimeWindow RANGE UNBOUNDED  <- #0",
+        "level 1",
+        "  #3 Distinct  <- #2 by hash of v, without repetitions  [state that grows without bound]",
+        "  #4 Union of 2  <- #1 by hash of the row, #3",
+        "level 2",
+        "  #5 Aggregate BY v: COUNT(*) AS n  <- #4 by hash of v  [state]",
+        "  #6 Aggregate: COUNT(*) AS n  <- #1 to one bucket, added up before, "
+        "#3 to one bucket, added up before  [state]",
+        "grouped <- #5",
+        "whole <- #6",
+    ]
+
+
+def test_a_constant_is_no_key_of_what_is_distinct() -> None:
+    begun = Distinct(
+        Project(TimeWindow(SOURCE, Duration(INFINITY), EVERY_INSTANT), (("b", Literal(1, BIGINT)),))
+    )
+    count = Aggregate(Union((SOME, begun)), (), COUNT.aggregates)
+    assert explain_graph(lower({"q": count})).splitlines()[5:] == [
+        "level 1",
+        "  #4 Distinct  <- #3 to one bucket, without repetitions  [state]",
+        "  #5 Aggregate: COUNT(*) AS n  <- #1 to one bucket, added up before, #4  [state]",
+        "q <- #5",
+    ]

@@ -44,7 +44,7 @@ def _run(plan: Join) -> tuple[list[int], bool]:
                 outputs[node.number] = from_rows(SCHEMA, [row for row in rows if row[1] == epoch])
                 continue
             assert is_stateful(node.plan)
-            operator: Operator = create_operator(node.plan, node.reduced, _no_failure)
+            operator: Operator = create_operator(node.plan, node.reduced_for is not None, _no_failure)
             for name, area in operator.areas.items():
                 area.runs = state.get((node.number, name), [])
             for port, edge in enumerate(node.inputs):

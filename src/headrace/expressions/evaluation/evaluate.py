@@ -159,9 +159,16 @@ def _case(case: Case, rows: pa.RecordBatch) -> Computed:
     otherwise = _evaluate(case.otherwise, rows)
     values = otherwise[0]
     for (condition, _), (value, _) in reversed(branches):
-        values = pc.if_else(pc.fill_null(condition, False), value, values)
+        if not _always(condition):
+            value = pc.if_else(pc.fill_null(condition, False), value, values)
+        values = value
     failures = _case_failures(branches, otherwise, rows.num_rows)
     return _without_failed(values, failures, rows.num_rows), failures
+
+
+def _always(condition: Datum) -> bool:
+    """Whether a condition is true in every row, which is found out much faster than values are chosen."""
+    return not is_constant(condition) and bool(pc.all(condition, skip_nulls=False))
 
 
 def _case_failures(

@@ -185,19 +185,3 @@ def inner_side(condition: Expression) -> Expression:
             if not own_columns(outer):
                 return inner
     raise EntangledError
-
-
-def emit_empty(plan: Aggregate, position: Position, ties: int) -> Aggregate:
-    """The aggregation with SQL's row where there is nothing to aggregate.
-
-    Raises:
-        LanguageError: there are keys, so that it is not known which rows there would be.
-    """
-    if ties:
-        hint = "leave it out; where there is nothing a count is 0 and other values are NULL"
-        what = "a subquery that reads the rows around it"
-        raise LanguageError(f"EMIT EMPTY cannot be used in {what}", position=position, hint=hint)
-    if plan.keys:
-        hint = "leave one of them out; a group without rows is not known to be there"
-        raise LanguageError("EMIT EMPTY cannot be used with GROUP BY", position=position, hint=hint)
-    return replace(plan, emit_empty=True)

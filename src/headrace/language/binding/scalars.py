@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+import pyarrow as pa
 from sqlglot import exp
 
 from headrace.errors import LanguageError, PlanError, Position
@@ -262,19 +263,26 @@ def _case(node: Any, context: Context) -> Expression:
 
 def _cast(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "to")
-    to = node.args["to"]
     position = position_of(node)
-    sizes = [part.this for part in to.expressions if isinstance(part, exp.DataTypeParam)]
-    if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes) or to.args.get("nested"):
-        hint = "columns hold single values; docs/language.md lists the types"
-        raise LanguageError(f"there is no type {to.sql()}", position=position, hint=hint)
-    name = to.this.value if isinstance(to.this, exp.DType) else str(to.this)
-    dtype = column_type(str(name), tuple(int(part.this) for part in sizes), position)
+    dtype = _type(node.args["to"], position)
     if node.meta.get("literal"):
         with located(position):
             return functions.literal(read_moment(str(node.this.this), is_date=dtype == DATE))
     with located(position):
         return functions.make_cast(bind_scalar(node.this, context), dtype)
+
+
+def _type(to: Any, position: Position) -> pa.DataType:
+    """The type that CAST names: that of a column, or an ARRAY of one."""
+    sizes = [part.this for part in to.expressions if isinstance(part, exp.DataTypeParam)]
+    match to.expressions:
+        case [exp.DataType() as values] if to.this is exp.DType.ARRAY and not values.args.get("nested"):
+            return pa.list_(_type(values, position))
+    if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes) or to.args.get("nested"):
+        hint = "columns hold single values; docs/language.md lists the types"
+        raise LanguageError(f"there is no type {to.sql()}", position=position, hint=hint)
+    name = to.this.value if isinstance(to.this, exp.DType) else str(to.this)
+    return column_type(str(name), tuple(int(part.this) for part in sizes), position)
 
 
 def _call(node: Any, context: Context) -> Expression:

@@ -19,9 +19,9 @@ from headrace.expressions.tree import (
     transform_columns,
 )
 from headrace.language.binding.columns import is_own, places_in, reads_outer
+from headrace.language.binding.empty_row import emit_empty
 from headrace.language.binding.grouping import (
     check_outer,
-    emit_empty,
     group,
     inner_side,
     keyed,

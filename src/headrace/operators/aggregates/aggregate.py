@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate
-from headrace.elements import Batch, BoolArray, concat, integers, record_batch
+from headrace.elements import Batch, concat, integers, record_batch
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.accumulators import accumulate_distinct, is_invertible
@@ -19,15 +19,13 @@ from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
 from headrace.operators.state.sum_columns import sums_of
 from headrace.operators.state.timeline import Changes, Points, Timeline, append_changes
-from headrace.time import BEGINNING
 
 
 class AggregateOperator:
     """Grouped and scalar aggregation (timeline family; thesis, section 11.3.6).
 
     Definition:
-        At t, one row per group of `M(t)`: the keys, then each aggregate over the group's rows. With
-        `emit_empty`, which goes without keys, that row stays when the content has become empty.
+        At t, one row per group of `M(t)`: the keys, then each aggregate over the group's rows.
 
     Retractions:
         A retraction takes its element's sums away over its interval, and its value out of the live values
@@ -60,7 +58,7 @@ class AggregateOperator:
         self._form = Accumulation.of(node)
         self._coalesce = not node.is_chronon
         width = self._form.sums.width
-        self._timeline = Timeline(self._form.key_names, width, keep_empty=node.emit_empty)
+        self._timeline = Timeline(self._form.key_names, width)
         self._distinct = {
             entry.inputs: DistinctValues(self._form.key_names, len(entry.inputs))
             for entry in self._form.sums.sums
@@ -129,8 +127,7 @@ class AggregateOperator:
                 kept = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
             columns = [self._column(batch, key.expression) for key in ordering.keys]
             rows = Rows(keys, columns, kept, batch.ts, batch.te, w)
-            present = None if points is None else self._present(points)
-            found = self._live[ordering].step(rows, points, window, calls, present)
+            found = self._live[ordering].step(rows, points, window, calls)
             result |= dict(zip(calls, found, strict=False))
         return result
 
@@ -139,17 +136,10 @@ class AggregateOperator:
             evaluate(self._form.sums, call, points.sums) if is_invertible(call) else live[call]
             for _, call in self._node.aggregates
         ]
-        segments = emit_segments(points, values, self._coalesce, self._present(points))
+        segments = emit_segments(points, values, self._coalesce)
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
         keys = [column.take(pa.array(codes)) for column in points.keys]
         rows = pa.array(segments.rows)
         columns = [*keys, *(column.take(rows) for column in values)]
         payload = record_batch(columns, self._node.schema, len(codes))
         return Batch(payload, segments.ts, segments.te, segments.w)
-
-    def _present(self, points: Points) -> BoolArray:
-        """Where there is a row to emit: at the points, then in the bases."""
-        if not self._node.emit_empty:
-            return points.counts > 0
-        begun, count = points.covered != BEGINNING, len(points.codes)
-        return np.concatenate([begun | np.logical_or.accumulate(points.counts[:count] > 0), begun])

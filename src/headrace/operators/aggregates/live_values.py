@@ -100,7 +100,6 @@ class LiveValues:
         points: Points | None,
         window: tuple[int, int],
         calls: list[AggregateCall],
-        present: BoolArray | None,
     ) -> list[pa.Array]:
         """Take in elements; the aggregates at every point.
 
@@ -109,15 +108,14 @@ class LiveValues:
             points: the points of the touched keys.
             window: the old and the new horizon.
             calls: the aggregates that are wanted.
-            present: where they are wanted, m rows for the points, then k rows for the bases.
 
         Returns:
             One column per call, m rows for the points, then k rows for the bases.
         """
         changes = self.take_in(rows, points, window)
-        if changes is None or points is None or present is None:
+        if changes is None or points is None:
             return []
-        return _aggregates(self._ordering, changes, points, calls, present)
+        return _aggregates(self._ordering, changes, points, calls)
 
     def take_in(self, rows: Rows, points: Points | None, window: tuple[int, int]) -> LiveChanges | None:
         """Take in elements; all changes below the new horizon to the values of touched keys, if there are."""
@@ -181,7 +179,6 @@ class Envelope:
         points: Points | None,
         window: tuple[int, int],
         calls: list[AggregateCall],
-        present: BoolArray | None,
     ) -> list[pa.Array]:
         """Take in elements, none of them a retraction; the aggregates at every point, as in `LiveValues`."""
         if points is None:
@@ -253,12 +250,9 @@ def _complete(call: AggregateCall) -> Expression:
 
 
 def _aggregates(
-    ordering: Ordering,
-    changes: LiveChanges,
-    points: Points,
-    calls: list[AggregateCall],
-    present: BoolArray,
+    ordering: Ordering, changes: LiveChanges, points: Points, calls: list[AggregateCall]
 ) -> list[pa.Array]:
+    present = points.counts > 0
     ranks = rank_rows(changes.columns, ordering.keys)
     numbers, starts, first = number_values(changes.codes, ranks, len(points.covered))
     codes = changes.codes[changes.value]

@@ -33,21 +33,16 @@ class Segments:
     w: Int64Array
 
 
-def emit_segments(
-    points: Points, values: list[pa.Array], coalesce: bool, present: BoolArray | None = None
-) -> Segments:
+def emit_segments(points: Points, values: list[pa.Array], coalesce: bool) -> Segments:
     """The elements that turn what was emitted into what holds now.
 
     Args:
         points: the touched keys' points.
         values: the operator's value columns, m rows for the points, then k rows for the bases.
         coalesce: leave out points at which no value changes; not for streams that promise chronons.
-        present: where there is something to emit, m rows for the points, then k rows for the bases; None for
-            where a row is left.
     """
     count = len(points.codes)
-    if present is None:
-        present = points.counts > 0
+    present = points.counts > 0
     changed = _changed(points, values, present) if coalesce else np.ones(count, dtype=np.bool_)
     is_there, was_there = present[:count].view(np.uint8), present[count:].view(np.uint8)
     found = segments(

@@ -54,7 +54,6 @@ class Layout:
         ints: the columns that are added up, besides limbs.
         netting: what merging does with the rows of a key.
         latest: for `Netting.LATEST`, so many numbers count; the only column of `ints` is the number.
-        keep_empty: for `Netting.REPLACE`, whether a key's row stays though its first sum is zero.
     """
 
     keys: tuple[str, ...]
@@ -62,7 +61,6 @@ class Layout:
     ints: tuple[str, ...] = ()
     netting: Netting = Netting.EXPIRE
     latest: int = 0
-    keep_empty: bool = False
 
 
 class SweepArea:
@@ -187,7 +185,7 @@ class SweepArea:
         codes = encode_keys([rows.column(name) for name in self.layout.keys], integers(rows.column(HASH)))
         last = np.zeros(len(codes), dtype=np.int64)
         last[codes.codes] = np.arange(rows.num_rows)
-        if drop_empty and not self.layout.keep_empty:
+        if drop_empty:
             last = last[integers(rows.column(self.layout.ints[0]))[last] != 0]
         newest = rows.take(pa.array(last))
         return dict(zip(newest.schema.names, newest.columns, strict=True))

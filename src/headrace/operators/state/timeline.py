@@ -66,7 +66,7 @@ class Points:
         previous: int64[m], the point before of the same key, or -1.
         sums: the sums from each point on, then those before the first point of each key, m + k rows.
         covered: int64[k], up to where the segment that was open before has been emitted; BEGINNING for a key
-            that never had a row.
+            without a row.
         until: int64[k], the next known endpoint after the last point, or INFINITY; for keys of which a row
             is left.
     """
@@ -93,13 +93,14 @@ class Timeline:
     Args:
         keys: the names of the key columns in state.
         width: how many columns the sums have without limbs.
-        keep_empty: whether a key is remembered after its last row has left.
+        endless: whether no element ends, so that what is emitted of a key holds until more is known.
     """
 
-    def __init__(self, keys: tuple[str, ...], width: int, keep_empty: bool = False) -> None:
+    def __init__(self, keys: tuple[str, ...], width: int, endless: bool = False) -> None:
+        self._endless = endless
         ints = tuple(f"__i{place}" for place in range(width))
         self.deltas = Schedule(Layout(keys, ints=ints))
-        self.bases = SweepArea(Layout(keys, ints=ints, netting=Netting.REPLACE, keep_empty=keep_empty))
+        self.bases = SweepArea(Layout(keys, ints=ints, netting=Netting.REPLACE))
 
     def step(self, changes: Changes, before: int, horizon: int) -> Points | None:
         """Take in elements and move the horizon.
@@ -135,14 +136,11 @@ class Timeline:
         )  # fmt: skip
         codes, times, previous = codes[:count], times[:count], previous[:count]
         sums = sums[:, : count + len(touched)]
-        present = (sums[0, last] > 0) | self.bases.layout.keep_empty
+        present = sums[0, last] > 0
         until = np.full(len(touched), INFINITY, dtype=np.int64)
-        until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
-        # A key whose rows all were taken back before they counted has never been there.
-        begun = covered != BEGINNING
-        begun[codes[sums[0, :count] > 0]] = True
-        emitted = np.where(begun, until, BEGINNING)
-        self._store_bases(hashes, keys, sum_arrays(self.bases.layout.ints, limbs, sums[:, last]), emitted)
+        if not self._endless:
+            until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
+        self._store_bases(hashes, keys, sum_arrays(self.bases.layout.ints, limbs, sums[:, last]), until)
         element_keys = rank[pool.codes.codes[: pool.elements]]
         return Points(
             keys, hashes, element_keys, codes, times, previous, SumColumns(sums.T, limbs), covered, until,

@@ -12,6 +12,7 @@ from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat, decode, decode_rows, empty, encode_rows
 from headrace.errors import ExecutionError
 from headrace.lowering.graph import Edge, Exchange, Node
+from headrace.operators.before_exchange import reduction_for
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
 from headrace.operators.state.runs import Run, RunRef, stored_run
@@ -127,7 +128,9 @@ class Level:
                 self._task.outbox.put(node.number, outputs[node.number])
 
     def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
-        operator = create_operator(plan, node.reduced, self._task.letters.reporter(node.number))
+        operator = create_operator(
+            plan, node.reduced_for is not None, self._task.letters.reporter(node.number)
+        )
         for name, refs in self._task.work.state.get((node.identity, bucket), {}).items():
             operator.areas[name].runs = [stored_run(ref, self._load) for ref in refs]
         return operator
@@ -135,10 +138,16 @@ class Level:
     def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
         for port, edge in enumerate(node.inputs):
             for batch in self._batches(edge, bucket, outputs):
-                operator.process(port, batch)
+                operator.process(port, self._reduced(node, edge, batch))
         producers = [edge.producer for edge in node.inputs]
         before = tuple(self._before[producer] for producer in producers)
         return operator.advance(Progress(before, tuple(self._after[producer] for producer in producers)))
+
+    def _reduced(self, node: Node, edge: Edge, batch: Batch) -> Batch:
+        """The batch in the form in which the others come that the operator reads."""
+        if node.reduced_for is None or edge.exchange is not None:
+            return batch
+        return reduction_for(node.reduced_for).reduce(batch, self._task.letters.reporter(node.number))
 
     def _apply(self, node: Node, plan: Stateless, bucket: int, outputs: dict[int, Batch]) -> Batch:
         report = self._task.letters.reporter(node.number)

@@ -1,0 +1,72 @@
+"""EMIT EMPTY against its definition: a row from the first row of any source on, where there is none else."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.algebra.nodes import Aggregate, Plan
+from headrace.language.binding.binder import bind
+from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.parsing.parser import parse
+from headrace.language.statements import Select
+from headrace.optimizer import optimize
+from headrace.reference.aggregates import aggregate
+from headrace.reference.contents import Stream, content_at, payload
+from headrace.reference.operators import evaluate
+from headrace.schema import BIGINT, Field, Schema
+from headrace.time import INFINITY, TimeDomain
+
+COLUMNS = ("v", "ts")
+SCHEMA = Schema(tuple(Field(name, BIGINT) for name in COLUMNS))
+CATALOG = Catalog()
+for _name in "ab":
+    CATALOG = CATALOG.define(StreamInfo(_name, SCHEMA, "ts", TimeDomain.INTEGER))
+
+VALUES = """COUNT(*) AS n, MAX(a.v) AS most, COUNT(COALESCE(a.v, 0)) AS given,
+ARRAY_AGG(COALESCE(a.v, 7)) AS vs, FIRST(COALESCE(a.v, 0) ORDER BY a.v) AS least,
+COUNT(*) FILTER (WHERE COALESCE(a.v, 9) > 1) AS high, COUNT(DISTINCT COALESCE(a.v, 0)) AS different,
+MEDIAN(a.v) AS middle"""
+"""Most of these would count a row of NULLs."""
+
+FROM = {
+    "a filter": "a [RANGE 3] WHERE v > 2",
+    "a filter that lets nothing through": "a WHERE v > 9",
+    "a window that slides": "a [RANGE 4 SLIDE 4]",
+    "a granularity": "a [RANGE 4] GRANULARITY(3)",
+    "a join": "a [RANGE 3], b [RANGE 3] WHERE a.v = b.v",
+    "an outer join": "a [RANGE 3] LEFT JOIN b [RANGE 3] ON a.v = b.v",
+    "a subquery": "a [RANGE 3] WHERE v IN (SELECT v FROM b [RANGE 2])",
+    "a derived stream": "ISTREAM(SELECT v, COUNT(*) FROM a [RANGE 2] WHERE v > 1 GROUP BY v) [RANGE 2] a",
+}
+
+
+def plan_of(text: str) -> Plan:
+    (statement,) = parse(text)
+    assert isinstance(statement, Select)
+    return bind(statement.query, CATALOG)
+
+
+def rows() -> st.SearchStrategy[Stream]:
+    pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 15)), max_size=5)
+    return pairs.map(lambda found: Stream(COLUMNS, [((v, ts), ts, ts + 1, 1) for v, ts in found]))
+
+
+@pytest.mark.parametrize("name", FROM)
+@given(rows(), rows(), st.booleans())
+def test_the_definition(name: str, a: Stream, b: Stream, optimized: bool) -> None:
+    text, streams = f"SELECT {VALUES} FROM {FROM[name]}", {"a": a, "b": b}
+    plain, plan = plan_of(text), plan_of(f"{text} EMIT EMPTY")
+    assert isinstance(plain, Aggregate)
+    nothing = payload(aggregate(call, ()) for _, call in plain.aggregates)
+    read = [*a.elements, *(b.elements if "b [" in FROM[name] else ())]
+    begun = min((ts for _, ts, _, _ in read), default=INFINITY)
+    without = [(row, ts, te, 1) for row, ts, te in evaluate(plain, streams)]
+    history = evaluate(optimize(plan) if optimized else plan, streams)
+    found = [(row, ts, te, 1) for row, ts, te in history]
+    for instant in range(-1, 30):
+        empty = Counter({nothing: 1} if instant >= begun else {})
+        assert content_at(found, instant) == (content_at(without, instant) or empty)

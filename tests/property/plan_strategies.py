@@ -21,7 +21,6 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Granularity,
-    HopWindow,
     Istream,
     Join,
     OuterJoin,
@@ -39,6 +38,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    WindowBounds,
     column,
 )
 from headrace.algebra.predicates import conjunction
@@ -46,7 +46,7 @@ from headrace.algebra.properties import lasts_at_most
 from headrace.elements import from_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal, make_cast
-from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
+from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
 from headrace.language.binding.empty_row import with_empty_row
 from headrace.reference.contents import Element, Stream
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names
@@ -144,6 +144,7 @@ ROOTS = (
     "set_operation",
     "semi_join",
     "outer_join",
+    "window_groups",
     "project",
     "filter",
 )
@@ -197,6 +198,7 @@ class _Builder:
             "set_operation": self._set_operation,
             "semi_join": self._semi_join,
             "outer_join": self._outer_join,
+            "window_groups": self._window_groups,
             "project": self._project,
             "filter": self._filter,
         }
@@ -237,11 +239,15 @@ class _Builder:
             return self.draw(st.sampled_from(_columns(below)))
         return self._expression(below.schema, self.draw(st.sampled_from(KINDS)))
 
-    def _window(self, depth: int) -> Plan:
+    def _chronons(self, depth: int) -> Plan:
         below = self._below(depth)
-        if not below.is_chronon:
-            brief = lasts_at_most(below, 12) and self.draw(st.booleans())
-            below = Split(below) if brief else Istream(below)
+        if below.is_chronon:
+            return below
+        brief = lasts_at_most(below, 12) and self.draw(st.booleans())
+        return Split(below) if brief else Istream(below)
+
+    def _window(self, depth: int) -> Plan:
+        below = self._chronons(depth)
         if self.draw(st.integers(0, 2)) == 0:
             return self.draw(st.sampled_from((self._rows, self._hop, self._session, self._over)))(below)
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
@@ -282,7 +288,37 @@ class _Builder:
     def _hop(self, below: Plan) -> Plan:
         size, slide = (self.draw(st.sampled_from((3, 2, 5, 1, 4))) for _ in range(2))
         offset = self.draw(st.sampled_from((0, 0, 1, 7)))
-        return HopWindow(below, Duration(size), Duration(slide), Duration(offset))
+        lengths = Duration(size), Duration(slide), Duration((size + offset) % slide)
+        return WindowBounds(TimeWindow(below, *lengths), *lengths)
+
+    def _window_groups(self, depth: int) -> Plan:
+        """Groups by the bounds of windows and by other columns, with conditions on either."""
+        if not self.windows:
+            return self._aggregate(depth)
+        windows = self._hop(self._chronons(depth))
+        below, bounds = windows, _columns(windows)[-2:]
+        if self.draw(st.integers(0, 2)) == 0:
+            below = Filter(below, self._about(bounds))
+        if self.draw(st.booleans()):
+            listed = [*_columns(windows)[:-2], *bounds[::-1]]
+            below = Project(below, tuple((f"w{place}", one) for place, one in enumerate(listed)))
+            bounds = _columns(below)[-2:]
+        others = _columns(below)[:-2]
+        keys = [*self.draw(st.lists(st.sampled_from(bounds), min_size=1, max_size=2))]
+        keys += self.draw(st.lists(st.sampled_from(others), max_size=2)) if others else []
+        taken = Project(below, tuple((one.name, one) for one in others)) if others else below
+        calls = [self._call(taken) for _ in range(self.draw(st.integers(0, 2)))]
+        groups = Aggregate(
+            below,
+            tuple((f"k{place}", key) for place, key in enumerate(self.draw(st.permutations(keys)))),
+            tuple((f"a{place}", call) for place, call in enumerate(calls)),
+        )
+        return Filter(groups, self._about(_columns(groups))) if self.draw(st.booleans()) else groups
+
+    def _about(self, columns: Sequence[Column]) -> Expression:
+        schema = Schema(tuple(Field(f"c{one.index}", one.type) for one in columns))
+        condition = self._expression(schema, BOOLEAN, 2)
+        return transform_columns(condition, lambda one: columns[one.index])
 
     def _session(self, below: Plan) -> Plan:
         gap = self.draw(st.sampled_from((3, 2, 5, 1)))

@@ -6,7 +6,7 @@ every epoch the operator is made anew from its stored runs, as on another worker
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 from unittest.mock import patch
@@ -149,8 +149,8 @@ def check(
     *,
     chronons: bool = False,
     insert_only: bool = False,
-) -> None:
-    """The operator law for a plan over LEFT and RIGHT.
+) -> list[tuple[Batch, int]]:
+    """The operator law for a plan over LEFT and RIGHT; what it emitted by what heartbeat.
 
     Args:
         plan: an operator over sources.
@@ -178,11 +178,14 @@ def check(
     expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
     found: list[Batch] = []
     whole = over(plan, known)
+    steps = []
     for emitted, heartbeat in drive(plan, known, epochs):
         assert not is_insert_only(whole) or (emitted.w > 0).all()
         assert not is_append_only(whole) or (emitted.te == INFINITY).all()
         found.append(emitted)
+        steps.append((emitted, heartbeat))
         assert_equal(concat(plan.schema, found), expected, heartbeat, f"after {len(found)} epochs")
+    return steps
 
 
 def _of_epoch(arrivals: list[Arrival], epoch: int) -> list[Element]:
@@ -443,6 +446,31 @@ def test_aggregates_of_numbers_are_rounded_once(name: str, arrivals: list[Arriva
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
 def test_set_operations(kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int) -> None:
     check(SetOperation(LEFT, RIGHT, kind), [left, right], slack)
+
+
+@pytest.mark.parametrize(
+    "name", ["grouped sums", "grouped distinct values", "grouped ends", "grouped arrays", "scalar floats"]
+)
+@given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
+def test_settled_aggregates(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check_settled(name, arrivals, slack, insert_only=False)
+
+
+@pytest.mark.parametrize("name", ["grouped extremes", "scalar ends of one order"])
+@given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
+def test_settled_aggregates_of_what_is_never_retracted(
+    name: str, arrivals: list[Arrival], slack: int
+) -> None:
+    check_settled(name, arrivals, slack, insert_only=True)
+
+
+def check_settled(name: str, arrivals: list[Arrival], slack: int, *, insert_only: bool) -> None:
+    plan = UNARY[name]
+    assert isinstance(plan, Aggregate)
+    emitted = check(replace(plan, settled=True), [arrivals], slack, insert_only=insert_only)
+    for found, heartbeat in emitted:
+        assert (found.w == 1).all(), "nothing is taken back"
+        assert (found.te <= heartbeat).all(), "nothing is said about what is not settled"
 
 
 FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and plan.limit is not None]

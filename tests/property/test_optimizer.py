@@ -144,14 +144,17 @@ def group_queries(draw: st.DrawFn) -> Case:
     return Case(OuterJoin(left, right, (), None, names, kind), made)
 
 
-@given(cases(depth=4) | queries() | row_queries() | group_queries())
+CASES = cases(depth=4) | queries() | row_queries() | group_queries() | cases(depth=2, root="window_groups")
+
+
+@given(CASES)
 def test_an_optimized_plan_equals_its_original(case: Case) -> None:
     optimized = optimize(case.plan)
     assert optimized.schema == case.plan.schema
     assert answer(optimized, case) == answer(case.plan, case)
 
 
-@given(cases(depth=4) | queries() | row_queries() | group_queries())
+@given(CASES)
 def test_every_single_rule_keeps_the_answer(case: Case) -> None:
     expected = answer(case.plan, case)
     for rule in (*RULES, *LAST_RULES):
@@ -160,6 +163,6 @@ def test_every_single_rule_keeps_the_answer(case: Case) -> None:
         assert answer(rewritten, case) == expected, rule.name
 
 
-@given(cases(depth=4) | queries() | row_queries() | group_queries())
+@given(CASES)
 def test_an_optimized_plan_is_not_rewritten_again(case: Case) -> None:
     assert rewrites(optimize(case.plan)) == []

@@ -14,7 +14,6 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Granularity,
-    HopWindow,
     Istream,
     Join,
     OuterJoin,
@@ -32,6 +31,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    WindowBounds,
     inputs_of,
     pair_schema,
 )
@@ -83,7 +83,7 @@ def describe(plan: Plan) -> str:
         case Project(items=items):
             listed = (_item(name, part, plan.input.schema) for name, part in items)
             return f"Project {', '.join(listed)}".rstrip()
-        case TimeWindow() | HopWindow() | RowWindow() | SessionWindow() | Sample() | Granularity():
+        case TimeWindow() | WindowBounds() | RowWindow() | SessionWindow() | Sample() | Granularity():
             return _window(plan)
         case OverRows():
             return _over_rows(plan)
@@ -112,12 +112,13 @@ def _over_rows(plan: OverRows) -> str:
     return f"OverRows {frame}" + (f" BY {by}" if by else "") + f": {calls}"
 
 
-def _window(plan: TimeWindow | HopWindow | RowWindow | SessionWindow | Sample | Granularity) -> str:
+def _window(plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample | Granularity) -> str:
     match plan:
-        case TimeWindow(size=size, slide=slide):
-            return f"TimeWindow RANGE {size}" + (f" SLIDE {slide}" if slide.length > 1 else "")
-        case HopWindow(size=size, slide=slide, offset=offset):
-            return f"HopWindow SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
+        case TimeWindow(size=size, slide=slide, offset=offset):
+            every = f" SLIDE {slide}" if slide.length > 1 else ""
+            return f"TimeWindow RANGE {size}{every}" + (f" OFFSET {offset}" if offset.length else "")
+        case WindowBounds(size=size, slide=slide, offset=offset):
+            return f"WindowBounds SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
         case RowWindow(rows=rows, slide=every, keys=keys):
             partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
             return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {every}" if every > 1 else "")
@@ -156,7 +157,8 @@ def _aggregate(plan: Aggregate) -> str:
     schema = plan.input.schema
     keys = ", ".join(_item(name, key, schema) for name, key in plan.keys)
     calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
-    return "Aggregate" + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "")
+    settled = plan.settled * " WHEN SETTLED"
+    return "Aggregate" + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "") + settled
 
 
 def _top_k(plan: TopK) -> str:

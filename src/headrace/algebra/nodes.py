@@ -32,7 +32,7 @@ EVERY_INSTANT: Final = Duration(1)
 """The slide of a window that moves at every instant."""
 
 NO_OFFSET: Final = Duration(0)
-"""The offset of windows that start at multiples of their slide."""
+"""The offset of windows that end at multiples of their slide."""
 
 MAX_ROWS: Final = 1_000_000_000
 """The most rows a window may hold, or slide by."""
@@ -210,10 +210,17 @@ class Aggregate(Unary):
 
     Grouping takes NULL as equal to NULL, NaN to NaN and -0 to 0. Without keys this is PIPES' scalar
     aggregation: an empty content has no result row.
+
+    Attributes:
+        keys: names and expressions that make the groups.
+        aggregates: names and what is computed of each group.
+        settled: whether the operator speaks of instants below its heartbeat only, so that it takes nothing
+            back, and of all its groups whenever the heartbeat moves. The content is the same.
     """
 
     keys: tuple[tuple[str, Expression], ...]
     aggregates: tuple[tuple[str, AggregateCall], ...]
+    settled: bool = False
 
     def __post_init__(self) -> None:
         width = len(self.input.schema)
@@ -393,18 +400,20 @@ class TopK(Unary):
 class TimeWindow(Unary):
     """At t, the sum of `M(u)` for the `size` instants u up to t; with a slide, up to the last slide.
 
-    With slide a > 1 the content at t is that of the instants `[k*a - size, k*a - 1]` for
-    `k = floor((t + 1) / a)` (thesis, equation 17.1). Size INFINITY is the unbounded window.
+    With slide a > 1 and offset o the content at t is that of the instants `[k*a + o - size, k*a + o - 1]` for
+    `k = floor((t + 1 - o) / a)` (thesis, equation 17.1, where o is 0). Size INFINITY is the unbounded window.
     """
 
     size: Duration
     slide: Duration = EVERY_INSTANT
+    offset: Duration = NO_OFFSET
 
     def __post_init__(self) -> None:
         if self.size.length < 1 or self.slide.length < 1:
             raise PlanError("a window's RANGE and SLIDE must be at least 1", hint="write NOW for one instant")
         if self.slide.length == INFINITY:
             raise PlanError("a window cannot slide by UNBOUNDED")
+        _require_offset(self.slide, self.offset)
         _require_chronon(self.input, "a time window")
 
     @cached_property
@@ -414,12 +423,12 @@ class TimeWindow(Unary):
 
 
 @dataclass(frozen=True)
-class HopWindow(Unary):
-    """Every row once per window it falls into, with the window's start and end as two columns more.
+class WindowBounds(Unary):
+    """`M(t)`, every row with the start and the end of the window that t shows as two columns more.
 
-    The windows are the intervals `[s, s + size)` for all s that are the offset plus a multiple of the slide;
-    with `size = slide` they tumble. At t the content is that of the latest window whose last instant is not
-    after t: a row is valid from its window's last instant on for one slide.
+    It is the window of a `TimeWindow` of the same size, slide and offset, so that the two columns have the
+    same values in all rows of an instant. Over such a window this is SQL's HOP, which with `size = slide` is
+    TUMBLE: a row is valid from its window's last instant on for one slide.
     """
 
     size: Duration
@@ -429,9 +438,9 @@ class HopWindow(Unary):
     def __post_init__(self) -> None:
         if self.size.length < 1 or self.slide.length < 1:
             raise PlanError("a window's size and slide must be at least 1", hint="write longer ones")
-        if INFINITY in (self.size.length, self.slide.length, self.offset.length):
+        if INFINITY in (self.size.length, self.slide.length):
             raise PlanError("a window with a start and an end cannot be UNBOUNDED")
-        _require_chronon(self.input, "a time window")
+        _require_offset(self.slide, self.offset)
 
     @cached_property
     def schema(self) -> Schema:
@@ -440,8 +449,8 @@ class HopWindow(Unary):
 
     @cached_property
     def is_chronon(self) -> bool:
-        """Whether all elements are valid for one instant: where a window ends at every instant."""
-        return self.slide.length == 1
+        """Whether all elements are valid for one instant: also where a window ends at every instant."""
+        return self.slide.length == 1 or self.input.is_chronon
 
 
 @dataclass(frozen=True)
@@ -605,7 +614,7 @@ class Rstream(Unary):
 
 # The union of all nodes.
 
-Stateless = Filter | Project | TimeWindow | HopWindow | Sample | Granularity | Split | Union | Rstream
+Stateless = Filter | Project | TimeWindow | WindowBounds | Sample | Granularity | Split | Union | Rstream
 """Nodes whose operators handle each element alone and keep nothing."""
 
 Stateful = (
@@ -688,6 +697,11 @@ def _with_bounds(plan: Plan) -> Schema:
     names = unique_names([*plan.schema.names, "window_start", "window_end"])
     types = [*(field.type for field in plan.schema), *[instant_type(plan)] * 2]
     return Schema(tuple(map(Field, names, types)))
+
+
+def _require_offset(slide: Duration, offset: Duration) -> None:
+    if not 0 <= offset.length < slide.length:
+        raise PlanError("the offset of a window is not below 0, and shorter than its slide")
 
 
 def _require_chronon(plan: Plan, what: str) -> None:

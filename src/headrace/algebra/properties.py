@@ -14,7 +14,6 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Granularity,
-    HopWindow,
     Istream,
     Join,
     OuterJoin,
@@ -34,6 +33,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    WindowBounds,
     inputs_of,
 )
 from headrace.expressions.aggregate_functions import function_of
@@ -84,6 +84,8 @@ def is_insert_only(plan: Plan) -> bool:
     match plan:
         case Source():
             return True
+        case Aggregate(settled=True):
+            return True
         case Distinct(input=below) if is_append_only(below):
             return True
         case Aggregate() | TopK() | Distinct() | SetOperation():
@@ -96,7 +98,7 @@ def is_insert_only(plan: Plan) -> bool:
             Filter()
             | Project()
             | TimeWindow()
-            | HopWindow()
+            | WindowBounds()
             | Sample()
             | Granularity()
             | Split()
@@ -178,7 +180,7 @@ def granule_of(plan: Plan) -> Duration | None:
         case (
             Source()
             | TimeWindow()
-            | HopWindow()
+            | WindowBounds()
             | RowWindow()
             | SessionWindow()
             | OverRows()
@@ -221,10 +223,8 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
     """
     heartbeat = min(inputs)
     match plan:
-        case TimeWindow(slide=slide):
-            return slide_start(heartbeat, slide.length)
-        case HopWindow(size=size, slide=slide, offset=offset):
-            return slide_start(heartbeat, slide.length, size.length + offset.length)
+        case TimeWindow(slide=slide, offset=offset):
+            return slide_start(heartbeat, slide.length, offset.length)
         case Granularity(granule=granule):
             return granule_start(heartbeat, granule.length)
         case _:
@@ -256,8 +256,8 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return True
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
-        case HopWindow(slide=slide):
-            return slide.length <= limit
+        case WindowBounds(input=below, slide=slide):
+            return slide.length <= limit or lasts_at_most(below, limit)
         case SessionWindow(gap=gap):
             return gap.length <= limit
         case RowWindow():
@@ -304,7 +304,7 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return ours | {len(left.schema) + place for place in theirs}
         case SemiJoin(left=left):
             return timestamp_columns(left)
-        case Dstream() | HopWindow() | SessionWindow() | Split():
+        case Dstream() | SessionWindow() | Split():
             return frozenset()
         case _:
             return frozenset.intersection(*map(timestamp_columns, inputs_of(plan)))
@@ -345,6 +345,9 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
             )
         case SemiJoin():
             return has_one_row(plan.left, within)
+        case WindowBounds():
+            # All rows of an instant have the same bounds.
+            return has_one_row(plan.input, within & frozenset(range(len(plan.input.schema))))
         case _:
             return False
 

@@ -77,7 +77,7 @@ def running_points(
 
     Args:
         order: endpoints sorted by time.
-        codes, times: int64[n] per endpoint; every code 0..k-1 has one.
+        codes, times: int64[n] per endpoint.
         rows: int64[n], the row whose sums an endpoint adds, or -1 - row where it takes them away.
         ints: int64[r, c], the sums per row.
         base_ints: int64[k, c], the sums before the first point, per code.
@@ -85,7 +85,8 @@ def running_points(
     Returns:
         The number m of points; for each of them, in order of time, its code, its time, and the point before
         of the same code or -1 (int64[n], of which m count); the sums, int64[c, n + k]: from each point on,
-        then before the first point of each code, m + k in all; and the last point of each code (int64[k]).
+        then before the first point of each code, m + k in all; and the last point of each code, or -1
+        (int64[k]).
     """
     count = len(order)
     point_codes = np.empty(count, dtype=np.int64)

@@ -14,6 +14,7 @@ from typing import Final
 
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import (
+    NO_OFFSET,
     Aggregate,
     AnyJoin,
     Coalesce,
@@ -21,7 +22,6 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Granularity,
-    HopWindow,
     Istream,
     Join,
     OverRows,
@@ -38,12 +38,14 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    WindowBounds,
     column,
+    instant_type,
 )
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import timestamp_columns
 from headrace.expressions.render import render, render_call, render_sort_key
-from headrace.expressions.tree import AggregateCall, Call, Expression, SortKey, shift_columns
+from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey, shift_columns
 from headrace.language.dialect import RESERVED, Headrace
 from headrace.schema import BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
@@ -215,6 +217,10 @@ def _leaf(plan: Plan) -> str:
     match plan:
         case Source(name=name):
             return _name(name)
+        case TimeWindow(offset=offset) if offset != NO_OFFSET:
+            # The language has offsets for windows with a start and an end only.
+            listed = ", ".join(map(_name, plan.schema.names))
+            return f"(SELECT {listed} FROM {_hop(plan)})"
         case TimeWindow(input=below, size=size, slide=slide):
             domain = plan.domain
             every = f" SLIDE {_duration(slide, domain)}" if slide.length > 1 else ""
@@ -232,8 +238,10 @@ def _leaf(plan: Plan) -> str:
         case Split(input=below) | Coalesce(input=below):
             # The binder puts a Split there again: it is below windows only.
             return _leaf(below)
-        case HopWindow():
-            return _hop(plan)
+        case WindowBounds(input=TimeWindow() as window):
+            return _hop(window)
+        case WindowBounds():
+            return _leaf(_above_window(plan))
         case SessionWindow(keys=keys, gap=gap):
             names = ", ".join(_name(plan.input.schema[key.index].name) for key in keys)
             return _table_function("SESSION", plan.input, f" PARTITION BY ({names})" if keys else "", [gap])
@@ -243,12 +251,47 @@ def _leaf(plan: Plan) -> str:
             return f"({_query(plan)})"
 
 
-def _hop(plan: HopWindow) -> str:
+def _hop(plan: TimeWindow) -> str:
     lengths = [plan.size] if plan.size == plan.slide else [plan.slide, plan.size]
-    if plan.offset.length:
-        lengths.append(plan.offset)
+    start = (plan.offset.length - plan.size.length) % plan.slide.length
+    if start:
+        lengths.append(Duration(start))
     function = "TUMBLE" if plan.size == plan.slide else "HOP"
     return _table_function(function, plan.input, "", lengths)
+
+
+def _above_window(plan: WindowBounds) -> Plan:
+    """The same with the bounds where the language has them: directly above a window.
+
+    Only the optimizer moves them from there, over aggregates, conditions and projections.
+    """
+    match plan.input:
+        case TimeWindow():
+            return plan
+        case Filter() as below:
+            return replace(below, input=_above_window(replace(plan, input=below.input)))
+        case Project(input=below, items=items):
+            return Project(_above_window(replace(plan, input=below)), (*items, *_bounds(plan, below)))
+        case Aggregate(input=below, keys=keys) as groups:
+            bounds = _bounds(plan, below)
+            moved = replace(
+                groups, input=_above_window(replace(plan, input=below)), keys=(*keys, *bounds), settled=False
+            )
+            width = len(keys)
+            places = [*range(width), *range(width + 2, len(moved.schema)), width, width + 1]
+            return Project(
+                moved, tuple((plan.schema.names[at], column(moved, place)) for at, place in enumerate(places))
+            )
+        case below:
+            # The window of one instant, which was removed.
+            assert plan.size.length == plan.slide.length == 1
+            return replace(plan, input=TimeWindow(below, plan.size, plan.slide))
+
+
+def _bounds(plan: WindowBounds, below: Plan) -> tuple[tuple[str, Expression], ...]:
+    """The bounds as columns of a plan's input: they follow its other columns."""
+    width, names = len(below.schema), plan.schema.names[-2:]
+    return tuple((name, Column(width + place, name, instant_type(plan))) for place, name in enumerate(names))
 
 
 def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duration]) -> str:

@@ -162,7 +162,7 @@ def _group(plan: Aggregate, below: Plan, constant: Literal) -> Plan:
     """The group of one constant in an aggregate whose last key is `e`."""
     key = column(below, len(below.schema) - 1)
     keys = (*plan.keys, (_fresh([name for name, _ in plan.keys]), key))
-    groups = Aggregate(below, keys, plan.aggregates)
+    groups = replace(plan, input=below, keys=keys)
     place = len(plan.keys)
     own = Filter(groups, Call("=", (column(groups, place), constant), BOOLEAN))
     shown = (column(groups, index) for index in range(len(groups.schema)) if index != place)

@@ -13,7 +13,6 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Granularity,
-    HopWindow,
     Istream,
     Join,
     OuterJoin,
@@ -31,6 +30,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    WindowBounds,
     column,
     inputs_of,
 )
@@ -185,7 +185,7 @@ class _Lowering:
         match plan:
             case Source():
                 return frozenset()
-            case Filter() | TimeWindow() | HopWindow() | Sample() | Granularity() | Split() | Rstream():
+            case Filter() | TimeWindow() | WindowBounds() | Sample() | Granularity() | Split() | Rstream():
                 return below[0]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
@@ -275,11 +275,11 @@ def _shares_intervals(plan: Aggregate) -> bool:
     if not plan.keys:
         return True
     below: Plan = plan.input
-    while isinstance(below, Filter | Project | Sample | Rstream):
+    while isinstance(below, Filter | Project | Sample | Rstream | WindowBounds):
         below = below.input
     if isinstance(below, Granularity):
         return True
-    return isinstance(below, TimeWindow | HopWindow) and below.slide.length > 1
+    return isinstance(below, TimeWindow) and below.slide.length > 1
 
 
 def identity(plan: Plan, start: int = 1) -> str:

@@ -8,7 +8,6 @@ import pyarrow as pa
 from headrace.algebra.nodes import (
     Filter,
     Granularity,
-    HopWindow,
     Project,
     Rstream,
     Sample,
@@ -16,6 +15,7 @@ from headrace.algebra.nodes import (
     Stateless,
     TimeWindow,
     Union,
+    WindowBounds,
     instant_type,
 )
 from headrace.elements import Batch, Int64Array, record_batch, take_rows
@@ -41,8 +41,8 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _project(node, batch, report)
         case TimeWindow():
             return _window(node, batch)
-        case HopWindow():
-            return _hop(node, batch)
+        case WindowBounds():
+            return _bounds(node, batch)
         case Sample(percent=percent):
             return batch.filter(sampled(batch, percent))
         case Granularity():
@@ -61,31 +61,33 @@ def _project(node: Project, batch: Batch, report: Report) -> Batch:
 
 
 def _window(node: TimeWindow, batch: Batch) -> Batch:
-    size, slide = node.size.length, node.slide.length
+    size, slide, offset = node.size.length, node.slide.length, node.offset.length
     if slide == 1:
         return Batch(batch.payload, batch.ts, _ends(batch.ts, size), batch.w)
     # Thesis, Algorithm 18: the start moves up to the next slide, the end to the slide that drops it.
-    ts = -(-(batch.ts + 1) // slide) * slide - 1
+    ts = -(-(batch.ts + 1 - offset) // slide) * slide + offset - 1
     te = _ends(batch.ts, size)
     if size != INFINITY:
-        te = (te + slide) // slide * slide - 1
+        te = (te + slide - offset) // slide * slide + offset - 1
     return Batch(batch.payload, ts, te, batch.w).filter(ts < te)
 
 
-def _hop(node: HopWindow, batch: Batch) -> Batch:
-    size, slide = node.size.length, node.slide.length
-    latest = batch.ts - (batch.ts - node.offset.length) % slide
-    back = np.arange(-(-size // slide), dtype=np.int64) * slide
-    starts = (latest[:, np.newaxis] - back).ravel()
-    if size == slide:
-        rows = batch
-    else:
-        inside = starts + size > np.repeat(batch.ts, len(back))
-        rows, starts = batch.take(np.flatnonzero(inside) // len(back)), starts[inside]
-    ends = starts + size
-    bounds = [pa.array(instants).cast(instant_type(node)) for instants in (starts, ends)]
-    payload = record_batch([*rows.payload.columns, *bounds], node.schema, len(rows))
-    return Batch(payload, ends - 1, ends - 1 + slide, rows.w)
+def _bounds(node: WindowBounds, batch: Batch) -> Batch:
+    """Elements are cut where one window takes over from another; their ends are known, as a window's are."""
+    slide, offset = node.slide.length, node.offset.length
+    first, last = (batch.ts + 1 - offset) // slide, (batch.te - offset) // slide
+    counts = last - first + 1
+    ts, te = batch.ts, batch.te
+    if (counts > 1).any():
+        rows = np.repeat(np.arange(len(batch)), counts)
+        batch = batch.take(rows)
+        first = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        ts = np.maximum(batch.ts, first * slide + offset - 1)
+        te = np.minimum(batch.te, (first + 1) * slide + offset - 1)
+    ends = first * slide + offset
+    bounds = [pa.array(instants).cast(instant_type(node)) for instants in (ends - node.size.length, ends)]
+    payload = record_batch([*batch.payload.columns, *bounds], node.schema, len(batch))
+    return Batch(payload, ts, te, batch.w)
 
 
 def _granules(node: Granularity, batch: Batch) -> Batch:

@@ -19,6 +19,7 @@ from headrace.optimizer.limit_from_row_number import limit_from_row_number
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.prune_columns import prune_columns
+from headrace.optimizer.pull_bounds_above_aggregate import pull_bounds_above_aggregate
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
 from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
@@ -31,6 +32,7 @@ from headrace.optimizer.remove_trivial_project import remove_trivial_project
 from headrace.optimizer.remove_trivial_top_k import remove_trivial_top_k
 from headrace.optimizer.remove_unbounded_window import remove_unbounded_window
 from headrace.optimizer.rule import Rule, everywhere
+from headrace.optimizer.settle_below_bounds import settle_below_bounds
 from headrace.optimizer.simplify_outer_join import simplify_outer_join
 
 RULES: Final[tuple[Rule, ...]] = (
@@ -47,6 +49,8 @@ RULES: Final[tuple[Rule, ...]] = (
     everywhere(push_filter_below_project),
     everywhere(push_filter_below_window),
     everywhere(push_filter_below_row_window),
+    # After conditions on rows have left: what is left between a window and its groups reads the bounds.
+    everywhere(pull_bounds_above_aggregate),
     # After conditions on the partition have left, which would stay above a limit.
     everywhere(limit_from_row_number),
     everywhere(push_filter_below_union),
@@ -68,11 +72,12 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """The rules, in the order in which they are tried; any order would end, and be right, after more rounds."""
 
-LAST_RULES: Final[tuple[Rule, ...]] = (everywhere(coalesce_below_join),)
+LAST_RULES: Final[tuple[Rule, ...]] = (everywhere(coalesce_below_join), everywhere(settle_below_bounds))
 """Rules that are applied once, when no other has anything left to do.
 
 A filter does not pass a Coalesce, and the shape it is put on, a narrow project over an aggregate, is there
-only when lists have been merged and columns pruned.
+only when lists have been merged and columns pruned. Bounds of windows that nobody reads are gone by then, so
+that an aggregate is settled only where they are read.
 """
 
 MAX_ROUNDS: Final = 1_000

@@ -8,7 +8,6 @@ from headrace.algebra.nodes import (
     Aggregate,
     Coalesce,
     Filter,
-    HopWindow,
     Join,
     OuterJoin,
     Plan,
@@ -16,6 +15,7 @@ from headrace.algebra.nodes import (
     SemiJoin,
     SessionWindow,
     TimeWindow,
+    WindowBounds,
     inputs_of,
     with_inputs,
 )
@@ -68,13 +68,13 @@ def _is_fragmented(plan: Plan) -> bool:
 
 def _is_renewed(plan: Plan) -> bool:
     """Whether all rows leave when others come, as in windows that tumble, so that few groups go on."""
-    while isinstance(plan, Filter | Project):
+    while isinstance(plan, Filter | Project | WindowBounds):
         plan = plan.input
     match plan:
         case TimeWindow(size=size, slide=slide):
             return size.length <= slide.length
         case _:
-            return isinstance(plan, HopWindow | SessionWindow)
+            return isinstance(plan, SessionWindow)
 
 
 def _is_coarse(item: Expression) -> bool:

@@ -15,7 +15,6 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Granularity,
-    HopWindow,
     Istream,
     Join,
     OuterJoin,
@@ -33,6 +32,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    WindowBounds,
     column,
     with_inputs,
 )
@@ -58,8 +58,9 @@ def prune_columns(plan: Plan) -> Plan:
     Below joins, aggregates, windows and unions a narrow Project takes out what only a filter needed, since
     they keep their input or send it on. A row window orders the rows of one instant by their columns from
     left to right, and so needs those before the last one that is read. DISTINCT, ISTREAM, DSTREAM, top-k and
-    set operations compare whole rows and so need all columns. An expression that can fail is kept though
-    nobody reads it: without it a row would appear that fails now.
+    set operations compare whole rows and so need all columns. Bounds of windows that nobody reads are not
+    added, unless a window above needs the elements of one instant that they make. An expression that can
+    fail is kept though nobody reads it: without it a row would appear that fails now.
     """
     pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
     return pruned
@@ -77,7 +78,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return plan if pruned is below else Filter(pruned, _moved(predicate, places)), places
         case Project():
             return _project(plan, needed)
-        case TimeWindow() | HopWindow() | RowWindow() | SessionWindow():
+        case TimeWindow() | WindowBounds() | RowWindow() | SessionWindow():
             return _window(plan, needed)
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
@@ -111,13 +112,15 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
 
 
 def _window(
-    plan: TimeWindow | HopWindow | RowWindow | SessionWindow, needed: frozenset[int]
+    plan: TimeWindow | WindowBounds | RowWindow | SessionWindow, needed: frozenset[int]
 ) -> tuple[Plan, Places]:
     match plan:
         case TimeWindow(input=below):
             return with_inputs(plan, (_exactly(below, needed),)), _places(sorted(needed))
-        case HopWindow(input=below):
+        case WindowBounds(input=below):
             kept, places = _beside_bounds(plan, needed)
+            if kept == needed and plan.is_chronon == below.is_chronon:
+                return _prune(below, needed)
             return with_inputs(plan, (_exactly(below, kept),)), places
         case SessionWindow(input=below, keys=keys):
             kept, places = _beside_bounds(plan, needed | _read(keys))
@@ -134,7 +137,9 @@ def _window(
             assert_never(plan)
 
 
-def _beside_bounds(plan: HopWindow | SessionWindow, needed: frozenset[int]) -> tuple[frozenset[int], Places]:
+def _beside_bounds(
+    plan: WindowBounds | SessionWindow, needed: frozenset[int]
+) -> tuple[frozenset[int], Places]:
     """Which columns of its input a window needs that adds its start and end after them."""
     width = len(plan.input.schema)
     kept = frozenset(index for index in needed if index < width)

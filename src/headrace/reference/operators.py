@@ -7,8 +7,9 @@ slow and keeps nothing but answers it gave before; operators are tested against 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import assert_never
 
 from headrace.algebra.kinds import JoinKind, SetKind
@@ -20,7 +21,6 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Granularity,
-    HopWindow,
     Istream,
     Join,
     OuterJoin,
@@ -38,6 +38,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    WindowBounds,
     inputs_of,
 )
 from headrace.expressions.tree import AggregateCall, Expression, arguments_of
@@ -46,7 +47,14 @@ from headrace.reference.contents import Content, History, Payload, Stream, conte
 from headrace.reference.sampling import in_sample
 from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.top_k import first_rows
-from headrace.reference.windows import Past, frames, hop_changes, session_changes, window_content
+from headrace.reference.windows import (
+    Past,
+    bound_changes,
+    frames,
+    session_changes,
+    window_content,
+    with_bounds,
+)
 from headrace.time import INFINITY
 
 
@@ -115,18 +123,22 @@ class _Evaluation:
                 return {change for instant in below for change in _window_changes(plan, instant)}
             case SessionWindow():
                 return {change for instant in below for change in session_changes(plan, instant)}
-            case HopWindow():
-                return {change for instant in below for change in hop_changes(plan, instant)}
+            case WindowBounds():
+                return below.union(*(bound_changes(plan, *ends) for ends in self._filled(plan.input)))
             case Istream() | Dstream():
                 return below | {instant + 1 for instant in below}
             case Granularity(granule=granule):
                 return {-(-instant // granule.length) * granule.length for instant in below}
             case Split():
                 # A stream of chronons changes at every instant at which it holds rows; windows look there.
-                ends = zip(sorted(below), sorted(below)[1:], strict=False)
-                return below.union(*(range(a, b) for a, b in ends if self.content(plan.input, a)))
+                return below.union(*(range(*ends) for ends in self._filled(plan.input)))
             case _:
                 return below
+
+    def _filled(self, plan: Plan) -> Iterator[tuple[int, int]]:
+        """The intervals in which the content does not change and is not empty."""
+        instants = sorted(self.instants(plan))
+        return ((start, end) for start, end in pairwise(instants) if self.content(plan, start))
 
     def _content(self, plan: Plan, instant: int) -> Content:
         match plan:
@@ -136,9 +148,9 @@ class _Evaluation:
                 return self._filter(plan, self.content(plan.input, instant))
             case Project():
                 return self._project(plan, self.content(plan.input, instant))
-            case TimeWindow():
+            case TimeWindow() | WindowBounds():
                 return self._window(plan, instant)
-            case HopWindow() | RowWindow() | SessionWindow() | OverRows():
+            case RowWindow() | SessionWindow() | OverRows():
                 return self._looking_back(plan, instant)
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
@@ -193,10 +205,13 @@ class _Evaluation:
                 content[values] += count
         return content
 
-    def _window(self, plan: TimeWindow, instant: int) -> Content:
+    def _window(self, plan: TimeWindow | WindowBounds, instant: int) -> Content:
+        if isinstance(plan, WindowBounds):
+            return with_bounds(plan, instant, self.content(plan.input, instant))
         last = instant
         if plan.slide.length > 1:
-            last = (instant + 1) // plan.slide.length * plan.slide.length - 1
+            slide, offset = plan.slide.length, plan.offset.length
+            last = (instant + 1 - offset) // slide * slide + offset - 1
         first = last - plan.size.length + 1 if plan.size.length < INFINITY else None
         content: Content = Counter()
         # The input's elements are chronons: between these instants its content is empty.
@@ -245,7 +260,7 @@ class _Evaluation:
     def _holds(self, plan: AnyJoin, row: Payload) -> bool:
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
-    def _looking_back(self, plan: HopWindow | RowWindow | SessionWindow | OverRows, instant: int) -> Content:
+    def _looking_back(self, plan: RowWindow | SessionWindow | OverRows, instant: int) -> Content:
         past = self._past(plan.input, instant)
         if not isinstance(plan, OverRows):
             return window_content(plan, instant, past)
@@ -332,7 +347,9 @@ def _input(call: AggregateCall, row: Payload) -> Payload | None:
 
 def _window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:
     """When what is valid at an instant enters the window, and when it leaves it (thesis, algorithm 18)."""
-    size, slide = plan.size.length, plan.slide.length
-    enters = -(-(instant + 1) // slide) * slide - 1
-    leaves = (instant + size + slide) // slide * slide - 1 if size < INFINITY else INFINITY
+    size, slide, offset = plan.size.length, plan.slide.length, plan.offset.length
+    enters = -(-(instant + 1 - offset) // slide) * slide + offset - 1
+    leaves = INFINITY
+    if size < INFINITY:
+        leaves = (instant + size - offset + slide) // slide * slide + offset - 1
     return enters, leaves

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from headrace.algebra.nodes import HopWindow, OverRows, Plan, RowWindow, SessionWindow, instant_type
+from headrace.algebra.nodes import OverRows, Plan, RowWindow, SessionWindow, WindowBounds, instant_type
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 
@@ -15,11 +15,9 @@ Past = Mapping[int, Content]
 """The content of a stream of chronons at every instant at which it is not empty, up to some instant."""
 
 
-def window_content(plan: HopWindow | RowWindow | SessionWindow, instant: int, past: Past) -> Content:
+def window_content(plan: RowWindow | SessionWindow, instant: int, past: Past) -> Content:
     """The content at an instant, from those of its input up to it."""
     match plan:
-        case HopWindow():
-            return _hop_content(plan, instant, past)
         case RowWindow():
             return _row_window_content(plan, past)
         case SessionWindow():
@@ -28,17 +26,11 @@ def window_content(plan: HopWindow | RowWindow | SessionWindow, instant: int, pa
             assert_never(plan)
 
 
-def _hop_content(plan: HopWindow, instant: int, past: Past) -> Content:
-    """The rows of the latest window whose last instant is not after this one."""
-    phase = plan.size.length + plan.offset.length
-    end = instant + 1 - (instant + 1 - phase) % plan.slide.length
-    start = end - plan.size.length
-    bounds = instant_value(start, plan), instant_value(end, plan)
-    content: Content = Counter()
-    for then, rows in past.items():
-        if start <= then < end:
-            content.update({row + bounds: count for row, count in rows.items()})
-    return content
+def with_bounds(plan: WindowBounds, instant: int, below: Content) -> Content:
+    """The rows of an instant with the latest window whose last instant is not after it."""
+    end = instant + 1 - (instant + 1 - plan.offset.length) % plan.slide.length
+    bounds = instant_value(end - plan.size.length, plan), instant_value(end, plan)
+    return Counter({row + bounds: count for row, count in below.items()})
 
 
 def frames(plan: OverRows, instant: int, past: Past) -> Iterator[tuple[Payload, list[Payload]]]:
@@ -63,14 +55,10 @@ def _partitions(plan: RowWindow | OverRows, past: Past) -> dict[Payload, list[tu
     return partitions
 
 
-def hop_changes(plan: HopWindow, instant: int) -> Iterator[int]:
-    """The last instants of the windows that hold an instant, and where the windows after them take over."""
-    size, slide = plan.size.length, plan.slide.length
-    start = instant - (instant - plan.offset.length) % slide
-    while start > instant - size:
-        yield start + size - 1
-        yield start + size - 1 + slide
-        start -= slide
+def bound_changes(plan: WindowBounds, start: int, end: int) -> range:
+    """The instants of an interval at which one window takes over from another."""
+    slide = plan.slide.length
+    return range(start + (plan.offset.length - 1 - start) % slide, end, slide)
 
 
 def _row_window_content(plan: RowWindow, past: Past) -> Content:

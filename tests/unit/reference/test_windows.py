@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headrace.algebra.nodes import Aggregate, HopWindow, Plan, SessionWindow, Source, column
+from headrace.algebra.nodes import Aggregate, Plan, SessionWindow, Source, TimeWindow, WindowBounds, column
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
@@ -28,14 +28,19 @@ def sums(windows: Plan) -> Plan:
     return Aggregate(windows, tuple(keys), (("total", total),))
 
 
+def hop_of(size: int, slide: int, offset: int = 0) -> Plan:
+    lengths = Duration(size), Duration(slide), Duration((size + offset) % slide)
+    return WindowBounds(TimeWindow(BID, *lengths), *lengths)
+
+
 def test_tumble() -> None:
-    tumble = HopWindow(BID, Duration(10), Duration(10))
+    tumble = hop_of(10, 10)
     assert tumble.schema.names == ("item", "price", "bidtime", "window_start", "window_end")
     assert history(sums(tumble)) == [(480, 490, 11, 489, 499), (490, 500, 10, 499, 509)]
 
 
 def test_hop() -> None:
-    hop = HopWindow(BID, Duration(10), Duration(5))
+    hop = hop_of(10, 5)
     assert history(sums(hop)) == [
         (480, 490, 11, 489, 494),
         (485, 495, 15, 494, 499),
@@ -45,7 +50,7 @@ def test_hop() -> None:
 
 
 def test_an_offset_moves_all_windows() -> None:
-    moved = HopWindow(BID, Duration(10), Duration(10), Duration(7))
+    moved = hop_of(10, 10, 7)
     assert history(sums(moved)) == [
         (477, 487, 4, 486, 496),
         (487, 497, 11, 496, 506),
@@ -54,7 +59,7 @@ def test_an_offset_moves_all_windows() -> None:
 
 
 def test_a_slide_longer_than_the_size_passes_rows_over() -> None:
-    sampled = HopWindow(BID, Duration(2), Duration(10))
+    sampled = hop_of(2, 10)
     rows = [("x", 1, 489), ("y", 2, 490), ("z", 3, 491), ("x", 4, -10), ("x", 5, -11)]
     assert history(sampled, rows) == [
         ("x", 4, -10, -10, -8, -9, 1),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import NO_OFFSET, HopWindow, Plan, SessionWindow
+from headrace.algebra.nodes import NO_OFFSET, Plan, SessionWindow, TimeWindow, WindowBounds
 from headrace.algebra.properties import timestamp_columns
-from headrace.errors import LanguageError
+from headrace.errors import LanguageError, PlanError
 from headrace.language.binding.scalars import located
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.windows import chronons
 from headrace.language.catalog import check_duration
 from headrace.language.syntax import WindowFunction
+from headrace.time import MICROSECONDS, Duration
 
 
 def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
@@ -30,9 +31,20 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
             windows = SessionWindow(table, lengths["GAP"], keys)
         else:
             size = lengths["SIZE"]
-            windows = HopWindow(table, size, lengths.get("SLIDE", size), lengths.get("OFFSET", NO_OFFSET))
+            slide = lengths.get("SLIDE", size)
+            if min(size.length, slide.length) < 1:
+                raise PlanError("a window's size and slide must be at least 1", hint="write longer ones")
+            offset = _end(size, slide, lengths.get("OFFSET", NO_OFFSET))
+            windows = WindowBounds(TimeWindow(table, size, slide, offset), size, slide, offset)
     _check_descriptor(function, plan, scope)
     return windows
+
+
+def _end(size: Duration, slide: Duration, start: Duration) -> Duration:
+    """By how much windows end after multiples of their slide, from how much they start after them."""
+    length = (size.length + start.length) % slide.length
+    units = [part.unit for part in (size, slide, start) if part.unit is not None]
+    return Duration(length, min(units, key=MICROSECONDS.__getitem__, default=None))
 
 
 def _check_descriptor(function: WindowFunction, plan: Plan, scope: Scope) -> None:

@@ -29,7 +29,9 @@ class AggregateOperator:
 
     Retractions:
         A retraction takes its element's sums away over its interval, and its value out of the live values
-        (MIN, MAX, FIRST, LAST, PERCENTILE, ARRAY_AGG) and of the distinct ones.
+        (MIN, MAX, FIRST, LAST, PERCENTILE, ARRAY_AGG) and of the distinct ones. A group's last segment is
+        emitted up to the next known endpoint and taken back where another comes before it; with `settled` up
+        to the heartbeat, and every time that moves the next piece.
 
     State:
         Per group the sums at the heartbeat and how far its open segment was emitted; per element, or per
@@ -58,7 +60,7 @@ class AggregateOperator:
         self._form = Accumulation.of(node)
         self._coalesce = not node.is_chronon
         width = self._form.sums.width
-        self._timeline = Timeline(self._form.key_names, width)
+        self._timeline = Timeline(self._form.key_names, width, settled=node.settled)
         self._distinct = {
             entry.inputs: DistinctValues(self._form.key_names, len(entry.inputs))
             for entry in self._form.sums.sums

@@ -365,8 +365,9 @@ def _all_points(points: Points, bases: Int64Array) -> tuple[Int64Array, Int64Arr
 
 
 def _first_times(points: Points) -> Int64Array:
+    """Up to where the base of each key lasts: its first point, or the horizon for a key without one."""
     first = np.flatnonzero(points.previous < 0)
-    times = np.empty(len(points.covered), dtype=np.int64)
+    times = points.until.copy()
     times[points.codes[first]] = points.times[first]
     return times
 

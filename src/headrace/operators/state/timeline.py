@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import BoolArray, Int64Array, integers
+from headrace.elements import BoolArray, Int64Array, concat_rows, integers
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import running_points
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows
@@ -61,14 +61,15 @@ class Points:
 
     Attributes:
         keys: the key columns of the k touched keys, and hashes: their hashes (int64[k]).
+            In a settled timeline keys that are live are touched, and may have no point.
         element_keys: int64[n], the touched key of each element that entered, -1 if it only waits.
         codes, times: int64[m], the key and the instant of each point.
         previous: int64[m], the point before of the same key, or -1.
         sums: the sums from each point on, then those before the first point of each key, m + k rows.
         covered: int64[k], up to where the segment that was open before has been emitted; BEGINNING for a key
             without a row.
-        until: int64[k], the next known endpoint after the last point, or INFINITY; for keys of which a row
-            is left.
+        until: int64[k], the next known endpoint after the last point, or INFINITY, and in a settled timeline
+            the horizon; for keys of which a row is left.
     """
 
     keys: list[pa.Array]
@@ -94,11 +95,15 @@ class Timeline:
         keys: the names of the key columns in state.
         width: how many columns the sums have without limbs.
         endless: whether no element ends, so that what is emitted of a key holds until more is known.
+        settled: whether no key is spoken of from the horizon on, and each live one up to it.
     """
 
-    def __init__(self, keys: tuple[str, ...], width: int, endless: bool = False) -> None:
+    def __init__(
+        self, keys: tuple[str, ...], width: int, endless: bool = False, settled: bool = False
+    ) -> None:
         self._endless = endless
         ints = tuple(f"__i{place}" for place in range(width))
+        self._settled = settled
         self.deltas = Schedule(Layout(keys, ints=ints))
         self.bases = SweepArea(Layout(keys, ints=ints, netting=Netting.REPLACE))
 
@@ -112,17 +117,24 @@ class Timeline:
         Returns:
             The points with `before <= t < horizon`, or None if there are none.
         """
-        pool = _Pool.of(changes, self.deltas, self.deltas.due(before, horizon))
+        live = self._live() if self._settled and horizon > before else None
+        pool = _Pool.of(changes, self.deltas, self.deltas.due(before, horizon), live)
         self.deltas.insert(pool.keys, pool.hashes, pool.codes, pool.waiting(horizon))
         rows, times = pool.due(horizon)
-        points = self._points(pool, rows, times, horizon) if len(rows) else None
+        points = self._points(pool, rows, times, horizon) if len(rows) or live is not None else None
         self.deltas.expire(horizon)
         self.bases.expire(horizon)
         return points
 
+    def _live(self) -> pa.RecordBatch | None:
+        """The bases of a settled timeline, which are those of all live keys; None if there are none."""
+        found = [run.batch for run in self.bases.runs]
+        return concat_rows(found) if found else None
+
     def _points(self, pool: _Pool, rows: Int64Array, times: Int64Array, horizon: int) -> Points:
         codes = pool.codes.codes[np.where(rows < 0, -1 - rows, rows)]
-        touched = np.flatnonzero(np.bincount(codes, minlength=len(pool.codes)))
+        marked = np.concatenate([codes, pool.codes.codes[pool.elements + len(pool.times) :]])
+        touched = np.flatnonzero(np.bincount(marked, minlength=len(pool.codes)))
         rank = np.full(len(pool.codes), -1, dtype=np.int64)
         rank[touched] = np.arange(len(touched))
         representatives = pool.codes.first[touched]
@@ -136,11 +148,21 @@ class Timeline:
         )  # fmt: skip
         codes, times, previous = codes[:count], times[:count], previous[:count]
         sums = sums[:, : count + len(touched)]
+        last = np.where(last < 0, count + np.arange(len(touched)), last)
         present = sums[0, last] > 0
         until = np.full(len(touched), INFINITY, dtype=np.int64)
-        if not self._endless:
+        if self._settled:
+            until[present] = horizon
+        elif not self._endless:
             until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
-        self._store_bases(hashes, keys, sum_arrays(self.bases.layout.ints, limbs, sums[:, last]), until)
+        stored = np.arange(len(touched))
+        if self._settled:
+            # All live keys are touched, so that these rows are all that is needed.
+            self.bases.runs, stored = [], np.flatnonzero(present)
+        latest = sum_arrays(self.bases.layout.ints, limbs, sums[:, last[stored]])
+        self._store_bases(
+            hashes[stored], [column.take(pa.array(stored)) for column in keys], latest, until[stored]
+        )
         element_keys = rank[pool.codes.codes[: pool.elements]]
         return Points(
             keys, hashes, element_keys, codes, times, previous, SumColumns(sums.T, limbs), covered, until,
@@ -178,10 +200,10 @@ def _where(keys: list[pa.Array], mask: BoolArray) -> list[pa.Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Pool:
-    """Everything one step looks at: new elements, and the stored deltas that are due.
+    """Everything one step looks at: new elements, the stored deltas that are due, and perhaps live keys.
 
-    `keys`, `hashes`, `codes` and `sums` are per pooled row: elements first, then stored deltas.
-    `ts` and `te` are the elements' ends, `times` those of the deltas.
+    `keys`, `hashes` and `codes` are per pooled row: elements first, then stored deltas, then live keys, which
+    have no `sums`. `ts` and `te` are the elements' ends, `times` those of the deltas.
     """
 
     elements: int
@@ -194,16 +216,19 @@ class _Pool:
     sums: SumColumns
 
     @classmethod
-    def of(cls, changes: Changes, schedule: Schedule, due: pa.RecordBatch | None) -> _Pool:
-        """Pool new elements with due deltas."""
-        count = len(changes.ts)
+    def of(
+        cls, changes: Changes, schedule: Schedule, due: pa.RecordBatch | None, live: pa.RecordBatch | None
+    ) -> _Pool:
+        """Pool new elements with due deltas and with live keys."""
+        count, layout = len(changes.ts), schedule.layout
         keys, hashes = changes.keys, hash_rows(changes.keys, count)
         times, sums = np.empty(0, dtype=np.int64), changes.sums
+        for rows in (due, live):
+            if rows is not None:
+                stored = [rows.column(name) for name in layout.keys]
+                keys = [pa.concat_arrays(pair) for pair in zip(keys, stored, strict=True)]
+                hashes = np.concatenate([hashes, integers(rows.column(HASH))])
         if due is not None:
-            layout = schedule.layout
-            stored = [due.column(name) for name in layout.keys]
-            keys = [pa.concat_arrays(pair) for pair in zip(keys, stored, strict=True)]
-            hashes = np.concatenate([hashes, integers(due.column(HASH))])
             times = integers(due.column(TIME))
             sums = concat_sums([sums, sums_of(due, layout.ints)])
         codes = encode_keys(keys, hashes)

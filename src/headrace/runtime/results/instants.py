@@ -7,11 +7,11 @@ import numpy as np
 from headrace.algebra.nodes import (
     Filter,
     Granularity,
-    HopWindow,
     Plan,
     Project,
     Rstream,
     TimeWindow,
+    WindowBounds,
 )
 from headrace.elements import Batch, Int64Array
 from headrace.errors import UserError
@@ -42,18 +42,15 @@ def _step_of(plan: Plan) -> tuple[int, int] | None:
     below = plan
     while isinstance(below, Rstream | Filter | Project):
         below = below.input
-    if hasattr(below, "input") and not isinstance(below, TimeWindow | HopWindow | Granularity):
+    if hasattr(below, "input") and not isinstance(below, TimeWindow | WindowBounds | Granularity):
         below = below.input
         while isinstance(below, Filter | Project):
             below = below.input
     match below:
-        case TimeWindow(slide=slide) if slide.length > 1:
-            return slide.length, -1
+        case TimeWindow() | WindowBounds() if below.slide.length > 1:
+            return below.slide.length, below.offset.length - 1
         case Granularity(granule=granule):
             return granule.length, 0
-        case HopWindow(size=size, slide=slide, offset=offset) if slide.length > 1:
-            # At multiples of the slide, less one, where windows without an offset change.
-            return (slide.length, -1) if (size.length + offset.length) % slide.length == 0 else None
         case _:
             return None
 

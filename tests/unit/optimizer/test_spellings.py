@@ -1,0 +1,88 @@
+"""However a window is spelled, its groups are made by one and the same aggregate."""
+
+from __future__ import annotations
+
+import pytest
+
+from auctions import plan_of
+from headrace.algebra.nodes import Aggregate, Plan, TimeWindow, WindowBounds
+from headrace.algebra.properties import walk
+from headrace.optimizer import optimize, rewrites
+from headrace.optimizer.pull_bounds_above_aggregate import pull_bounds_above_aggregate
+from headrace.optimizer.rule import everywhere
+
+NATIVE = "SELECT kind, COUNT(*) AS n FROM tick [RANGE 6 SLIDE 3] WHERE id > 1 GROUP BY kind"
+HOP = "HOP(TABLE tick, DESCRIPTOR(at), 3, 6)"
+SPELLINGS = [
+    f"SELECT kind, window_start, window_end, COUNT(*) AS n FROM {HOP} WHERE id > 1 GROUP BY 1, 2, 3",
+    f"SELECT window_end AS e, kind, COUNT(*) AS n FROM {HOP} WHERE id > 1 GROUP BY e, kind",
+    f"SELECT kind, COUNT(*) AS n FROM {HOP} WHERE id > 1 GROUP BY kind",
+    f"SELECT kind, COUNT(*) AS n FROM {HOP} WHERE id > 1 GROUP BY kind, window_start, window_end",
+    f"SELECT kind, COUNT(*) AS n FROM {HOP} WHERE id > 1 GROUP BY kind, window_end HAVING window_end > 9",
+    f"SELECT kind, COUNT(*) AS n FROM {HOP} WHERE id > 1 AND window_end > 9 GROUP BY kind, window_end",
+    "SELECT k, e, COUNT(*) AS n "
+    f"FROM (SELECT window_end AS e, kind AS k, id FROM {HOP}) WHERE id > 1 GROUP BY k, e",
+    f"SELECT kind, CAST(window_end AS STRING) AS e, COUNT(*) AS n FROM {HOP} WHERE id > 1 GROUP BY kind, e",
+    f"SELECT kind, n FROM (SELECT kind, window_start, COUNT(*) AS n FROM {HOP} WHERE id > 1 GROUP BY 1, 2)",
+    "SELECT kind, window_end, COUNT(*) AS n FROM HOP((SELECT * FROM tick WHERE id > 1), 3, 6) GROUP BY 1, 2",
+    "SELECT kind, window_start, COUNT(*) AS n FROM HOP(tick, 3, 6, 9) WHERE id > 1 GROUP BY 1, 2",
+]
+
+
+def aggregates(plan: Plan) -> list[Aggregate]:
+    return [node for node in walk(plan) if isinstance(node, Aggregate)]
+
+
+@pytest.mark.parametrize("text", SPELLINGS)
+def test_all_spellings_have_one_aggregate(text: str) -> None:
+    (ours,), (native,) = (aggregates(optimize(plan_of(each))) for each in (text, NATIVE))
+    assert ours.keys == native.keys or {key for _, key in ours.keys} == {key for _, key in native.keys}
+    assert (ours.input, ours.aggregates) == (native.input, native.aggregates)
+
+
+def test_windows_alone_are_rows_of_a_count() -> None:
+    plan = optimize(plan_of(f"SELECT window_start FROM {HOP} GROUP BY window_start, window_end"))
+    (groups,) = aggregates(plan)
+    assert (groups.keys, plan.schema.names) == ((), ("window_start",))
+
+
+def test_an_offset_is_kept_and_windows_without_bounds_to_show_are_plain() -> None:
+    plan = optimize(plan_of("SELECT kind, COUNT(*) AS n FROM TUMBLE(tick, 10, 7) GROUP BY kind, window_end"))
+    assert not any(isinstance(node, WindowBounds) for node in walk(plan))
+    (window,) = (node for node in walk(plan) if isinstance(node, TimeWindow))
+    assert (window.size.length, window.slide.length, window.offset.length) == (10, 10, 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "settled"),
+    [
+        (f"SELECT kind, window_end, COUNT(*) AS n FROM {HOP} GROUP BY 1, 2", True),
+        (f"SELECT kind, window_end, COUNT(*) AS n FROM {HOP} GROUP BY 1, 2 HAVING COUNT(*) > 2", True),
+        (f"SELECT kind, COUNT(*) AS n FROM {HOP} GROUP BY kind, window_end", False),
+        ("SELECT kind, window_end, COUNT(*) AS n FROM TUMBLE(tick, 5) GROUP BY 1, 2", False),
+    ],
+)
+def test_groups_of_windows_that_overlap_wait_for_the_end_that_they_show(text: str, settled: bool) -> None:
+    (groups,) = aggregates(optimize(plan_of(text)))
+    assert groups.settled == settled
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT window_end, MAX(window_start) FROM {HOP} GROUP BY 1",
+        f"SELECT window_end, COUNT(*) FILTER (WHERE at < window_start) FROM {HOP} GROUP BY 1",
+        f"SELECT window_end - at AS rest, window_end, COUNT(*) FROM {HOP} GROUP BY 1, 2",
+        f"SELECT window_end, COUNT(*) FROM {HOP} WHERE window_start > at GROUP BY 1",
+        f"SELECT window_end, window_end / (window_end - 9) AS x, COUNT(*) FROM {HOP} GROUP BY 1, 2",
+        "SELECT window_end, COUNT(*) FROM SESSION(tick, 5) GROUP BY 1",
+    ],
+)
+def test_bounds_that_rows_are_compared_with_stay_below(text: str) -> None:
+    plan = plan_of(text)
+    assert everywhere(pull_bounds_above_aggregate).rewrite(plan) is plan
+    assert not any(node.settled for node in aggregates(optimize(plan)))
+
+
+def test_the_rule_is_named_where_rewrites_are_shown() -> None:
+    assert "pull_bounds_above_aggregate" in {name for name, _ in rewrites(plan_of(SPELLINGS[0]))}

@@ -14,9 +14,11 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
 from headrace.optimizer.coalesce_below_join import coalesce_below_join
 from headrace.optimizer.equalities_into_join import equalities_into_join
+from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
 from headrace.optimizer.limit_from_row_number import limit_from_row_number
 from headrace.optimizer.merge_filters import merge_filters
+from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
 from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.prune_columns import prune_columns
 from headrace.optimizer.pull_bounds_above_aggregate import pull_bounds_above_aggregate
@@ -38,6 +40,7 @@ from headrace.optimizer.simplify_outer_join import simplify_outer_join
 RULES: Final[tuple[Rule, ...]] = (
     # First, since a condition that turns out TRUE, or a comparison with a constant, is what others look for.
     everywhere(fold_constants),
+    everywhere(filter_from_case),
     # Before filters move: what these windows are over is then passed in one step, and ISTREAM is still
     # beside its window.
     everywhere(remove_now_window),
@@ -63,6 +66,7 @@ RULES: Final[tuple[Rule, ...]] = (
     # After filters have left, which would lie between a list and its window, or between two lists.
     everywhere(push_project_below_row_window),
     everywhere(merge_projects),
+    everywhere(merge_project_into_aggregate),
     # After the merging, which makes projects that only rename and undo the renaming.
     everywhere(remove_trivial_project),
     everywhere(remove_trivial_top_k),

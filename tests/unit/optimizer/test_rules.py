@@ -13,8 +13,10 @@ from headrace.algebra.properties import sources_of, walk
 from headrace.language.printer import to_sql
 from headrace.optimizer import RULES, optimize, rewrites
 from headrace.optimizer.equalities_into_join import equalities_into_join
+from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
 from headrace.optimizer.merge_filters import merge_filters
+from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
 from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
@@ -178,6 +180,21 @@ CASES = [
     ),
     (fold_constants, "SELECT * FROM tick WHERE NOT FALSE", "SELECT * FROM tick"),
     (
+        filter_from_case,
+        "SELECT SUM(CASE WHEN id > 1 THEN at END), COUNT(CASE kind WHEN 'a' THEN 1 END) FROM tick",
+        "SELECT SUM(at) FILTER (WHERE id > 1), COUNT(*) FILTER (WHERE kind = 'a') FROM tick",
+    ),
+    (
+        filter_from_case,
+        "SELECT COUNT(DISTINCT IF(id > 1, at, NULL)), AVG(IF(id > 1, at, NULL)), COUNT('x') FROM tick",
+        "SELECT COUNT(DISTINCT at) FILTER (WHERE id > 1), AVG(at) FILTER (WHERE id > 1), COUNT(*) FROM tick",
+    ),
+    (
+        merge_project_into_aggregate,
+        "SELECT k, MAX(p) AS m FROM (SELECT kind AS k, at * 2e0 AS p FROM tick [RANGE 5]) GROUP BY k",
+        "SELECT kind AS k, MAX(at * 2e0) AS m FROM tick [RANGE 5] GROUP BY kind",
+    ),
+    (
         fold_constants,
         "SELECT * FROM tick a JOIN tick b ON 1 + 1 = 2 AND a.id < b.id + (3 - 1)",
         "SELECT * FROM tick a JOIN tick b ON a.id < b.id + 2",
@@ -235,6 +252,20 @@ UNCHANGED = [
     (push_project_below_row_window, "SELECT id, kind FROM tick [PARTITION BY at ROWS 10]"),
     (push_project_below_row_window, "SELECT id, 10 / id AS part FROM tick [ROWS 10]"),
     (push_filter_below_window, "SELECT * FROM ISTREAM(tick [RANGE 2]) WHERE id > 1"),
+    (filter_from_case, "SELECT SUM(CASE WHEN id > 1 THEN at ELSE 0 END) FROM tick"),
+    (filter_from_case, "SELECT SUM(CASE WHEN id > 1 THEN at WHEN id < 0 THEN id END) FROM tick"),
+    (filter_from_case, "SELECT FIRST(CASE WHEN id > 1 THEN at END ORDER BY at) FROM tick"),
+    (filter_from_case, "SELECT ARRAY_AGG(CASE WHEN id > 1 THEN at END) FROM tick"),
+    (filter_from_case, "SELECT COUNT(DISTINCT 1), COUNT(NULL), COUNT(id) FROM tick"),
+    (merge_project_into_aggregate, "SELECT SUM(a + b) FROM (SELECT id AS a, at / 2 AS b FROM tick)"),
+    (
+        merge_project_into_aggregate,
+        "SELECT SUM(a), MAX(a) FROM (SELECT at * 2e0 AS a FROM tick [RANGE 5])",
+    ),
+    (
+        merge_project_into_aggregate,
+        "SELECT SUM(a) FROM (SELECT id AS a FROM tick [RANGE 5] WHERE at > 3)",
+    ),
 ]
 
 

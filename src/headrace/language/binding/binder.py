@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
 from types import MappingProxyType
@@ -30,9 +32,11 @@ from headrace.language.binding.limits import bind_limits
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars import Context, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
-from headrace.language.binding.selection import Block, bind_block, bind_selection, inner_of
-from headrace.language.binding.subqueries.questions import EntangledError, Inner
-from headrace.language.binding.subqueries.ties import Around, around_values, moved_out, outer_column, unread
+from headrace.language.binding.selection import Block, bind_moved_out, bind_selection, bind_tied, inner_of
+from headrace.language.binding.sort_keys import hidden_keys, with_hidden
+from headrace.language.binding.subqueries.questions import Inner
+from headrace.language.binding.subqueries.reading import Selected, reading_of
+from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
 from headrace.language.binding.table_functions import window_function
 from headrace.language.binding.windows import windowed
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
@@ -103,7 +107,8 @@ def _query(query: Query, catalog: Catalog, around: Around | None = None) -> Plan
     """The plan of a query; within a subquery the ties precede its own columns."""
     match query:
         case SelectQuery():
-            bound = _tables(query, catalog, around)
+            known = None if around is None else around.tables.get(id(query.tables))
+            bound = _tables(query, catalog, around) if known is None else known
             nest, ties = partial(_nested, catalog=catalog), 0
             if around is not None:
                 bound, ties = around.before(bound, query.position), around.ties
@@ -153,52 +158,73 @@ def _refusing(around: Around | None, hint: str) -> Around | None:
 
 
 def _nested(query: Query, rows: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
-    """A subquery over the rows around it."""
-    read: set[int] = set()
-    try:
-        inner = _untied(query, scope, read, catalog)
-    except EntangledError:
-        inner = _tied(query, rows, scope, read, catalog)
+    """A subquery over the rows around it; what it reads of them is looked up before it is bound."""
+    while isinstance(query, WithQuery):
+        catalog = _with(query.definitions, catalog)
+        query = query.query
+    if isinstance(query, SelectQuery):
+        inner = _nested_select(query, rows, scope, catalog)
+    else:
+        inner = _nested_query(query, rows, scope, catalog)
     check_domains(rows, inner.plan, _start(query))
     return inner
 
 
-def _untied(query: Query, scope: Scope, read: set[int], catalog: Catalog) -> Inner:
-    """A subquery whose conditions on the rows around it, if any, are moved out of it."""
+def _nested_select(query: SelectQuery, rows: Plan, scope: Scope, catalog: Catalog) -> Inner:
+    """A subquery whose conditions on the rows around it are moved out of it, if that can be.
+
+    Else it is answered for each value of the columns that it reads of them.
+    """
+    around = Around(moved_out(scope))
+    tables, nest = _tables(query, catalog, around), partial(_nested, catalog=catalog)
+    bound = around.before(tables, query.position)
+    read = reading_of([Selected(query, bound, partial(_selects, catalog=catalog))])
+    inner = None if read.deeper else bind_moved_out(query, bound.plan, bound.scope, nest)
+    if inner is not None:
+        return inner
+    around = around_values(scope, rows, read.columns)
+    bound = around.before(tables, query.position)
+    block = bind_tied(query, bound.plan, bound.scope, nest, around.ties)
+    return inner_of(block, columns_around(rows, read.columns))
+
+
+def _nested_query(query: Query, rows: Plan, scope: Scope, catalog: Catalog) -> Inner:
+    """A subquery of another kind, which is answered for each value of the columns that it reads."""
+    selected = list(_selects(query, moved_out(scope), catalog=catalog))
+    tables, read = {id(one.query.tables): one.tables for one in selected}, reading_of(selected)
+    if not read.columns:
+        return inner_of(_listed(_query(query, catalog, Around(moved_out(scope), tables=tables))))
+    around = replace(around_values(scope, rows, read.columns), tables=tables)
+    single = isinstance(query, TopQuery) and query.limit is not None and query.limit <= 1
+    block = _listed(_query(query, catalog, around), around.ties)
+    return inner_of(replace(block, single=single), columns_around(rows, read.columns))
+
+
+def _selects(query: Query, around: Outer, *, catalog: Catalog) -> Iterator[Selected]:
+    """The SELECTs that a query is made of, as far as they may read the rows around it.
+
+    One whose FROM is wrong is left out: it is refused when it is bound.
+    """
     match query:
         case SelectQuery():
-            around = Around(moved_out(scope, read))
-            bound = around.before(_tables(query, catalog, around), query.position)
-            return inner_of(bind_block(query, bound.plan, bound.scope, partial(_nested, catalog=catalog)))
-        case WithQuery(definitions=definitions, query=defined):
-            return _untied(defined, scope, read, _with(definitions, catalog))
+            with suppress(LanguageError):
+                within = Around(around)
+                bound = within.before(_tables(query, catalog, within), query.position)
+                yield Selected(query, bound, partial(_selects, catalog=catalog))
+        case TopQuery(query=SelectQuery(distinct=False) as inner, order=order):
+            yield from _selects(with_hidden(inner, hidden_keys(inner, order)), around, catalog=catalog)
+        case TopQuery(query=inner):
+            yield from _selects(inner, around, catalog=catalog)
+        case UnionQuery() | SetQuery():
+            for part in query.queries if isinstance(query, UnionQuery) else (query.left, query.right):
+                yield from _selects(part, around, catalog=catalog)
+        case WithQuery(definitions=definitions, query=inner):
+            with suppress(LanguageError):
+                yield from _selects(inner, around, catalog=_with(definitions, catalog))
+        case StreamQuery() | TableQuery():
+            pass
         case _:
-            return inner_of(_listed(_query(query, catalog, Around(unread(scope, read)))))
-
-
-def _tied(query: Query, rows: Plan, scope: Scope, read: set[int], catalog: Catalog) -> Inner:
-    """A subquery that is answered for each value of the columns that it reads of the rows around it."""
-    while True:
-        columns = tuple(sorted(read))
-        try:
-            return _answered(query, around_values(scope, rows, columns, read), columns, rows, catalog)
-        except EntangledError:
-            # Once more if it reads a column that was not known yet; else a query around it is to be tied.
-            if len(read) == len(columns):
-                raise
-
-
-def _answered(query: Query, around: Around, columns: tuple[int, ...], rows: Plan, catalog: Catalog) -> Inner:
-    if isinstance(query, WithQuery):
-        return _answered(query.query, around, columns, rows, _with(query.definitions, catalog))
-    ties = [outer_column(column(rows, index)) for index in columns]
-    if not isinstance(query, SelectQuery):
-        single = isinstance(query, TopQuery) and query.limit is not None and query.limit <= 1
-        block = _listed(_query(query, catalog, around), around.ties)
-        return inner_of(replace(block, single=single), ties)
-    bound = around.before(_tables(query, catalog, around), query.position)
-    nest = partial(_nested, catalog=catalog)
-    return inner_of(bind_block(query, bound.plan, bound.scope, nest, around.ties), ties)
+            assert_never(query)
 
 
 def _listed(plan: Plan, ties: int = 0) -> Block:

@@ -32,7 +32,7 @@ from headrace.language.binding.columns import (
 from headrace.language.binding.scalars import default_name
 from headrace.language.binding.select_list import Listed
 from headrace.language.binding.subqueries.answers import extend
-from headrace.language.binding.subqueries.questions import EntangledError, Part, asked_of, change_part
+from headrace.language.binding.subqueries.questions import Part, asked_of, change_part
 from headrace.language.syntax import Scalar
 from headrace.schema import Schema, unique_names
 
@@ -132,39 +132,40 @@ def regroup_parts(
     return changed
 
 
-def check_outer(listed: Listed, position: Position, ties: int) -> None:
-    """Refuse an aggregate of the row around the query alone; see whether groups can do without that row.
+def refuse_outer_aggregates(listed: Listed, position: Position, ties: int) -> None:
+    """Refuse an aggregate of the row around the query alone.
 
     Raises:
         LanguageError: there is such an aggregate.
-        EntangledError: a key or an aggregate reads the row around the query.
     """
     for call in listed.aggregates:
         parts = (part for whole in expressions_of(call) for part in walk(whole))
         columns = {part for part in parts if isinstance(part, Column)}
-        outer = {part for part in columns if isinstance(part, OuterColumn)}
-        if columns and all(part in outer or (is_own(part) and part.index < ties) for part in columns):
+        around = (isinstance(part, OuterColumn) or (is_own(part) and part.index < ties) for part in columns)
+        if columns and all(around):
             hint = "aggregate columns of the subquery's own FROM"
             message = "an aggregate reads columns of the outer query only"
             raise LanguageError(message, position=position, hint=hint)
-        if outer:
-            raise EntangledError
-    if any(map(reads_outer, listed.keys)):
-        raise EntangledError
+
+
+def groups_read_outer(listed: Listed) -> bool:
+    """Whether a key or an aggregate reads the row around the query."""
+    asked = (*listed.keys, *(part for call in listed.aggregates for part in expressions_of(call)))
+    return any(map(reads_outer, asked))
 
 
 def keyed(
-    conditions: tuple[Expression, ...], keys: Mapping[Expression, Scalar | None]
+    conditions: Iterable[tuple[Expression, Expression]], keys: Mapping[Expression, Scalar | None]
 ) -> tuple[tuple[Expression, ...], Mapping[Expression, Scalar | None]]:
     """The conditions on the row around the query over the groups, and the keys with what it is to equal.
 
-    Raises:
-        EntangledError: a condition is not an equality.
+    Args:
+        conditions: equalities, each with the side that is not of the row around the query.
+        keys: what the query groups by.
     """
     extended = dict(keys)
     changed = []
-    for condition in conditions:
-        inner = inner_side(condition)
+    for condition, inner in conditions:
         extended.setdefault(inner, None)
         name = inner.name if isinstance(inner, Column) else "key"
         key = Column(list(extended).index(inner), name, inner.type)
@@ -173,15 +174,11 @@ def keyed(
     return tuple(changed), extended
 
 
-def inner_side(condition: Expression) -> Expression:
-    """What the row around a query is to be equal to.
-
-    Raises:
-        EntangledError: the condition is another one.
-    """
+def inner_side(condition: Expression) -> Expression | None:
+    """What the row around a query is to be equal to; None where the condition is another one."""
     match condition:
         case Call(function="=", arguments=(one, other)) if reads_outer(one) != reads_outer(other):
             inner, outer = (other, one) if reads_outer(one) else (one, other)
             if not own_columns(outer):
                 return inner
-    raise EntangledError
+    return None

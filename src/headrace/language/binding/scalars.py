@@ -17,12 +17,12 @@ from headrace.expressions.user import UserAggregate
 from headrace.language.binding.aggregate_calls import aggregate_parts
 from headrace.language.binding.collected import Collected
 from headrace.language.binding.literals import read_moment, read_number
-from headrace.language.binding.scope import Scope
+from headrace.language.binding.scope import Scope, names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
 from headrace.language.binding.subqueries.questions import Nesting
 from headrace.language.dialect import position_of
 from headrace.language.parameters import parameter_of
-from headrace.language.syntax import Name, Scalar
+from headrace.language.syntax import Scalar
 from headrace.language.types import column_type
 from headrace.language.unsupported import CALLS, NODES
 from headrace.schema import DATE
@@ -131,9 +131,9 @@ def _column(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "table")
     if not isinstance(node.this, exp.Identifier):
         raise _unsupported(node)
-    name = Name(str(node.name), position_of(node.this))
-    if node.args.get("table") is not None:
-        return context.scope.column(Name(str(node.table), position_of(node.args["table"])), name)
+    table, name = names_in(node)
+    if table is not None:
+        return context.scope.column(table, name)
     alias = context.aliases.get(name.text.lower())
     try:
         column = context.scope.column(None, name)

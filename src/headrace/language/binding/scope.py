@@ -7,10 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
+from sqlglot import exp
+
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import Column
 from headrace.language.catalog import Functions
+from headrace.language.dialect import position_of
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 
@@ -179,6 +182,13 @@ class Outer:
 
     scope: Scope
     seen: Callable[[Column], Column]
+
+
+def names_in(node: exp.Column) -> tuple[Name | None, Name]:
+    """The table, if it is written, and the name of a column in a text."""
+    table = node.args.get("table")
+    name = Name(str(node.name), position_of(node.this))
+    return None if table is None else Name(str(node.table), position_of(table)), name
 
 
 def _names(table: ScopeTable) -> set[str]:

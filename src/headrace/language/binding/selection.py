@@ -21,10 +21,11 @@ from headrace.expressions.tree import (
 from headrace.language.binding.columns import is_own, places_in, reads_outer
 from headrace.language.binding.empty_row import emit_empty
 from headrace.language.binding.grouping import (
-    check_outer,
     group,
+    groups_read_outer,
     inner_side,
     keyed,
+    refuse_outer_aggregates,
     regroup,
     regroup_parts,
 )
@@ -34,13 +35,7 @@ from headrace.language.binding.scope import Scope
 from headrace.language.binding.select_list import Listed, bind_list, names_of
 from headrace.language.binding.subqueries.answers import extend, keep
 from headrace.language.binding.subqueries.predicates import parts_asking
-from headrace.language.binding.subqueries.questions import (
-    EntangledError,
-    Inner,
-    Nest,
-    Nesting,
-    Part,
-)
+from headrace.language.binding.subqueries.questions import Inner, Nest, Nesting, Part, are_of_outer
 from headrace.language.binding.subqueries.ties import equal_to_ties, without_values
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import Scalar, ScalarItem, SelectQuery
@@ -73,15 +68,15 @@ def bind_selection(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, tie
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
     """
-    block = bind_block(query, plan, scope, nest, ties)
+    block = bind_tied(query, plan, scope, nest, ties)
     names = unique_names([*(name for name, _ in block.items), *block.plan.schema.names[:ties]])
     tied = [(names[place - ties], column(block.plan, place)) for place in range(ties)]
     plan = project(block.plan, (*tied, *block.items))
     return Distinct(plan) if query.distinct else plan
 
 
-def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int = 0) -> Block:
-    """A SELECT without its projection; the conditions of a subquery on the row around it are kept apart.
+def bind_tied(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> Block:
+    """A SELECT without its projection, which reads nothing of the row around it but the ties.
 
     Args:
         query: the SELECT.
@@ -93,9 +88,34 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: i
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
-        EntangledError: it reads the row around it elsewhere than in conditions that can be kept apart.
     """
+    block = _block(query, plan, scope, nest, ties)
+    assert block is not None, "what it reads of the row around it are columns of its own"
+    return block
+
+
+def bind_moved_out(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> Inner | None:
+    """A SELECT as a subquery whose conditions on the row around it, if any, are moved out of it.
+
+    Returns:
+        None if it reads the row around it elsewhere than in conditions that can be moved out.
+
+    Raises:
+        LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
+    """
+    block = _block(query, plan, scope, nest, 0)
+    if block is None:
+        return None
+    # Where it has no row its value is NULL, but not what it reads of the row around it.
+    outer = any(reads_outer(item) for _, item in block.items)
+    return None if outer and block.counts is None and _is_single(block, 0) else inner_of(block)
+
+
+def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> Block | None:
+    """A SELECT whose conditions on the row around it are kept apart, or None where that cannot be."""
     kept = _where(query, plan, scope, nest, ties)
+    if kept is None:
+        return None
     plan = kept.plan
     nesting = Nesting(lambda inner: nest(inner, kept.rows, scope))
     listed = bind_list(query, plan, scope, nesting)
@@ -110,16 +130,23 @@ def bind_block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: i
     if query.emit is not None:
         hint = "leave it out; only an aggregate has an answer about nothing"
         raise LanguageError("EMIT EMPTY without aggregates", position=query.emit, hint=hint)
+    if are_of_outer(nesting.parts):
+        return None
     plan, expressions = extend(plan, [item.expression for item in listed.items], nesting.parts)
     items = tuple(zip(names_of(listed.items), expressions, strict=True))
     return Block(plan, items, kept.conditions)
 
 
-def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Block:
+def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Block | None:
     """The block whose rows are groups."""
-    check_outer(listed, query.position, ties)
+    refuse_outer_aggregates(listed, query.position, ties)
+    equals = [
+        (condition, inner) for condition in rows.conditions if (inner := inner_side(condition)) is not None
+    ]
+    if len(equals) < len(rows.conditions) or groups_read_outer(listed) or are_of_outer(listed.parts):
+        return None
     tied = dict[Expression, Scalar | None]((column(rows.plan, place), None) for place in range(ties))
-    conditions, keys = keyed(rows.conditions, {**tied, **listed.keys})
+    conditions, keys = keyed(equals, {**tied, **listed.keys})
     names = names_of(listed.items)
     groups = group(rows.plan, listed, names, keys)
     plan: Plan = groups if query.emit is None else emit_empty(groups, query.emit, ties)
@@ -138,13 +165,15 @@ def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Bloc
         parts = regroup_parts(listed.parts, read, over)
     if query.having is not None and having is not None:
         with located(position_of(query.having)):
-            plan, more = _kept(plan, having, parts)
-        conditions = (*conditions, *more)
+            filtered = _kept(plan, having, parts)
+        if filtered is None:
+            return None
+        plan, conditions = filtered[0], (*conditions, *filtered[1])
     plan, expressions = extend(plan, expressions, parts)
     counts = (place for place, call in enumerate(listed.aggregates, len(keys)) if call.function == "COUNT")
     bare = not listed.keys and query.having is None
     items = tuple(zip(names, expressions, strict=True))
-    single = set(listed.keys) <= {*tied, *rows.tied, *map(inner_side, rows.conditions)}
+    single = set(listed.keys) <= {*tied, *rows.tied, *(inner for _, inner in equals)}
     return Block(plan, items, conditions, single, frozenset(counts) if bare else None)
 
 
@@ -164,9 +193,6 @@ def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
     Args:
         block: the bound SELECT.
         ties: what the columns in front of its plan are equal to, of the row around it.
-
-    Raises:
-        EntangledError: where it has no row its value is NULL, but not what it reads of the row around it.
     """
     plan, items = block.plan, block.items
     equal = (functions.resolve("=", pair) for pair in null_safe_equalities(ties, plan))
@@ -175,10 +201,8 @@ def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
         # Where there is no row, what the list reads of the row around it is still known.
         valued = tuple((name, transform_columns(item, partial(_untied, ties=ties))) for name, item in items)
         return Inner(plan, conditions, valued, True, block.counts)
-    if not block.single and not has_one_row(plan, frozenset(range(len(ties)))):
+    if not _is_single(block, len(ties)):
         return Inner(plan, conditions, items, False)
-    if any(reads_outer(item) for _, item in items):
-        raise EntangledError
     # A value that does not come from a column must be NULL, too, where there is no row.
     same = [(name, column(plan, place)) for place, name in enumerate(plan.schema.names) if conditions]
     every = [*same, *items]
@@ -186,6 +210,11 @@ def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
     plan = project(plan, tuple((name, part) for name, (_, part) in zip(names, every, strict=True)))
     valued = tuple((name, column(plan, place)) for place, (name, _) in enumerate(items, len(same)))
     return Inner(plan, conditions, valued, True)
+
+
+def _is_single(block: Block, ties: int) -> bool:
+    """Whether there is one row at most for each row around."""
+    return block.single or has_one_row(block.plan, frozenset(range(ties)))
 
 
 def _untied(part: Column, ties: Sequence[Column]) -> Column:
@@ -209,7 +238,8 @@ class _Rows:
     tied: frozenset[Expression] = frozenset()
 
 
-def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> _Rows:
+def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> _Rows | None:
+    """The rows that WHERE leaves; None if its conditions on the row around the query cannot be kept apart."""
     where = query.where
     if where is None:
         return _Rows(plan, plan)
@@ -229,16 +259,21 @@ def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
     parts = [bound.get(id(node)) or bind_scalar(node, nested) for node in nodes]
     with located(position_of(where)):
         predicate = reduce(lambda one, other: functions.resolve("AND", (one, other)), parts)
-        plan, conditions = _kept(plan, change(predicate), nesting.parts)
-    return _Rows(plan, rows, conditions, frozenset(other for _, other in equals.values()))
+        kept = _kept(plan, change(predicate), nesting.parts)
+    return kept and _Rows(kept[0], rows, kept[1], frozenset(other for _, other in equals.values()))
 
 
-def _kept(plan: Plan, predicate: Expression, parts: Sequence[Part]) -> tuple[Plan, tuple[Expression, ...]]:
-    """The rows for which a condition is true, and its conjuncts on the row around the query."""
+def _kept(
+    plan: Plan, predicate: Expression, parts: Sequence[Part]
+) -> tuple[Plan, tuple[Expression, ...]] | None:
+    """The rows for which a condition is true, and its conjuncts on the row around the query.
+
+    None where a subquery is in one of these, or what is asked of a subquery is of that row.
+    """
     outer = tuple(part for part in conjuncts(predicate) if reads_outer(part))
     if not outer and not parts:
         return Filter(plan, predicate), ()
-    if any(places_in(part) for part in outer):
-        raise EntangledError
+    if any(map(places_in, outer)) or are_of_outer(parts):
+        return None
     require_boolean(predicate, "a condition")
     return keep(plan, [part for part in conjuncts(predicate) if part not in outer], parts), outer

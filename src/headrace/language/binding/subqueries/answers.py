@@ -20,9 +20,8 @@ from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.expressions.functions import make_case, resolve
 from headrace.expressions.tree import Call, Column, Expression, Literal, transform_columns
-from headrace.language.binding.columns import InnerColumn, Place, own_columns, places_in, reads_outer
+from headrace.language.binding.columns import InnerColumn, Place, own_columns, places_in
 from headrace.language.binding.subqueries.questions import (
-    EntangledError,
     Matching,
     Part,
     Single,
@@ -34,11 +33,7 @@ from headrace.schema import BOOLEAN, unique_names
 
 
 def keep(plan: Plan, conditions: Iterable[Expression], parts: Sequence[Part]) -> Plan:
-    """The rows for which all conditions are true; a condition that is one subquery costs one semi-join.
-
-    Raises:
-        EntangledError: an operand of a subquery is of the row around the rows.
-    """
+    """The rows for which all conditions are true; a condition that is one subquery costs one semi-join."""
     given = list(conditions)
     plain = conjunction(part for part in given if not places_in(part))
     rows = _Rows(plan if plain is None else Filter(plan, plain), parts)
@@ -51,11 +46,7 @@ def keep(plan: Plan, conditions: Iterable[Expression], parts: Sequence[Part]) ->
 def extend(
     plan: Plan, expressions: Sequence[Expression], parts: Sequence[Part]
 ) -> tuple[Plan, list[Expression]]:
-    """The plan with a column more for each subquery, and the expressions over it.
-
-    Raises:
-        EntangledError: an operand of a subquery is of the row around the rows.
-    """
+    """The plan with a column more for each subquery, and the expressions over it."""
     rows = _Rows(plan, parts)
     for expression in expressions:
         rows.answer(expression)
@@ -100,10 +91,7 @@ class _Rows:
 
     def _answer_within(self, part: Part) -> None:
         """Join the subqueries that a subquery's operands read, which must be of these rows."""
-        asked = asked_of(part)
-        if any(map(reads_outer, asked)):
-            raise EntangledError
-        for expression in asked:
+        for expression in asked_of(part):
             self.answer(expression)
 
     def _keep_matching(self, part: Matching, *, anti: bool) -> None:

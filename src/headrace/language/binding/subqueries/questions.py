@@ -16,15 +16,11 @@ from headrace.algebra.nodes import (
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import resolve
 from headrace.expressions.tree import Column, Expression, Literal, transform_columns
-from headrace.language.binding.columns import InnerColumn, OuterColumn, Place, is_own
+from headrace.language.binding.columns import InnerColumn, OuterColumn, Place, is_own, reads_outer
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.sort_keys import hidden_keys, is_number, with_hidden
 from headrace.language.syntax import Query, SelectQuery, TopQuery
 from headrace.schema import BIGINT, BOOLEAN
-
-
-class EntangledError(Exception):
-    """A subquery reads the rows around it where its conditions on them cannot be moved out of it."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +129,11 @@ class Nesting:
 def asked_of(part: Part) -> tuple[Expression, ...]:
     """The expressions of what a subquery asks of the row around it, whose columns are `Column`s in them."""
     return (*part.conditions, *((part.value,) if isinstance(part, Single) else _test(part)))
+
+
+def are_of_outer(parts: Iterable[Part]) -> bool:
+    """Whether operands of subqueries are of the row around the rows that the subqueries are asked about."""
+    return any(reads_outer(expression) for part in parts for expression in asked_of(part))
 
 
 def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:

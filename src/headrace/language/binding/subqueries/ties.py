@@ -9,7 +9,7 @@ Queries", BTW 2015, whose D are the values).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Distinct, Join, Plan, Project, column, project
@@ -18,7 +18,6 @@ from headrace.expressions.functions import resolve
 from headrace.expressions.tree import Call, Column, Expression, shift_columns, walk
 from headrace.language.binding.columns import OuterColumn, is_own
 from headrace.language.binding.scope import Bound, Outer, Scope, check_domains
-from headrace.language.binding.subqueries.questions import EntangledError
 from headrace.schema import unique_names
 
 
@@ -29,10 +28,12 @@ class Around:
     Attributes:
         outer: the tables around it.
         values: the different values that it reads of their rows, which precede every FROM in it.
+        tables: what its SELECTs have in FROM, as far as that is bound already, by the `id` of the syntax.
     """
 
     outer: Outer
     values: Plan | None = None
+    tables: Mapping[int, Bound] = field(default_factory=dict)
 
     @property
     def ties(self) -> int:
@@ -50,46 +51,22 @@ class Around:
         return Bound(plan, scope.shifted(self.ties))
 
 
-def moved_out(scope: Scope, read: set[int]) -> Outer:
-    """What is around a subquery whose conditions on the rows around it are moved out of it.
-
-    Args:
-        scope: the tables around it.
-        read: is filled with the columns that it reads.
-    """
-
-    def seen(outer: Column) -> Column:
-        _note(outer, read)
-        return outer_column(outer)
-
-    return Outer(scope, seen)
+def moved_out(scope: Scope) -> Outer:
+    """What is around a subquery whose conditions on the rows around it, if any, are moved out of it."""
+    return Outer(scope, _outer_column)
 
 
-def unread(scope: Scope, read: set[int]) -> Outer:
-    """What is around a subquery that is bound as if it read nothing of it."""
-
-    def seen(outer: Column) -> Column:
-        _note(outer, read)
-        raise EntangledError
-
-    return Outer(scope, seen)
-
-
-def around_values(scope: Scope, rows: Plan, columns: Sequence[int], read: set[int]) -> Around:
+def around_values(scope: Scope, rows: Plan, columns: Sequence[int]) -> Around:
     """What is around a subquery that is answered for each value of some columns of the rows around it.
 
     Args:
         scope: the tables around it.
         rows: their rows.
-        columns: which columns; the subquery is entangled if it reads another one.
-        read: is filled with those that it reads.
+        columns: those that it reads.
     """
     places = {index: place for place, index in enumerate(columns)}
 
     def seen(outer: Column) -> Column:
-        _note(outer, read)
-        if outer.index not in places:
-            raise EntangledError
         return replace(outer, index=places[outer.index])
 
     items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
@@ -142,13 +119,10 @@ def _is_apart(part: Expression, ties: int) -> bool:
     return not can_fail(part) and all(is_own(column) and column.index >= ties for column in columns)
 
 
-def outer_column(outer: Column) -> OuterColumn:
-    """A column of the rows around a subquery, as what is moved out of it reads it."""
+def columns_around(rows: Plan, places: Iterable[int]) -> list[OuterColumn]:
+    """Columns of the rows around a subquery, as its conditions on them read them."""
+    return [_outer_column(column(rows, place)) for place in places]
+
+
+def _outer_column(outer: Column) -> OuterColumn:
     return OuterColumn(outer.index, outer.name, outer.type)
-
-
-def _note(outer: Column, read: set[int]) -> None:
-    """Note what is read; a query that is moved out itself knows nothing of the rows around it."""
-    if isinstance(outer, OuterColumn):
-        raise EntangledError
-    read.add(outer.index)

@@ -1,4 +1,4 @@
-"""What a session that Headrace starts is started with."""
+"""What a session that Headrace starts is started with, and what its workers are."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,26 @@ def test_a_local_jvm_compiles_thoroughly_later(master: str, threshold: int) -> N
     found = re.search(r"Tier4InvocationThreshold\s*=\s*(\d+)", flags)
     assert found is not None
     assert int(found[1]) == threshold
+
+
+def test_workers_are_forked_with_everything_loaded() -> None:
+    """As Spark starts them: PySpark is in an archive."""
+    pyspark = pytest.importorskip("pyspark", reason="Spark is not installed")
+    archives = [str(path) for path in Path(pyspark.__file__).parent.glob("python/lib/*.zip")]
+    code = """
+import sys, zipimport
+from headrace.runtime.spark import daemon
+assert any(isinstance(f, zipimport.zipimporter) for f in sys.path_importer_cache.values())
+daemon.load()
+print("pandas" in sys.modules, "pyspark.worker" in sys.modules)
+print(any(isinstance(f, zipimport.zipimporter) for f in sys.path_importer_cache.values()))
+"""
+    path = os.pathsep.join([*archives, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["True", "True", "False"]

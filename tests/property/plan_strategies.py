@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -24,7 +25,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -265,25 +266,26 @@ class _Builder:
         return tuple(self.draw(some)) if _columns(below) else ()
 
     def _over(self, below: Plan) -> Plan:
-        """ROW_NUMBER, or aggregates over the last rows."""
+        """ROW_NUMBER, or aggregates over some frames."""
         keys = self._partition(below)
+        number: tuple[AggregateCall, Frame] = resolve_aggregate("COUNT", None), RowsFrame(None, 0)
         if self.draw(st.integers(0, 2)) == 0:
-            calls = [resolve_aggregate("COUNT", None)]
-            name = unique_names([*below.schema.names, "number"])[-1]
-            return OverRows(below, keys, None, 0, ((name, calls[0]),))
+            calls = [number]
+        else:
+            some, frames = _columns(below), [self._frame() for _ in range(self.draw(st.integers(1, 2)))]
+            names = [self.draw(st.sampled_from(("MAX", "COUNT", "MIN"))) for _ in range(3) if some]
+            made = [resolve_aggregate(name, self.draw(st.sampled_from(some))) for name in names]
+            calls = [(call, self.draw(st.sampled_from(frames))) for call in made] or [number]
+        calls = list(dict.fromkeys(calls))
+        taken = below.schema.names
+        added = unique_names([*taken, *("over" for _ in calls)])[len(taken) :]
+        return Over(below, keys, tuple((name, *call) for name, call in zip(added, calls, strict=True)))
+
+    def _frame(self) -> Frame:
+        if self.draw(st.booleans()):
+            return RangeFrame(Duration(self.draw(st.sampled_from((3, 1, 2, 5, INFINITY)))))
         first = self.draw(st.sampled_from((2, 1, 3, 0, None)))
-        some = _columns(below)
-        names = ("MAX", "COUNT", "MIN")
-        calls = [resolve_aggregate(name, self.draw(st.sampled_from(some))) for name in names if some]
-        calls = calls or [resolve_aggregate("COUNT", None)]
-        named = tuple(
-            zip(
-                unique_names([*below.schema.names, *("over" for _ in calls)])[-len(calls) :],
-                calls,
-                strict=True,
-            )
-        )
-        return OverRows(below, keys, first, self.draw(st.integers(0, 2 if first is None else first)), named)
+        return RowsFrame(first, self.draw(st.integers(0, 2 if first is None else first)))
 
     def _hop(self, below: Plan) -> Plan:
         size, slide = (self.draw(st.sampled_from((3, 2, 5, 1, 4))) for _ in range(2))

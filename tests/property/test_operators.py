@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driving import Arriving, drive, over, standing_for
+from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -25,7 +26,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Istream,
     Join,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -391,6 +392,15 @@ JOINS = {
     "two keys": Join(LEFT, RIGHT, ((K, K), (V, V)), None, NAMES),
     "no equality": Join(LEFT, RIGHT, (), LESS, NAMES),
 }
+
+
+def framed(keys: tuple[Column, ...], frames: dict[Frame, tuple[tuple[str, AggregateCall], ...]]) -> Over:
+    """Aggregates over frames of one partition."""
+    pairs = ((call, frame) for frame, calls in frames.items() for _, call in calls)
+    return Over(LEFT, keys, tuple((f"a{place}", *pair) for place, pair in enumerate(pairs)))
+
+
+EVER, LAST = RangeFrame(Duration(INFINITY)), RangeFrame(Duration(3))
 WINDOWS: dict[str, Plan] = {
     "last row": RowWindow(LEFT, 1),
     "rows": RowWindow(LEFT, 3),
@@ -398,19 +408,31 @@ WINDOWS: dict[str, Plan] = {
     "rows that tumble by partition": RowWindow(LEFT, 2, 2, (K,)),
     "rows by partition": RowWindow(LEFT, 2, 1, (K,)),
     "rows by a float": RowWindow(LEFT, 3, 2, (X, K)),
-    "over the last rows": OverRows(LEFT, (K,), 2, 0, (*EXACT, *EXTREMES)),
-    "over a row before": OverRows(LEFT, (), 3, 1, (*EXACT, *EXTREMES)),
-    "arrays of the rows before": OverRows(LEFT, (K,), 2, 1, ARRAYS),
-    "over all rows so far": OverRows(LEFT, (K,), None, 0, (*EXACT, *EXTREMES, *FLOATS)),
-    "over all rows but the last": OverRows(LEFT, (), None, 2, (*EXACT, *EXTREMES)),
-    "ends of all rows so far": OverRows(LEFT, (X,), None, 0, ENDS),
-    "arrays of all rows before": OverRows(LEFT, (K,), None, 1, ARRAYS),
-    "distinct values so far": OverRows(LEFT, (K,), None, 0, DISTINCTS),
-    "numbers of the row before": OverRows(LEFT, (K,), None, 1, EXACT[:1]),
-    "over all rows up to the instant": OverRows(LEFT, (K,), None, 0, (*EXACT, *EXTREMES), peers=True),
-    "ends up to the instant": OverRows(LEFT, (), None, 0, ENDS, peers=True),
-    "numbers of the last peers": OverRows(LEFT, (X,), None, 0, EXACT[:1], peers=True),
-    "row numbers": OverRows(LEFT, (X,), None, 0, EXACT[:1]),
+    "over the last rows": framed((K,), {RowsFrame(2, 0): (*EXACT, *EXTREMES)}),
+    "over a row before": framed((), {RowsFrame(3, 1): (*EXACT, *EXTREMES)}),
+    "arrays of the rows before": framed((K,), {RowsFrame(2, 1): ARRAYS}),
+    "over all rows so far": framed((K,), {RowsFrame(None, 0): (*EXACT, *EXTREMES, *FLOATS)}),
+    "over all rows but the last": framed((), {RowsFrame(None, 2): (*EXACT, *EXTREMES)}),
+    "ends of all rows so far": framed((X,), {RowsFrame(None, 0): ENDS}),
+    "arrays of all rows before": framed((K,), {RowsFrame(None, 1): ARRAYS}),
+    "distinct values so far": framed((K,), {RowsFrame(None, 0): DISTINCTS}),
+    "numbers of the row before": framed((K,), {RowsFrame(None, 1): EXACT[:1]}),
+    "over all rows up to the instant": framed((K,), {EVER: (*EXACT, *EXTREMES)}),
+    "ends up to the instant": framed((), {EVER: ENDS}),
+    "numbers of the last peers": framed((X,), {EVER: EXACT[:1]}),
+    "over the last instants": framed((K,), {LAST: (*EXACT, *EXTREMES, *FLOATS)}),
+    "over the last instants of all": framed((), {LAST: (*POPULATIONS, *PAIRS)}),
+    "numbers of the last instants": framed(
+        (X,), {RangeFrame(Duration(1)): EXACT, RangeFrame(Duration(6)): EXACT}
+    ),
+    "ends of the last instants": framed((K,), {LAST: (*ENDS, *PLACES)}),
+    "arrays of the last instants": framed((), {LAST: ARRAYS}),
+    "distinct values of the last instants": framed((K,), {LAST: DISTINCTS}),
+    "users' aggregates of the last instants": framed((K,), {LAST: USERS, EVER: USERS[:1]}),
+    "frames of every kind": framed(
+        (K,), {LAST: EXACT, RowsFrame(1, 0): EXTREMES, EVER: FLOATS, RowsFrame(None, 1): EXACT[:2]}
+    ),
+    "row numbers": framed((X,), {RowsFrame(None, 0): EXACT[:1]}),
     "sessions": SessionWindow(LEFT, Duration(3), (K,)),
     "sessions by a float": SessionWindow(LEFT, Duration(2), (X, V)),
     "sessions of all": SessionWindow(LEFT, Duration(4)),

@@ -36,7 +36,7 @@ TEXTS = {
     "Sample": "SELECT * FROM tick SAMPLE(50)",
     "Granularity": "SELECT * FROM tick [RANGE 3] GRANULARITY(2)",
     "Split": "SELECT id FROM (SELECT id FROM tick [RANGE 2]) [RANGE 2]",
-    "OverRows": "SELECT id, COUNT(*) OVER (PARTITION BY kind ORDER BY at ROWS 1 PRECEDING) FROM tick",
+    "Over": "SELECT id, COUNT(*) OVER (PARTITION BY kind ORDER BY at RANGE 2 PRECEDING) FROM tick",
     "Union": "SELECT id FROM tick UNION ALL SELECT at FROM tick",
     "SetOperation": "SELECT id FROM tick [RANGE 3] EXCEPT ALL SELECT at FROM tick",
     "Join": "SELECT a.id, b.kind FROM tick [RANGE 3] a JOIN tick [RANGE 2] b ON a.id = b.id",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
+from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -17,7 +18,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -85,8 +86,8 @@ def describe(plan: Plan) -> str:
             return f"Project {', '.join(listed)}".rstrip()
         case TimeWindow() | WindowBounds() | RowWindow() | SessionWindow() | Sample() | Granularity():
             return _window(plan)
-        case OverRows():
-            return _over_rows(plan)
+        case Over():
+            return _over(plan)
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
         case SetOperation(kind=kind):
@@ -103,13 +104,23 @@ def describe(plan: Plan) -> str:
             assert_never(plan)
 
 
-def _over_rows(plan: OverRows) -> str:
+def _over(plan: Over) -> str:
     schema = plan.input.schema
-    calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
+    calls = ", ".join(
+        _named(name, f"{_call(call, schema)} {_frame(frame)}") for name, call, frame in plan.aggregates
+    )
     by = ", ".join(_text(key, schema) for key in plan.keys)
-    first = "UNBOUNDED" if plan.first is None else plan.first
-    frame = f"{first} TO CURRENT INSTANT" if plan.peers else f"{first} TO {plan.last} PRECEDING"
-    return f"OverRows {frame}" + (f" BY {by}" if by else "") + f": {calls}"
+    return "Over" + (f" BY {by}" if by else "") + f": {calls}"
+
+
+def _frame(frame: Frame) -> str:
+    match frame:
+        case RowsFrame(first=first, last=last):
+            return f"ROWS {'UNBOUNDED' if first is None else first} TO {last} PRECEDING"
+        case RangeFrame(size=size):
+            return f"RANGE {size}"
+        case _:
+            assert_never(frame)
 
 
 def _window(plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample | Granularity) -> str:

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from headrace.algebra.checks import require_boolean, require_columns, require_same_types
 from headrace.algebra.failure import can_fail
+from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, expressions_of
@@ -33,9 +34,6 @@ EVERY_INSTANT: Final = Duration(1)
 
 NO_OFFSET: Final = Duration(0)
 """The offset of windows that end at multiples of their slide."""
-
-MAX_ROWS: Final = 1_000_000_000
-"""The most rows a window may hold, or slide by."""
 
 
 # What nodes of one and of two inputs have in common.
@@ -512,39 +510,35 @@ class SessionWindow(Unary):
 
 
 @dataclass(frozen=True)
-class OverRows(Unary):
-    """Every row with aggregates over the rows of its partition that are `first` to `last` places before it.
+class Over(Unary):
+    """Every row with aggregates, each over those rows of its partition that its frame says.
 
-    Rows of a partition are in the order of instant and payload, as in a row window. Over no rows a count
-    is 0, an ARRAY empty and any other aggregate NULL. With `first` None the frame starts with the first
-    row that ever was in the partition; with `peers` it then ends with the last row of the row's instant
-    (SQL's RANGE UNBOUNDED PRECEDING).
+    The frame of a row of instant t holds rows up to t only: of the last instants, or of the last places in
+    the order of instant and payload. Over no rows a count is 0, an ARRAY empty and any other aggregate NULL.
+    Partitions are the groups of `Aggregate`; without keys there is one.
+
+    Attributes:
+        keys: the columns that make the partitions.
+        aggregates: the names of the columns that are added, what they hold, and over which rows.
     """
 
     keys: tuple[Column, ...]
-    first: int | None
-    last: int
-    aggregates: tuple[tuple[str, AggregateCall], ...]
-    peers: bool = False
+    aggregates: tuple[tuple[str, AggregateCall, Frame], ...]
 
     def __post_init__(self) -> None:
-        if self.peers and (self.first, self.last) != (None, 0):
-            raise PlanError("a frame that ends with an instant starts with the first row")
-        if not 0 <= self.last <= (MAX_ROWS if self.first is None else self.first) <= MAX_ROWS:
-            raise PlanError("a frame of rows starts no later than it ends, and not after the current row")
         for key in self.keys:
             require_columns(key, len(self.input.schema))
-        for _, call in self.aggregates:
+        for _, call, _ in self.aggregates:
             for part in expressions_of(call):
                 require_columns(part, len(self.input.schema))
                 if can_fail(part):
-                    raise PlanError("an aggregate over rows reads what may fail")
-        _require_chronon(self.input, "a row window")
+                    raise PlanError("an aggregate with OVER reads what may fail")
+        _require_chronon(self.input, "OVER")
 
     @cached_property
     def schema(self) -> Schema:
         """The input's columns, then the aggregates."""
-        added = (Field(name, call.type) for name, call in self.aggregates)
+        added = (Field(name, call.type) for name, call, _ in self.aggregates)
         return Schema((*self.input.schema, *added))
 
 
@@ -620,7 +614,7 @@ Stateless = Filter | Project | TimeWindow | WindowBounds | Sample | Granularity 
 Stateful = (
     RowWindow
     | SessionWindow
-    | OverRows
+    | Over
     | SetOperation
     | Join
     | Aggregate

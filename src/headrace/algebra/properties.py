@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import TypeGuard, assert_never
 
+from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -17,7 +18,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -92,7 +93,7 @@ def is_insert_only(plan: Plan) -> bool:
             return plan.is_chronon
         case Coalesce() | RowWindow():
             return False
-        case Istream() | Dstream() | SessionWindow() | OverRows():
+        case Istream() | Dstream() | SessionWindow() | Over():
             return True
         case (
             Filter()
@@ -124,19 +125,21 @@ def is_stateful(plan: Plan) -> TypeGuard[Stateful]:
 def has_unbounded_state(plan: Plan) -> bool:
     """Whether some operator of the plan must remember ever more.
 
-    A row window keeps the last rows of every partition there ever was; an aggregation of elements that live
-    for ever keeps every group, and the values that its MIN and MAX chose from.
+    A row window keeps the last rows of every partition there ever was, and so does a frame of rows; an
+    aggregation of elements that live for ever keeps every group, and the values that its MIN and MAX chose
+    from.
     """
     return any(map(_grows, walk(plan)))
 
 
 def _grows(node: Plan) -> bool:
     match node:
-        case RowWindow(keys=keys) | OverRows(keys=keys) if keys:
+        case RowWindow(keys=keys) if keys:
             return True
-        case OverRows(first=None, aggregates=aggregates):
-            return not _are_sums(aggregates)
-        case Aggregate(keys=(), aggregates=aggregates) if _are_sums(aggregates):
+        case Over(keys=keys, aggregates=aggregates):
+            ever = tuple(call for _, call, frame in aggregates if _reaches_back_for_ever(frame, keys != ()))
+            return ever != () and (keys != () or not _are_sums(ever))
+        case Aggregate(keys=(), aggregates=aggregates) if _are_sums(tuple(call for _, call in aggregates)):
             return False
         case Coalesce() | Distinct() if has_one_row(node):
             return False
@@ -144,8 +147,19 @@ def _grows(node: Plan) -> bool:
             return not is_stateless(node) and any(map(_accumulates, inputs_of(node)))
 
 
-def _are_sums(aggregates: tuple[tuple[str, AggregateCall], ...]) -> bool:
-    return all(function_of(call).kept.is_sum and not call.distinct for _, call in aggregates)
+def _reaches_back_for_ever(frame: Frame, by_key: bool) -> bool:
+    """Whether what a frame needs has no bound: the last rows of each partition have none either."""
+    match frame:
+        case RowsFrame(first=first):
+            return by_key or first is None
+        case RangeFrame(size=size):
+            return size.length == INFINITY
+        case _:
+            assert_never(frame)
+
+
+def _are_sums(calls: tuple[AggregateCall, ...]) -> bool:
+    return all(function_of(call).kept.is_sum and not call.distinct for call in calls)
 
 
 def granule_of(plan: Plan) -> Duration | None:
@@ -183,7 +197,7 @@ def granule_of(plan: Plan) -> Duration | None:
             | WindowBounds()
             | RowWindow()
             | SessionWindow()
-            | OverRows()
+            | Over()
             | Istream()
             | Dstream()
         ):
@@ -275,7 +289,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Union()
             | Aggregate()
             | TopK()
-            | OverRows()
+            | Over()
             | Distinct()
             | Coalesce()
             | Rstream()

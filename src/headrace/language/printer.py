@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, assert_never
 
+from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import (
     NO_OFFSET,
@@ -24,7 +25,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -139,9 +140,9 @@ def _order(keys: Sequence[SortKey], columns: Names) -> str:
 
 def _select(plan: Plan, verb: str) -> str:
     """One SELECT for as many nodes as fit into it: the list, WHERE, and the joins of FROM."""
-    below = plan.input if isinstance(plan, Project | Aggregate | OverRows) else plan
+    below = plan.input if isinstance(plan, Project | Aggregate | Over) else plan
     where = below.predicate if isinstance(below, Filter) else None
-    if isinstance(plan, OverRows):
+    if isinstance(plan, Over):
         where, tables = None, _Table(_listed(below), tuple(_name(name) for name in below.schema.names))
     else:
         tables = _from(below.input if isinstance(below, Filter) else below)
@@ -151,10 +152,10 @@ def _select(plan: Plan, verb: str) -> str:
         case Aggregate():
             keys = [(name, _text(key, tables.columns)) for name, key in plan.keys]
             listed = keys + [(name, _call(call, tables.columns)) for name, call in plan.aggregates]
-        case OverRows():
+        case Over():
             listed = [
                 *zip(plan.schema.names, tables.columns, strict=False),
-                *_over_rows(plan, tables.columns),
+                *_over(plan, tables.columns),
             ]
         case _:
             listed = list(zip(plan.schema.names, tables.columns, strict=True))
@@ -166,14 +167,25 @@ def _select(plan: Plan, verb: str) -> str:
     return text
 
 
-def _over_rows(plan: OverRows, columns: Names) -> list[tuple[str, str]]:
+def _over(plan: Over, columns: Names) -> list[tuple[str, str]]:
     """The columns that the node adds; the rows are ordered by time, with ORDER BY or without."""
     keys = ", ".join(columns[key.index] for key in plan.keys)
     by = f"PARTITION BY {keys} " if keys else ""
-    first = "UNBOUNDED" if plan.first is None else plan.first
-    rows = f"ROWS BETWEEN {first} PRECEDING AND {plan.last} PRECEDING"
-    frame = by + ("RANGE UNBOUNDED PRECEDING" if plan.peers else rows)
-    return [(name, f"{_call(call, columns)} OVER ({frame})") for name, call in plan.aggregates]
+    return [
+        (name, f"{_call(call, columns)} OVER ({by}{_frame(frame, plan.domain)})")
+        for name, call, frame in plan.aggregates
+    ]
+
+
+def _frame(frame: Frame, domain: TimeDomain) -> str:
+    match frame:
+        case RowsFrame(first=first, last=last):
+            return f"ROWS BETWEEN {'UNBOUNDED' if first is None else first} PRECEDING AND {last} PRECEDING"
+        case RangeFrame(size=Duration(length=length)):
+            back = str(length - 1) if domain is TimeDomain.INTEGER else f"INTERVAL '{length - 1}' MICROSECOND"
+            return f"RANGE BETWEEN {'UNBOUNDED' if length == INFINITY else back} PRECEDING AND CURRENT ROW"
+        case _:
+            assert_never(frame)
 
 
 def _list(items: Sequence[tuple[str, str]]) -> str:

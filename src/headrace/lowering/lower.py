@@ -16,7 +16,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -204,7 +204,7 @@ class _Lowering:
             case (
                 RowWindow()
                 | SessionWindow()
-                | OverRows()
+                | Over()
                 | TopK()
                 | Coalesce()
                 | Distinct()
@@ -221,7 +221,7 @@ def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
     match plan:
         case Aggregate(keys=keys):
             return tuple(expression for _, expression in keys)
-        case RowWindow(keys=keys) | SessionWindow(keys=keys) | OverRows(keys=keys) | TopK(keys=keys):
+        case RowWindow(keys=keys) | SessionWindow(keys=keys) | Over(keys=keys) | TopK(keys=keys):
             return keys
         case Join(equalities=equalities):
             return tuple(pair[port] for pair in equalities)

@@ -11,7 +11,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Istream,
     Join,
-    OverRows,
+    Over,
     RowWindow,
     SessionWindow,
     SetOperation,
@@ -24,7 +24,7 @@ from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
 from headrace.operators.presence import ChangeOperator, CoalesceOperator, DistinctOperator, SetOperator
 from headrace.operators.top_k.top_k import TopKOperator
-from headrace.operators.windows.over import OverRowsOperator
+from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
 from headrace.operators.windows.sessions import SessionOperator
 
@@ -54,8 +54,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return JoinOperator(plan, report)
         case RowWindow():
             return RowWindowOperator(plan)
-        case OverRows():
-            return OverRowsOperator(plan, report)
+        case Over():
+            return OverOperator(plan, report)
         case SessionWindow():
             return SessionOperator(plan)
         case _:

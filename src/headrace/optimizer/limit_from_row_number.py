@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from headrace.algebra.nodes import MAX_ROWS, Filter, Plan, TopK
+from headrace.algebra.frames import MAX_ROWS
+from headrace.algebra.nodes import Filter, Plan, TopK
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.expressions.tree import Call, Column, Expression, Literal
 

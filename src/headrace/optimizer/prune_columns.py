@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from headrace.algebra.failure import aggregate_can_fail, can_fail
+from headrace.algebra.frames import RowsFrame
 from headrace.algebra.nodes import (
     Aggregate,
     AnyJoin,
@@ -18,7 +19,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -57,10 +58,11 @@ def prune_columns(plan: Plan) -> Plan:
 
     Below joins, aggregates, windows and unions a narrow Project takes out what only a filter needed, since
     they keep their input or send it on. A row window orders the rows of one instant by their columns from
-    left to right, and so needs those before the last one that is read. DISTINCT, ISTREAM, DSTREAM, top-k and
-    set operations compare whole rows and so need all columns. Bounds of windows that nobody reads are not
-    added, unless a window above needs the elements of one instant that they make. An expression that can
-    fail is kept though nobody reads it: without it a row would appear that fails now.
+    left to right, and so needs those before the last one that is read; so does OVER with a frame of rows.
+    DISTINCT, ISTREAM, DSTREAM, top-k and set operations compare whole rows and so need all columns. Bounds of
+    windows that nobody reads are not added, unless a window above needs the elements of one instant that they
+    make. An expression that can fail is kept though nobody reads it: without it a row would appear that fails
+    now.
     """
     pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
     return pruned
@@ -94,9 +96,9 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             width = range(len(plan.schema))
             sides = _exactly(left, frozenset(width)), _exactly(right, frozenset(width))
             return with_inputs(plan, sides), _places(width)
-        case TopK():
-            return _top_k(plan, needed)
-        case OverRows() | Sample() | Distinct() | Istream() | Dstream():
+        case TopK() | Over():
+            return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
+        case Sample() | Distinct() | Istream() | Dstream():
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
         case _:
             assert_never(plan)
@@ -197,6 +199,31 @@ def _top_k(plan: TopK, needed: frozenset[int]) -> tuple[Plan, Places]:
     number = None if unread else plan.number
     pruned = replace(plan, input=_all(plan.input), number=number)
     return _unless_same(plan, pruned), _places(range(len(pruned.schema)))
+
+
+def _over(plan: Over, needed: frozenset[int]) -> tuple[Plan, Places]:
+    """The keys make the partitions; rows may be numbered in the order of their columns, as in a window."""
+    width = len(plan.input.schema)
+    kept = [
+        index
+        for index, (_, call, _) in enumerate(plan.aggregates)
+        if index + width in needed or aggregate_can_fail(call)
+    ]
+    if not kept:
+        return _prune(plan.input, needed)
+    aggregates = [plan.aggregates[index] for index in kept]
+    fixed = frozenset(key.index for key in plan.keys)
+    read = fixed | _read(part for _, call, _ in aggregates for part in expressions_of(call))
+    read |= frozenset(index for index in needed if index < width)
+    if any(isinstance(frame, RowsFrame) for _, _, frame in aggregates):
+        read |= frozenset(range(max(read - fixed, default=-1) + 1))
+    places = _places([*sorted(read), *(index + width for index in kept)])
+    moved = tuple(
+        (name, transform_call(call, lambda part: _moved(part, places)), frame)
+        for name, call, frame in aggregates
+    )
+    keys = tuple(replace(key, index=places[key.index]) for key in plan.keys)
+    return _unless_same(plan, Over(_exactly(plan.input, read), keys, moved)), places
 
 
 def _all(plan: Plan) -> Plan:

@@ -24,7 +24,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     OuterJoin,
-    OverRows,
+    Over,
     Plan,
     Project,
     RowWindow,
@@ -150,7 +150,7 @@ class _Evaluation:
                 return self._project(plan, self.content(plan.input, instant))
             case TimeWindow() | WindowBounds():
                 return self._window(plan, instant)
-            case RowWindow() | SessionWindow() | OverRows():
+            case RowWindow() | SessionWindow() | Over():
                 return self._looking_back(plan, instant)
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
@@ -260,17 +260,22 @@ class _Evaluation:
     def _holds(self, plan: AnyJoin, row: Payload) -> bool:
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
-    def _looking_back(self, plan: RowWindow | SessionWindow | OverRows, instant: int) -> Content:
+    def _looking_back(self, plan: RowWindow | SessionWindow | Over, instant: int) -> Content:
         past = self._past(plan.input, instant)
-        if not isinstance(plan, OverRows):
+        if not isinstance(plan, Over):
             return window_content(plan, instant, past)
         content: Content = Counter()
-        calls = [call for _, call in plan.aggregates]
-        for row, frame in frames(plan, instant, past):
-            answer = self._groups(Aggregate(plan.input, (), plan.aggregates), Counter(frame))
-            empty = payload(aggregate(call, ()) for call in calls)
-            content[row + next(iter(answer), empty)] += 1
+        for row, below in frames(plan, instant, past):
+            added = zip(plan.aggregates, below, strict=True)
+            answers = (self._over(plan, call, rows) for (_, call, _), rows in added)
+            content[row + payload(answers)] += 1
         return content
+
+    def _over(self, plan: Over, call: AggregateCall, rows: list[Payload]) -> object:
+        """An aggregate over the rows of a frame."""
+        answer = self._groups(Aggregate(plan.input, (), (("", call),)), Counter(rows))
+        ((result,),) = answer or [(aggregate(call, ()),)]
+        return result
 
     def _groups(self, plan: Aggregate, below: Content) -> Content:
         groups: dict[Payload, list[list[Payload | None]]] = defaultdict(list)

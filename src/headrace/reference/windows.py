@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
-from headrace.algebra.nodes import OverRows, Plan, RowWindow, SessionWindow, WindowBounds, instant_type
+from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
+from headrace.algebra.nodes import Over, Plan, RowWindow, SessionWindow, WindowBounds, instant_type
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 
@@ -33,20 +34,27 @@ def with_bounds(plan: WindowBounds, instant: int, below: Content) -> Content:
     return Counter({row + bounds: count for row, count in below.items()})
 
 
-def frames(plan: OverRows, instant: int, past: Past) -> Iterator[tuple[Payload, list[Payload]]]:
-    """Every row of an instant, with the rows of its partition from `first` to `last` places before it.
-
-    With `peers` these are all rows up to the instant.
-    """
+def frames(plan: Over, instant: int, past: Past) -> Iterator[tuple[Payload, list[list[Payload]]]]:
+    """Every row of an instant, with the rows of its partition that the frame of each aggregate holds."""
     for rows in _partitions(plan, {then: past[then] for then in past if then <= instant}).values():
         before = sum(then < instant for then, _ in rows)
         for place in range(before, len(rows)):
-            start = 0 if plan.first is None else max(place - plan.first, 0)
-            end = len(rows) if plan.peers else max(place - plan.last + 1, 0)
-            yield rows[place][1], [row for _, row in rows[start:end]]
+            yield rows[place][1], [_framed(frame, rows, place) for _, _, frame in plan.aggregates]
 
 
-def _partitions(plan: RowWindow | OverRows, past: Past) -> dict[Payload, list[tuple[int, Payload]]]:
+def _framed(frame: Frame, rows: list[tuple[int, Payload]], place: int) -> list[Payload]:
+    """The rows of a frame, among those of a partition up to the instant of the one at a place."""
+    match frame:
+        case RowsFrame(first=first, last=last):
+            start = 0 if first is None else max(place - first, 0)
+            return [row for _, row in rows[start : max(place - last + 1, 0)]]
+        case RangeFrame(size=size):
+            return [row for then, row in rows if then > rows[place][0] - size.length]
+        case _:
+            assert_never(frame)
+
+
+def _partitions(plan: RowWindow | Over, past: Past) -> dict[Payload, list[tuple[int, Payload]]]:
     """The rows of each partition with their instants, in the order of instant and payload."""
     partitions: dict[Payload, list[tuple[int, Payload]]] = defaultdict(list)
     for then in sorted(past):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.kernels.extremes import lower_envelope
+from headrace.kernels.frames import frame_starts, number_instants, running_sums
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
 from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
@@ -319,3 +320,40 @@ def test_order_statistics(elements: list[tuple[int, int, int, int]], fraction: f
         assert lower[at] - 7 * code == live[math.floor(place)]
         assert upper[at] - 7 * code == live[math.ceil(place)]
         assert share[at] == place - math.floor(place)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), small, st.integers(-2, 2)), max_size=20), st.integers(1, 4))
+def test_frames_of_time(rows: list[tuple[int, int, int]], size: int) -> None:
+    present = sorted({code for code, *_ in rows})
+    rows = [(present.index(code), time, value) for code, time, value in rows]
+    codes, times, values = (ints([row[place] for row in rows]) for place in range(3))
+    order = np.lexsort((times, codes)).astype(np.int64)
+    numbers, instants, first = number_instants(order, codes, times, len(present))
+    expected = sorted({(code, time) for code, time, _ in rows})
+    assert [expected[number] for number in numbers] == [(code, time) for code, time, _ in rows]
+    assert instants.tolist() == [time for _, time in expected]
+    assert np.diff(first).tolist() == [
+        sum(code == one for one, _ in expected) for code in range(len(present))
+    ]
+    bases = ints([[10 * code] for code in range(len(present))]).reshape(-1, 1)
+    sums = running_sums(numbers, first, values.reshape(-1, 1), bases)
+    for number, (code, time) in enumerate(expected):
+        before = 10 * code + sum(value for one, then, value in rows if one == code and then < time)
+        after = 10 * code + sum(value for one, then, value in rows if one == code and then <= time)
+        assert (sums[0, number + code], sums[0, number + code + 1]) == (before, after)
+    searched = first[:-1].copy()
+    found, starts = frame_starts(first, instants, size, first[:-1], first[1:], instants, searched)
+    assert found.tolist() == list(range(len(expected)))
+    for number, start in zip(found, starts, strict=True):
+        code, time = expected[number]
+        within = [place for place, (one, then) in enumerate(expected) if one == code and then > time - size]
+        assert start == within[0]
+    assert searched.tolist() == first[1:].tolist()
+
+
+def test_frames_that_start_in_two_pieces() -> None:
+    first, times, searched = ints([0, 4]), ints([10, 11, 12, 19]), ints([0])
+    found, rows = frame_starts(first, times, 5, ints([1]), ints([4]), ints([99, 4, 6, 7]), searched)
+    assert (found.tolist(), rows.tolist(), searched.tolist()) == ([0, 1], [2, 3], [2])
+    found, rows = frame_starts(first, times, 5, ints([0]), ints([4]), times, searched)
+    assert (found.tolist(), rows.tolist(), searched.tolist()) == ([2, 3], [0, 3], [4])

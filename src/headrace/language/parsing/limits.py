@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.algebra.nodes import MAX_ROWS
+from headrace.algebra.frames import MAX_ROWS
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.named_windows import fill_in_windows
 from headrace.language.syntax import Query, SelectQuery, SortItem, TopQuery

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from sqlglot.tokens import TokenType
 
-from headrace.algebra.nodes import MAX_ROWS
+from headrace.algebra.frames import MAX_ROWS
 from headrace.errors import LanguageError, Position, UserError
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.named_windows import at_named_windows

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Aggregate, OverRows, Source
+from headrace.algebra.nodes import Aggregate, Over, Source
 from headrace.elements import Batch, Int64Array, integers, take_rows
 from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall
@@ -41,14 +41,16 @@ class RunningRows:
     each new row something happens at an instant of its own, and the answer for it is the group's from there.
 
     Args:
-        node: the aggregates, with a frame that has no first row.
+        node: the partitions.
+        calls: the aggregates.
         report: receives what fails.
     """
 
-    def __init__(self, node: OverRows, report: Report) -> None:
+    def __init__(self, node: Over, calls: list[AggregateCall], report: Report) -> None:
         rows = Source("rows", node.input.schema, "", TimeDomain.INTEGER)
         keys = tuple((f"k{place}", key) for place, key in enumerate(node.keys))
-        self._node = Aggregate(rows, keys, node.aggregates)
+        named = tuple((f"a{place}", call) for place, call in enumerate(calls))
+        self._node = Aggregate(rows, keys, named)
         self._sums = AggregateOperator(self._node, combined=False, insert_only=True, report=report)
         self._clock = SweepArea(Layout((), ints=(_COUNT,), netting=Netting.REPLACE))
 

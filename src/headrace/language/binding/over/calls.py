@@ -7,6 +7,7 @@ from typing import Any, Final, assert_never
 
 from sqlglot import exp
 
+from headrace.algebra.frames import RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Plan, Project, column
 from headrace.algebra.properties import timestamp_columns
@@ -17,16 +18,15 @@ from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.language.binding.collected import Collected
 from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
-    Frame,
-    Lasting,
+    SO_FAR,
+    Framed,
     Places,
-    Rows,
-    SoFar,
+    Scope,
     Whole,
     bind_frame,
     whole_number,
 )
-from headrace.language.binding.over.plans import with_frame
+from headrace.language.binding.over.plans import with_frames, with_scope
 from headrace.language.binding.scalars import Context, bind_scalar, bind_sort_key, located
 from headrace.language.binding.windows import chronons
 from headrace.language.dialect import position_of
@@ -54,7 +54,7 @@ class OverCalls:
     def __init__(self, plan: Plan, context: Context) -> None:
         self._plan = plan
         self._context = context
-        self.calls = Collected[tuple[Frame, AggregateCall]]()
+        self.calls = Collected[tuple[Scope, AggregateCall]]()
 
     def bind(self, node: Any) -> Expression:
         """The value of `function OVER (...)`: an expression over columns that `apply` adds after the plan's.
@@ -93,26 +93,31 @@ class OverCalls:
             LanguageError: a frame of rows is put over rows that are valid for too many instants.
         """
         plan, width = self._plan, len(self._plan.schema)
-        if any(isinstance(frame, Rows | SoFar) for frame, _ in self.calls):
+        if any(isinstance(scope, Framed) for scope, _ in self.calls):
             plan = chronons(plan, position)
         places: dict[int, int] = {}
-        framed: dict[Frame, list[tuple[int, AggregateCall]]] = {}
-        for number, (frame, call) in enumerate(self.calls):
-            framed.setdefault(frame, []).append((number, call))
-        for frame, calls in framed.items():
-            for place, (number, _) in enumerate(calls, len(plan.schema)):
+        for together in self._together():
+            for place, number in enumerate(together, len(plan.schema)):
                 places[number] = place
-            plan = with_frame(plan, frame, [call for _, call in calls])
+            plan = _with_calls(plan, list(together.values()))
         order = [*range(width), *(places[number] for number in range(len(self.calls)))]
         if order == list(range(len(plan.schema))):
             return plan
         return Project(plan, tuple((plan.schema[place].name, column(plan, place)) for place in order))
 
-    def _column(self, frame: Frame, call: AggregateCall) -> Expression:
-        place = len(self._plan.schema) + self.calls.number((frame, call))
+    def _together(self) -> list[dict[int, tuple[Scope, AggregateCall]]]:
+        """The calls by number, those together that one node computes: of one partition, or of one scope."""
+        groups: dict[object, dict[int, tuple[Scope, AggregateCall]]] = {}
+        for number, (scope, call) in enumerate(self.calls):
+            group = scope.keys if isinstance(scope, Framed) else scope
+            groups.setdefault(group, {})[number] = scope, call
+        return list(groups.values())
+
+    def _column(self, scope: Scope, call: AggregateCall) -> Expression:
+        place = len(self._plan.schema) + self.calls.number((scope, call))
         return Column(place, call.function.lower(), call.type)
 
-    def _frame(self, node: Any) -> Frame:
+    def _frame(self, node: Any) -> Whole | Framed:
         return bind_frame(node, self._plan, self._keys(node), self._ordered(node))
 
     def _place(self, node: Any, ranking: Ranking) -> Expression:
@@ -129,17 +134,16 @@ class OverCalls:
         self._ordered(node)
         match ranking:
             case Ranking.ROW_NUMBER:
-                return self._column(Rows(keys, None, 0), count)
+                return self._column(Framed(keys, RowsFrame(None, 0)), count)
             case Ranking.RANK:
-                all_rows, now = (
-                    self._column(frame, count) for frame in (SoFar(keys), Lasting(keys, Duration(1)))
-                )
+                frames = SO_FAR, RangeFrame(Duration(1))
+                all_rows, now = (self._column(Framed(keys, frame), count) for frame in frames)
                 before = functions.resolve("-", (all_rows, now))
                 return functions.resolve("+", (before, functions.literal(1)))
             case Ranking.DENSE_RANK:
                 (key,) = self._order(node)
                 instants = resolve_aggregate("COUNT", key.expression, modifiers=Modifiers(distinct=True))
-                return self._column(SoFar(keys), instants)
+                return self._column(Framed(keys, SO_FAR), instants)
             case _:
                 assert_never(ranking)
 
@@ -181,7 +185,7 @@ class OverCalls:
                 f"LAG takes 1 to 3 arguments, not {len(arguments)}", position=position, hint=hint
             )
         back = whole_number(arguments[1], "LAG") if len(arguments) > 1 else 1
-        frame = Rows(self._keys(node), back, back)
+        frame = Framed(self._keys(node), RowsFrame(back, back))
         inner = self._inner("LAG(...)")
         with located(position):
             value = self._column(frame, resolve_aggregate("MAX", bind_scalar(arguments[0], inner)))
@@ -224,6 +228,15 @@ class OverCalls:
             place = position_of(order.expressions[0])
             raise LanguageError("OVER orders rows by their time", position=place, hint=hint)
         return True
+
+
+def _with_calls(plan: Plan, calls: list[tuple[Scope, AggregateCall]]) -> Plan:
+    """The plan's rows, each with what some calls of one partition, or of one scope, say of it."""
+    first, _ = calls[0]
+    if not isinstance(first, Framed):
+        return with_scope(plan, first, [call for _, call in calls])
+    framed = [(scope.frame, call) for scope, call in calls if isinstance(scope, Framed)]
+    return with_frames(plan, first.keys, framed)
 
 
 def _name(call: Any) -> str:

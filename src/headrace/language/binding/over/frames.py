@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.tree import Expression, SortKey
 from headrace.language.catalog import check_duration
 from headrace.language.dialect import position_of
-from headrace.time import Duration, make_duration, parse_duration
+from headrace.time import INFINITY, Duration, make_duration, parse_duration
 
 WRITTEN: Final = (
     "write OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
@@ -29,33 +30,11 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Lasting:
-    """The partition's rows of the last `size` instants, that of the row among them: a RANGE frame."""
+class Framed:
+    """The rows of the partition that a frame says, by time or by number."""
 
     keys: tuple[Expression, ...]
-    size: Duration
-
-
-@dataclass(frozen=True)
-class SoFar:
-    """The partition's rows up to the row's instant, all of that instant among them."""
-
-    keys: tuple[Expression, ...]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A ROWS frame.
-
-    Attributes:
-        keys: the partition's keys.
-        first: how many rows before the current one it starts; None for the first row there was.
-        last: how many rows before the current one it ends.
-    """
-
-    keys: tuple[Expression, ...]
-    first: int | None
-    last: int
+    frame: Frame
 
 
 @dataclass(frozen=True)
@@ -73,11 +52,14 @@ class Places:
     ranking: Ranking
 
 
-Frame = Whole | Lasting | SoFar | Rows | Places
+Scope = Whole | Framed | Places
 """Which rows of a partition an aggregate reads."""
 
+SO_FAR: Final = RangeFrame(Duration(INFINITY))
+"""All rows up to the row's instant."""
 
-def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: bool) -> Frame:
+
+def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: bool) -> Whole | Framed:
     """The frame of a call.
 
     Args:
@@ -91,7 +73,7 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
     """
     spec = node.args.get("spec")
     if spec is None:
-        return SoFar(keys) if ordered else Whole(keys)
+        return Framed(keys, SO_FAR) if ordered else Whole(keys)
     start, side, end = spec.args.get("start"), spec.args.get("start_side"), spec.args.get("end")
     end_side = spec.args.get("end_side")
     position = position_of(node)
@@ -99,14 +81,14 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
     if spec.args.get("exclude") or "FOLLOWING" in (side, end_side) or str(spec.args["kind"]) == "GROUPS":
         raise LanguageError("this frame is not supported", position=position, hint=_LATER)
     if str(spec.args["kind"]) == "ROWS":
-        return _rows_frame(keys, start, end, position)
+        return Framed(keys, _rows_frame(start, end, position))
     if end not in (None, "CURRENT ROW") or start is None:
         raise LanguageError("a RANGE frame ends with CURRENT ROW", position=position, hint=WRITTEN)
-    return SoFar(keys) if start == "UNBOUNDED" else Lasting(keys, _range(start, plan))
+    return Framed(keys, SO_FAR if start == "UNBOUNDED" else RangeFrame(_range(start, plan)))
 
 
 def _range(start: Any, plan: Plan) -> Duration:
-    """The length of the window of a RANGE frame, which holds both of its ends."""
+    """How many instants a RANGE frame holds: both of its ends belong to it."""
     if start == "CURRENT ROW":
         return Duration(1)
     position = position_of(start)
@@ -127,17 +109,17 @@ def _refuse_half(spec: Any, position: Position) -> None:
             raise LanguageError(message, position=position, hint=WRITTEN)
 
 
-def _rows_frame(keys: tuple[Expression, ...], start: Any, end: Any, position: Position) -> Rows:
+def _rows_frame(start: Any, end: Any, position: Position) -> RowsFrame:
     if end == "UNBOUNDED":
         raise LanguageError("the frame ends before it starts", position=position, hint=_LATER)
     last = 0 if end in (None, "CURRENT ROW") else whole_number(end, "ROWS")
     if start == "UNBOUNDED":
-        return Rows(keys, None, last)
+        return RowsFrame(None, last)
     first = 0 if start == "CURRENT ROW" else whole_number(start, "ROWS")
     if last > first:
         hint = "write the larger number first: ROWS BETWEEN 5 PRECEDING AND 2 PRECEDING"
         raise LanguageError("the frame ends before it starts", position=position, hint=hint)
-    return Rows(keys, first, last)
+    return RowsFrame(first, last)
 
 
 def _duration(node: Any) -> Duration:

@@ -1,0 +1,123 @@
+"""Frames of time: running sums over the instants of each partition, and where frames start among them."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from headrace.elements import Int64Array
+from headrace.kernels.jit import INT1, INT1_OUT, INT2, kernel
+
+
+@kernel(INT1, INT1, INT1, numba.int64)
+def number_instants(
+    order: Int64Array, codes: Int64Array, times: Int64Array, count: int
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Number the different instants of each code, code after code.
+
+    Args:
+        order: rows sorted by (code, time).
+        codes, times: int64[n]; every code 0..count-1 has a row.
+
+    Returns:
+        The number of each row's instant (int64[n]), the m instants (int64[m]), and where those of each code
+        start (int64[count + 1]).
+    """
+    rows = len(order)
+    numbers = np.empty(rows, dtype=np.int64)
+    instants = np.empty(rows, dtype=np.int64)
+    first = np.zeros(count + 1, dtype=np.int64)
+    found, code = 0, -1
+    for place in range(rows):
+        row = order[place]
+        if codes[row] != code:
+            code = codes[row]
+            first[code] = found
+            instants[found] = times[row]
+            found += 1
+        elif times[row] != instants[found - 1]:
+            instants[found] = times[row]
+            found += 1
+        numbers[row] = found - 1
+    first[count] = found
+    return numbers, instants[:found].copy(), first
+
+
+@kernel(INT1, INT1, INT2, INT2)
+def running_sums(numbers: Int64Array, first: Int64Array, ints: Int64Array, bases: Int64Array) -> Int64Array:
+    """The sums of each code before each of its instants, and after the last one.
+
+    Sums wrap around, so that differences of them are right wherever the differences themselves fit.
+
+    Args:
+        numbers: int64[n], the number of each row's instant.
+        first: int64[k + 1], where the instants of each code start.
+        ints: int64[n, c], what each row adds.
+        bases: int64[k, c], the sums before the first instant.
+
+    Returns:
+        int64[c, m + k]: those before instant p of code i are at p + i.
+    """
+    count, width = len(first) - 1, ints.shape[1]
+    result = np.zeros((width, first[count] + count), dtype=np.int64)
+    added = np.zeros((first[count], width), dtype=np.int64)
+    for row in range(len(numbers)):
+        for column in range(width):
+            added[numbers[row], column] += ints[row, column]
+    for code in range(count):
+        for column in range(width):
+            total = bases[code, column]
+            for instant in range(first[code], first[code + 1]):
+                result[column, instant + code] = total
+                total += added[instant, column]
+            result[column, first[code + 1] + code] = total
+    return result
+
+
+@kernel(INT1, INT1, numba.int64, INT1, INT1, INT1, INT1_OUT)
+def frame_starts(
+    first: Int64Array,
+    times: Int64Array,
+    size: int,
+    lows: Int64Array,
+    highs: Int64Array,
+    steps: Int64Array,
+    searched: Int64Array,
+) -> tuple[Int64Array, Int64Array]:
+    """For each instant t the first step after t - size, where there is one.
+
+    Args:
+        first: int64[k + 1], where the instants of each code start.
+        times: int64[m], the instants, ascending within a code.
+        size: how many instants a frame holds.
+        lows, highs: int64[k], where the steps of each code start and end.
+        steps: when they are, ascending within a code.
+        searched: int64[k], from which instant of each code on to look; moved behind those that are found.
+
+    Returns:
+        Instants and their steps, by position.
+    """
+    instants = np.empty(len(times), dtype=np.int64)
+    rows = np.empty(len(times), dtype=np.int64)
+    found = 0
+    for code in range(len(lows)):
+        low, high, at = lows[code], highs[code], searched[code]
+        if low >= high or at >= first[code + 1]:
+            continue
+        last = steps[high - 1]
+        # The first instant's step by binary search; those of the others follow closely.
+        end, before = high, times[at] - size
+        while low < end:
+            middle = (low + end) // 2
+            if steps[middle] <= before:
+                low = middle + 1
+            else:
+                end = middle
+        while at < first[code + 1] and times[at] - size < last:
+            while steps[low] <= times[at] - size:
+                low += 1
+            instants[found], rows[found] = at, low
+            found += 1
+            at += 1
+        searched[code] = at
+    return instants[:found].copy(), rows[:found].copy()

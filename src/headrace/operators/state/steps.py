@@ -1,0 +1,115 @@
+"""Sums of keys as step functions of time, whose differences are the sums over frames.
+
+A row (key, t, sums) says what had been added up for the key before t, back to its row before. Behind the last
+instant of a key that a run knows there is one row more, with all that was added up by then. Rows are only
+ever appended, later instants after earlier ones, so that the runs of an area follow each other in time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Int64Array, concat_rows, integers, limbs_of
+from headrace.operators.state.keys import encode_keys, equal_rows, order_by
+from headrace.operators.state.runs import HASH, TIME, Run
+from headrace.operators.state.sweep_area import TIER
+from headrace.time import BEGINNING, INFINITY
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of some keys.
+
+    Attributes:
+        times: when they are, ascending within a key.
+        lows, highs: int64[k], where those of each key start and end.
+        rows: the sums, a row for each step.
+    """
+
+    times: Int64Array
+    lows: Int64Array
+    highs: Int64Array
+    rows: pa.RecordBatch
+
+
+class StepArea:
+    """The steps of one bucket, as runs from the oldest to the newest.
+
+    Args:
+        keys: the names of the key columns.
+        ints: the columns that are added up, besides limbs; the first one counts rows.
+        runs: the runs of the last commit.
+    """
+
+    def __init__(self, keys: tuple[str, ...], ints: tuple[str, ...]) -> None:
+        self._keys, self._ints = keys, ints
+        self.runs: list[Run] = []
+
+    def __len__(self) -> int:
+        return sum(run.rows for run in self.runs)
+
+    def stored(self, hashes: Int64Array, keys: list[pa.Array]) -> list[Steps]:
+        """The steps of those keys, older ones first.
+
+        Args:
+            hashes: int64[k], the keys' hashes.
+            keys: the key columns, k rows.
+        """
+        found = []
+        for run in self.runs:
+            lows, highs = (np.searchsorted(run.hashes, hashes, side=side) for side in ("left", "right"))
+            self._exclude_others(run, keys, lows, highs)
+            if (lows < highs).any():
+                found.append(Steps(run.times, lows, highs, self._sums(run.batch)))
+        return found
+
+    def _exclude_others(self, run: Run, keys: list[pa.Array], lows: Int64Array, highs: Int64Array) -> None:
+        """Narrow what has a key's hash to what has the key. The rows of a key follow each other in a run."""
+        present = np.flatnonzero(lows < highs)
+        columns = run.columns(self._keys)
+        same = equal_rows(keys, present, columns, lows[present])
+        same &= equal_rows(keys, present, columns, highs[present] - 1)
+        for key in present[~same]:
+            alike = np.arange(lows[key], highs[key])
+            mine = alike[equal_rows(keys, np.full(len(alike), key), columns, alike)]
+            lows[key], highs[key] = (mine[0], mine[-1] + 1) if len(mine) else (0, 0)
+
+    def _sums(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        return batch.select([*self._ints, *limbs_of(batch)])
+
+    def append(self, columns: dict[str, pa.Array]) -> None:
+        """Append later steps: `__hash`, `__t`, keys and sums, sorted by hash, key and time."""
+        if len(columns[HASH]):
+            self.runs.append(_run(pa.RecordBatch.from_pydict(columns)))
+
+    def expire(self, instant: int) -> None:
+        """Forget the steps up to an instant; runs are merged as in a sweep area."""
+        self.runs = [run for run in self.runs if run.last > instant]
+        while len(self.runs) >= TIER and len({run.rows.bit_length() // 2 for run in self.runs[-TIER:]}) == 1:
+            merged = self._merge(self.runs[-TIER:], instant)
+            self.runs[-TIER:] = [merged] if merged.rows else []
+
+    def _merge(self, runs: list[Run], instant: int) -> Run:
+        rows = concat_rows([run.batch for run in runs])
+        rows = rows.take(pa.array(np.flatnonzero(integers(rows.column(TIME)) > instant)))
+        hashes = integers(rows.column(HASH))
+        codes = encode_keys([rows.column(name) for name in self._keys], hashes)
+        by_hash = np.argsort(hashes[codes.first], kind="stable")
+        rank = np.empty_like(by_hash)
+        rank[by_hash] = np.arange(len(by_hash))
+        ranks = rank[codes.codes]
+        order = order_by(ranks, integers(rows.column(TIME)), len(codes))
+        # What was behind the last instant of a run is followed by a step of the next one with the same sums.
+        counts, ranks = integers(rows.column(self._ints[0]))[order], ranks[order]
+        followed = np.zeros(len(order), dtype=np.bool_)
+        followed[:-1] = (np.diff(ranks) == 0) & (np.diff(counts) == 0)
+        return _run(rows.take(pa.array(order[~followed])))
+
+
+def _run(rows: pa.RecordBatch) -> Run:
+    times = integers(rows.column(TIME))
+    span = (int(times.min()), int(times.max()), 0) if len(times) else (INFINITY, BEGINNING, 0)
+    return Run(None, lambda: rows, rows.num_rows, span)

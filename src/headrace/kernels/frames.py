@@ -6,7 +6,7 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, INT1_OUT, INT2, kernel
+from headrace.kernels.jit import INT1, INT1_OUT, INT2, INT2_OUT, kernel
 
 
 @kernel(INT1, INT1, INT1, numba.int64)
@@ -15,42 +15,53 @@ def number_instants(
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Number the different instants of each code, code after code.
 
+    Rows are passed over in order of time, so that what is read or written at random is as small as the codes.
+
     Args:
-        order: rows sorted by (code, time).
+        order: rows sorted by time.
         codes, times: int64[n]; every code 0..count-1 has a row.
 
     Returns:
         The number of each row's instant (int64[n]), the m instants (int64[m]), and where those of each code
         start (int64[count + 1]).
     """
-    rows = len(order)
-    numbers = np.empty(rows, dtype=np.int64)
-    instants = np.empty(rows, dtype=np.int64)
     first = np.zeros(count + 1, dtype=np.int64)
-    found, code = 0, -1
-    for place in range(rows):
-        row = order[place]
-        if codes[row] != code:
-            code = codes[row]
-            first[code] = found
-            instants[found] = times[row]
-            found += 1
-        elif times[row] != instants[found - 1]:
-            instants[found] = times[row]
-            found += 1
-        numbers[row] = found - 1
-    first[count] = found
-    return numbers, instants[:found].copy(), first
+    last = np.empty(count, dtype=np.int64)
+    for row in order:
+        code = codes[row]
+        if first[code + 1] == 0 or last[code] != times[row]:
+            first[code + 1] += 1
+            last[code] = times[row]
+    for code in range(count):
+        first[code + 1] += first[code]
+    numbers = np.empty(len(codes), dtype=np.int64)
+    instants = np.empty(first[count], dtype=np.int64)
+    number = first[:-1] - 1
+    for row in order:
+        code = codes[row]
+        if number[code] < first[code] or instants[number[code]] != times[row]:
+            number[code] += 1
+            instants[number[code]] = times[row]
+        numbers[row] = number[code]
+    return numbers, instants, first
 
 
-@kernel(INT1, INT1, INT2, INT2)
-def running_sums(numbers: Int64Array, first: Int64Array, ints: Int64Array, bases: Int64Array) -> Int64Array:
+@kernel(INT1, INT1, INT1, INT1, INT2, INT2)
+def running_sums(
+    order: Int64Array,
+    codes: Int64Array,
+    numbers: Int64Array,
+    first: Int64Array,
+    ints: Int64Array,
+    bases: Int64Array,
+) -> Int64Array:
     """The sums of each code before each of its instants, and after the last one.
 
     Sums wrap around, so that differences of them are right wherever the differences themselves fit.
 
     Args:
-        numbers: int64[n], the number of each row's instant.
+        order: rows sorted by time.
+        codes, numbers: int64[n], the code of each row, and the number of its instant.
         first: int64[k + 1], where the instants of each code start.
         ints: int64[n, c], what each row adds.
         bases: int64[k, c], the sums before the first instant.
@@ -59,19 +70,45 @@ def running_sums(numbers: Int64Array, first: Int64Array, ints: Int64Array, bases
         int64[c, m + k]: those before instant p of code i are at p + i.
     """
     count, width = len(first) - 1, ints.shape[1]
-    result = np.zeros((width, first[count] + count), dtype=np.int64)
-    added = np.zeros((first[count], width), dtype=np.int64)
-    for row in range(len(numbers)):
+    result = np.empty((width, first[count] + count), dtype=np.int64)
+    totals, ahead = bases.copy(), first[:-1].copy()
+    for row in order:
+        code, number = codes[row], numbers[row]
+        if number == ahead[code]:
+            for column in range(width):
+                result[column, number + code] = totals[code, column]
+            ahead[code] += 1
         for column in range(width):
-            added[numbers[row], column] += ints[row, column]
+            totals[code, column] += ints[row, column]
     for code in range(count):
         for column in range(width):
-            total = bases[code, column]
-            for instant in range(first[code], first[code + 1]):
-                result[column, instant + code] = total
-                total += added[instant, column]
-            result[column, first[code + 1] + code] = total
+            result[column, first[code + 1] + code] = totals[code, column]
     return result
+
+
+@kernel(INT1, INT1, INT2, INT1, INT2, INT2_OUT)
+def subtract_columns(
+    places: Int64Array,
+    taken: Int64Array,
+    taken_from: Int64Array,
+    given: Int64Array,
+    given_by: Int64Array,
+    result: Int64Array,
+) -> None:
+    """Write the differences of columns of two matrices.
+
+    Args:
+        places: int64[n], the columns to write.
+        taken: int64[n], which column of `taken_from`, int64[c, _], is subtracted for each of them,
+        taken_from: where it is.
+        given: int64[m], from which column of `given_by`, int64[c, _], by place.
+        given_by: where that is.
+        result: int64[c, m].
+    """
+    for row in range(len(result)):
+        for number in range(len(places)):
+            place = places[number]
+            result[row, place] = given_by[row, given[place]] - taken_from[row, taken[number]]
 
 
 @kernel(INT1, INT1, numba.int64, INT1, INT1, INT1, INT1_OUT)

@@ -26,6 +26,8 @@ OFFSETS = numba.types.Array(numba.int32, 1, "C", readonly=True)
 """Offsets of an Arrow string column."""
 INT1_OUT = numba.int64[::1]
 """A vector of int64 that the kernel writes."""
+INT2_OUT = numba.int64[:, ::1]
+"""A matrix of int64, rows first, that the kernel writes."""
 
 
 def int_arrays(together: type[NamedTuple]) -> object:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.kernels.extremes import lower_envelope
-from headrace.kernels.frames import frame_starts, number_instants, running_sums
+from headrace.kernels.frames import frame_starts, number_instants, running_sums, subtract_columns
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
 from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
@@ -327,7 +327,7 @@ def test_frames_of_time(rows: list[tuple[int, int, int]], size: int) -> None:
     present = sorted({code for code, *_ in rows})
     rows = [(present.index(code), time, value) for code, time, value in rows]
     codes, times, values = (ints([row[place] for row in rows]) for place in range(3))
-    order = np.lexsort((times, codes)).astype(np.int64)
+    order = np.argsort(times, kind="stable").astype(np.int64)
     numbers, instants, first = number_instants(order, codes, times, len(present))
     expected = sorted({(code, time) for code, time, _ in rows})
     assert [expected[number] for number in numbers] == [(code, time) for code, time, _ in rows]
@@ -336,7 +336,7 @@ def test_frames_of_time(rows: list[tuple[int, int, int]], size: int) -> None:
         sum(code == one for one, _ in expected) for code in range(len(present))
     ]
     bases = ints([[10 * code] for code in range(len(present))]).reshape(-1, 1)
-    sums = running_sums(numbers, first, values.reshape(-1, 1), bases)
+    sums = running_sums(order, codes, numbers, first, values.reshape(-1, 1), bases)
     for number, (code, time) in enumerate(expected):
         before = 10 * code + sum(value for one, then, value in rows if one == code and then < time)
         after = 10 * code + sum(value for one, then, value in rows if one == code and then <= time)
@@ -357,3 +357,9 @@ def test_frames_that_start_in_two_pieces() -> None:
     assert (found.tolist(), rows.tolist(), searched.tolist()) == ([0, 1], [2, 3], [2])
     found, rows = frame_starts(first, times, 5, ints([0]), ints([4]), times, searched)
     assert (found.tolist(), rows.tolist(), searched.tolist()) == ([2, 3], [0, 3], [4])
+
+
+def test_differences_of_columns() -> None:
+    result, given_by = np.zeros((2, 3), dtype=np.int64), ints([[5, 6, 7, 8], [50, 60, 70, -(2**63)]])
+    subtract_columns(ints([2, 0]), ints([1, 0]), ints([[1, 2], [10, 1]]), ints([1, 2, 3]), given_by, result)
+    assert result.tolist() == [[5, 0, 6], [50, 0, 2**63 - 1]], "differences wrap around"

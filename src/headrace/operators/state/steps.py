@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import Int64Array, concat_rows, integers, limbs_of
+from headrace.elements import LIMB, Int64Array, concat_rows, integers, limbs_of
 from headrace.operators.state.keys import encode_keys, equal_rows, order_by
 from headrace.operators.state.runs import HASH, TIME, Run
 from headrace.operators.state.sweep_area import TIER
@@ -26,13 +26,27 @@ class Steps:
     Attributes:
         times: when they are, ascending within a key.
         lows, highs: int64[k], where those of each key start and end.
-        rows: the sums, a row for each step.
+        rows: the sums, a row for each step; a limb that is not there is 0.
     """
 
     times: Int64Array
     lows: Int64Array
     highs: Int64Array
     rows: pa.RecordBatch
+
+    @property
+    def limbs(self) -> tuple[str, ...]:
+        """The names of the sums that are limbs."""
+        return limbs_of(self.rows)
+
+    def sums(self, names: tuple[str, ...], steps: Int64Array) -> Int64Array:
+        """The sums of those names at some steps; int64[len(names), len(steps)]."""
+        result = np.zeros((len(names), len(steps)), dtype=np.int64)
+        known = set(self.rows.schema.names)
+        for row, name in zip(result, names, strict=True):
+            if name in known:
+                row[:] = integers(self.rows.column(name))[steps]
+        return result
 
 
 class StepArea:
@@ -83,7 +97,9 @@ class StepArea:
     def append(self, columns: dict[str, pa.Array]) -> None:
         """Append later steps: `__hash`, `__t`, keys and sums, sorted by hash, key and time."""
         if len(columns[HASH]):
-            self.runs.append(_run(pa.RecordBatch.from_pydict(columns)))
+            zero = [name for name in columns if name.startswith(LIMB) and not integers(columns[name]).any()]
+            kept = {name: column for name, column in columns.items() if name not in zero}
+            self.runs.append(_run(pa.RecordBatch.from_pydict(kept)))
 
     def expire(self, instant: int) -> None:
         """Forget the steps up to an instant; runs are merged as in a sweep area."""

@@ -12,7 +12,8 @@ from headrace.algebra.frames import Frame
 from headrace.elements import Batch, BoolArray, Int64Array
 from headrace.expressions.tree import AggregateCall
 from headrace.kernels.frames import number_instants
-from headrace.operators.state.keys import encode_keys, hash_rows, order_by
+from headrace.kernels.grouping import order_by_code
+from headrace.operators.state.keys import encode_keys, hash_rows
 from headrace.operators.state.order import break_ties
 
 Answers = dict[tuple[Frame, AggregateCall], pa.Array]
@@ -33,10 +34,25 @@ class Instants:
     times: Int64Array
     first: Int64Array
 
-    @property
+    @cached_property
     def codes(self) -> Int64Array:
         """int64[m], the partition of each instant."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
+
+    @cached_property
+    def steps(self) -> Int64Array:
+        """int64[m], the number of each instant where one more follows those of each partition."""
+        return np.arange(len(self.times)) + self.codes
+
+    @cached_property
+    def _of_row(self) -> pa.Array | None:
+        """The number of each row's instant, unless that is the row's own."""
+        same = len(self.numbers) == len(self.times) and (np.diff(self.numbers) == 1).all()
+        return None if same else pa.array(self.numbers)
+
+    def per_row(self, values: pa.Array) -> pa.Array:
+        """The values of instants, for each row that of its own."""
+        return values if self._of_row is None else values.take(self._of_row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +91,21 @@ class Arrived:
         return arrived if (batch.w > 0).all() else arrived._netted()
 
     @cached_property
+    def by_time(self) -> Int64Array:
+        """The rows sorted by instant, stably; int64[n]."""
+        times = self.rows.ts
+        in_order = (times[1:] >= times[:-1]).all()
+        return np.arange(len(times)) if in_order else np.argsort(times, kind="stable")
+
+    @cached_property
     def order(self) -> Int64Array:
         """The rows sorted by partition and instant, stably; int64[n]."""
-        return order_by(self.codes, self.rows.ts, len(self.hashes))
+        return order_by_code(self.codes, self.by_time, len(self.hashes))
 
     @cached_property
     def instants(self) -> Instants:
         """The instants of each partition."""
-        return Instants(*number_instants(self.order, self.codes, self.rows.ts, len(self.hashes)))
+        return Instants(*number_instants(self.by_time, self.codes, self.rows.ts, len(self.hashes)))
 
     @property
     def starts(self) -> Int64Array:

@@ -11,7 +11,7 @@ from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import Aggregate, Over, Source
 from headrace.elements import Batch, Int64Array
 from headrace.expressions.tree import AggregateCall
-from headrace.kernels.frames import frame_starts, running_sums
+from headrace.kernels.frames import frame_starts, running_sums, subtract_columns
 from headrace.operators.aggregates.accumulators import accumulate, is_invertible, layout_of
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.aggregates.sum_values import evaluate
@@ -19,7 +19,7 @@ from headrace.operators.contract import Progress, Report, evaluate_all
 from headrace.operators.state.keys import encode_keys, hash_rows
 from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.steps import StepArea, Steps
-from headrace.operators.state.sum_columns import SumColumns, all_limbs, sum_arrays, sums_of
+from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.windows.arrived import Answers, Arrived, Instants
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
@@ -52,30 +52,32 @@ class RangeSums:
 
     def step(self, arrived: Arrived | None, window: tuple[int, int]) -> Answers:
         """The aggregates for new rows, if there are any."""
-        found = {} if arrived is None else self._answers(arrived)
         longest = max(frame.size.length for frame in self._frames)
         # A frame of the horizon, or of a later instant, starts after this one.
-        self._area.expire(max(window[1], BEGINNING + longest) - longest)
+        dead = max(window[1], BEGINNING + longest) - longest
+        found = {} if arrived is None else self._answers(arrived, dead)
+        self._area.expire(dead)
         return found
 
-    def _answers(self, arrived: Arrived) -> Answers:
+    def _answers(self, arrived: Arrived, dead: int) -> Answers:
+        """The aggregates; steps up to an instant need not be stored."""
         instants = arrived.instants
         stored = self._area.stored(arrived.hashes, arrived.keys)
         own = self._own(arrived.rows)
-        known = [sums_of(steps.rows, self._ints) for steps in stored]
-        limbs = all_limbs([own, *known])
-        known = [sums.with_limbs(limbs) for sums in known]
-        bases = _totals(stored, known, len(arrived.hashes), len(self._ints) + len(limbs))
-        running = running_sums(instants.numbers, instants.first, own.with_limbs(limbs).values, bases)
-        new = self._append(arrived, running, limbs)
-        sources = [*zip(stored, (sums.values.T for sums in known), strict=True), (new, running)]
-        after = np.arange(len(instants.times)) + instants.codes + 1
+        names = (*self._ints, *sorted({*own.limbs, *(name for steps in stored for name in steps.limbs)}))
+        own = own.with_limbs(names[len(self._ints) :])
+        bases = _totals(stored, names, len(arrived.hashes))
+        running = running_sums(
+            arrived.by_time, arrived.codes, instants.numbers, instants.first, own.values, bases
+        )
+        new = self._steps(instants, running, names)
+        self._append(arrived, new, dead)
         result: Answers = {}
-        of_row = pa.array(instants.numbers)
         for frame, calls in self._frames.items():
-            before = _sums_before(sources, instants, frame.size.length)
-            sums = SumColumns((running[:, after] - before).T, limbs)
-            result |= {(frame, call): evaluate(self._layout, call, sums).take(of_row) for call in calls}
+            found = _differences([*stored, new], instants, frame.size.length, running, names)
+            sums = SumColumns(found.T, own.limbs)
+            for call in calls:
+                result[frame, call] = instants.per_row(evaluate(self._layout, call, sums))
         return result
 
     def _own(self, rows: Batch) -> SumColumns:
@@ -84,40 +86,60 @@ class RangeSums:
         _, columns = evaluate_all(arguments, rows, self._report)
         return accumulate(self._layout, columns, rows.w)
 
-    def _append(self, arrived: Arrived, running: Int64Array, limbs: tuple[str, ...]) -> Steps:
-        """Store the running sums before each new instant, and behind the last one of each partition."""
-        instants = arrived.instants
-        counts = np.diff(instants.first) + 1
-        highs = np.cumsum(counts)
+    def _steps(self, instants: Instants, running: Int64Array, names: tuple[str, ...]) -> Steps:
+        """The running sums before each new instant, and behind the last one of each partition."""
+        highs = instants.first[1:] + np.arange(1, len(instants.first))
         times = np.empty(running.shape[1], dtype=np.int64)
-        times[np.arange(len(instants.times)) + instants.codes] = instants.times
+        times[instants.steps] = instants.times
         times[highs - 1] = times[highs - 2] + 1
-        of_step = pa.array(np.repeat(np.arange(len(counts)), counts))
-        sums = sum_arrays(self._ints, limbs, running)
-        columns = {HASH: pa.array(np.repeat(arrived.hashes, counts)), TIME: pa.array(times)}
-        columns |= dict(zip(self._keys, (key.take(of_step) for key in arrived.keys), strict=True))
-        self._area.append(columns | sums)
-        return Steps(times, highs - counts, highs - 1, pa.RecordBatch.from_pydict(sums))
+        lows = np.concatenate([[0], highs[:-1]])
+        return Steps(
+            times, lows, highs, pa.RecordBatch.from_arrays(list(map(pa.array, running)), names=names)
+        )
+
+    def _append(self, arrived: Arrived, steps: Steps, dead: int) -> None:
+        """Store steps, but not those that are dead if these are most of them."""
+        of_step = np.repeat(np.arange(len(arrived.hashes)), steps.highs - steps.lows)
+        rows, times = steps.rows, steps.times
+        alive = np.flatnonzero(times > dead)
+        if 2 * len(alive) < len(times):
+            of_step, rows, times = of_step[alive], rows.take(pa.array(alive)), times[alive]
+        columns = {HASH: pa.array(arrived.hashes[of_step]), TIME: pa.array(times)}
+        keys = (key.take(pa.array(of_step)) for key in arrived.keys)
+        columns |= dict(zip(self._keys, keys, strict=True))
+        self._area.append(columns | dict(zip(rows.schema.names, rows.columns, strict=True)))
 
 
-def _totals(stored: Sequence[Steps], known: Sequence[SumColumns], count: int, width: int) -> Int64Array:
-    """What was added up for each partition so far, or since it was last forgotten; int64[count, width]."""
-    result = np.zeros((count, width), dtype=np.int64)
-    for steps, sums in zip(stored, known, strict=True):
+def _totals(stored: Sequence[Steps], names: tuple[str, ...], count: int) -> Int64Array:
+    """What was added up for each partition so far, or since it was forgotten; int64[count, len(names)]."""
+    result = np.zeros((count, len(names)), dtype=np.int64)
+    for steps in stored:
         present = np.flatnonzero(steps.lows < steps.highs)
-        result[present] = sums.values[steps.highs[present] - 1]
+        result[present] = steps.sums(names, steps.highs[present] - 1).T
     return result
 
 
-def _sums_before(sources: Sequence[tuple[Steps, Int64Array]], instants: Instants, size: int) -> Int64Array:
-    """The running sums before the frame of each instant; int64[c, m]."""
-    result = np.empty((len(sources[-1][1]), len(instants.times)), dtype=np.int64)
-    searched = instants.first[:-1].copy()
-    for steps, sums in sources:
+def _differences(
+    sources: Sequence[Steps], instants: Instants, size: int, running: Int64Array, names: tuple[str, ...]
+) -> Int64Array:
+    """What was added up by each instant less what was before its frame; int64[c, m].
+
+    Args:
+        sources: steps, older ones first; the last ones are the new ones.
+        instants: the new instants.
+        size: how many instants a frame holds.
+        running: the sums of the new steps.
+        names: their names.
+    """
+    result = np.empty((len(names), len(instants.times)), dtype=np.int64)
+    searched, after = instants.first[:-1].copy(), instants.steps + 1
+    for steps in sources:
         found, rows = frame_starts(
             instants.first, instants.times, size, steps.lows, steps.highs, steps.times, searched
         )
-        result[:, found] = sums[:, rows]
+        before = running if steps is sources[-1] else steps.sums(names, rows)
+        rows = rows if steps is sources[-1] else np.arange(len(rows))
+        subtract_columns(found, rows, before, after, running, result)
     return result
 
 

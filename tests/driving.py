@@ -19,7 +19,7 @@ from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows
 from headrace.expressions.tree import Literal
 from headrace.lowering.graph import Graph, Node
 from headrace.lowering.lower import lower
-from headrace.operators.before_exchange import reduction_for
+from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
 from headrace.operators.state.runs import Part, Run, RunRef, stored_run
@@ -156,7 +156,10 @@ def no_failure(batch: Batch, failed: BoolArray, reason: str) -> None:
 
 def _sent(node: Node, batch: Batch) -> Batch:
     """What a node's operator is given of a batch that it reads."""
-    return batch if node.reduced_for is None else reduction_for(node.reduced_for).reduce(batch, no_failure)
+    reduced_for = node.reduced_for
+    if reduced_for is None:
+        return batch
+    return part_for(node.plan, reduced_for, reduction_for(reduced_for).reduce(batch, no_failure))
 
 
 def _reloaded(run: Run) -> Run:

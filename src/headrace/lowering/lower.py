@@ -37,6 +37,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import constants_of, is_append_only, is_stateful, parameters_of
 from headrace.expressions.tree import Column, Expression
 from headrace.lowering.constants import constants_as_data, filled, is_unfilled
+from headrace.lowering.exchanges import share_exchanges
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Node, Spread
 from headrace.lowering.groups import for_all
 from headrace.lowering.outer_joins import expand
@@ -73,7 +74,8 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
     outputs = (
         (name, numbers[found] if isinstance(found, Group) else found) for name, found in results.items()
     )
-    return Graph(tuple(lowering.nodes), tuple(outputs), tuple(groups))
+    nodes = share_exchanges(lowering.nodes)
+    return Graph(nodes, tuple(outputs), tuple(groups))
 
 
 class _Lowering:

@@ -8,7 +8,7 @@ from typing import Protocol, assert_never
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Aggregate, Distinct, TopK
+from headrace.algebra.nodes import Aggregate, Distinct, Plan, TopK
 from headrace.algebra.properties import constants_of
 from headrace.elements import Batch
 from headrace.kernels.extremes import smallest_rows
@@ -51,6 +51,19 @@ def reduction_for(plan: Aggregate | TopK | Distinct) -> Reduction:
             return OnlyFirst(plan)
         case _:
             assert_never(plan)
+
+
+def part_for(plan: Plan, reduced_for: Aggregate | TopK | Distinct, batch: Batch) -> Batch:
+    """What an operator gets of an input that was reduced for it, or for it and others together.
+
+    Args:
+        plan: the operator's plan.
+        reduced_for: the plan that the exchange names.
+        batch: what has travelled.
+    """
+    if not isinstance(plan, Aggregate) or not isinstance(reduced_for, Aggregate) or plan == reduced_for:
+        return batch
+    return Accumulation.of(plan).part_of(Accumulation.of(reduced_for), batch)
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,30 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import is_insert_only
-from headrace.elements import Batch, Int64Array
+from headrace.elements import Batch, Int64Array, limbs_of
 from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.extremes import smallest_rows
 from headrace.kernels.timeline import add_by_code
-from headrace.operators.aggregates.accumulators import SumLayout, accumulate, is_invertible, layout_of
+from headrace.operators.aggregates.accumulators import (
+    SumLayout,
+    accumulate,
+    is_invertible,
+    layout_of,
+    places_in,
+)
 from headrace.operators.aggregates.live_values import Ordering
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows, normalise
 from headrace.operators.state.order import rank_rows
-from headrace.operators.state.sum_columns import SumColumns, concat_sums, sum_arrays, sums_of
+from headrace.operators.state.sum_columns import (
+    SumColumns,
+    concat_sums,
+    limb_name,
+    sum_arrays,
+    sums_of,
+    term_of,
+)
 from headrace.schema import BIGINT, Field, Schema
 
 
@@ -108,6 +121,25 @@ class Accumulation:
         kept = batch.take(rows)
         columns = kept.payload.columns[: len(self.keys) + len(self.values)]
         return kept.with_payload(self._payload(columns, sums))
+
+    def part_of(self, other: Accumulation, batch: Batch) -> Batch:
+        """The form of an input that came in the form of another aggregation.
+
+        Args:
+            other: that aggregation's, with the same keys and at least the same values and sums.
+            batch: elements in its form.
+        """
+        rows, width = batch.payload, len(other.keys) + len(other.values)
+        values = [rows.column(len(other.keys) + other.values.index(value)) for value in self.values]
+        places, terms = places_in(self.sums, other.sums)
+        columns = dict(zip(self.schema.names, [*rows.columns[: len(self.keys)], *values], strict=False))
+        sums = (rows.column(width + place) for place in places)
+        columns |= dict(zip(self.int_names, sums, strict=True))
+        for name in limbs_of(rows):
+            term, place = term_of(name)
+            if term in terms:
+                columns[limb_name(terms[term], place)] = rows.column(name)
+        return batch.with_payload(pa.RecordBatch.from_pydict(columns))
 
     def _payload(self, columns: list[pa.Array], sums: SumColumns) -> pa.RecordBatch:
         """Keys and values, and the sums beside them."""

@@ -131,6 +131,26 @@ def layout_of(calls: tuple[AggregateCall, ...]) -> SumLayout:
     return SumLayout(tuple(sums), width)
 
 
+def places_in(part: SumLayout, whole: SumLayout) -> tuple[list[int], dict[int, int]]:
+    """Where the columns of one layout are in another one that has at least the same sums.
+
+    Returns:
+        For each column that is always there its place in the whole; and for each sum of the whole that has
+        limbs as needed, its number in the part, if it is there.
+    """
+    entries = {(entry.inputs, entry.distinct): entry for entry in whole.sums}
+    places, terms = [0], dict[int, int]()
+    for entry in part.sums:
+        found = entries[entry.inputs, entry.distinct]
+        places += range(found.ints, found.ints + entry.width)
+        terms |= {found.terms + place: entry.terms + place for place in range(entry.linear)}
+        theirs, ours = found.terms + found.linear, entry.terms + entry.linear
+        terms |= {theirs + place: ours + place for place in range(entry.products)}
+        if entry.floating:
+            terms[found.odd] = entry.odd
+    return places, terms
+
+
 def _limbs(dtype: pa.DataType) -> int:
     if pa.types.is_decimal(dtype):
         return 4

@@ -59,6 +59,12 @@ def limb_name(term: int, place: int | None = None) -> str:
     return f"{LIMB}{term:04d}_" + ("" if place is None else f"{place:03d}")
 
 
+def term_of(limb: str) -> tuple[int, int]:
+    """The sum and the place of a limb, from its name."""
+    term, place = limb.removeprefix(LIMB).split("_")
+    return int(term), int(place)
+
+
 def all_limbs(parts: Sequence[SumColumns]) -> tuple[str, ...]:
     """The limbs that some part has."""
     return tuple(sorted({name for part in parts for name in part.limbs}))

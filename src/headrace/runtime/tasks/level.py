@@ -12,7 +12,7 @@ from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat, decode, decode_rows, empty, encode_rows
 from headrace.errors import ExecutionError
 from headrace.lowering.graph import Edge, Exchange, Node
-from headrace.operators.before_exchange import reduction_for
+from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
 from headrace.operators.state.runs import Run, RunRef, stored_run
@@ -144,9 +144,11 @@ class Level:
         return operator.advance(Progress(before, tuple(self._after[producer] for producer in producers)))
 
     def _reduced(self, node: Node, edge: Edge, batch: Batch) -> Batch:
-        """The batch in the form in which the others come that the operator reads."""
-        if node.reduced_for is None or edge.exchange is not None:
+        """The batch in the form in which the operator reads it: as its part of what travelled, or reduced."""
+        if node.reduced_for is None:
             return batch
+        if edge.exchange is not None:
+            return part_for(node.plan, node.reduced_for, batch)
         return reduction_for(node.reduced_for).reduce(batch, self._task.letters.reporter(node.number))
 
     def _apply(self, node: Node, plan: Stateless, bucket: int, outputs: dict[int, Batch]) -> Batch:

@@ -1,0 +1,121 @@
+"""Aggregates over the same groups share what travels to them, and answer as if each were alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import headrace
+from headrace.algebra.nodes import Aggregate, Plan
+from headrace.elements import from_rows, to_rows
+from headrace.history import canonical, equivalent
+from headrace.lowering.lower import lower
+from headrace.optimizer import optimize
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
+from headrace.runtime.intake.streams import BoundedStream
+from property.strategies import BUCKETS
+from support import TableSource, run_plans
+
+CALLS = (
+    "COUNT(*)", "COUNT(x)", "SUM(x)", "AVG(x)", "MIN(x)", "MAX(x)", "MAX(v)", "STDDEV(d)", "SUM(d)", "AVG(d)",
+    "COUNT(d)", "CORR(d, x)", "COUNT(DISTINCT x)", "SUM(DISTINCT d)", "COUNT(*) FILTER (WHERE x > 0)",
+    "SUM(d) FILTER (WHERE v = 1)", "PERCENTILE(x, 0.5)", "SUM(1 / x)", "COUNT(1 / x)", "LAST(d ORDER BY x)",
+)  # fmt: skip
+KEYS = ("v", "name", "v, name", "MOD(v, 2)", "1 / v", "")
+WINDOWS = (
+    "[RANGE 3]", "[RANGE 4 SLIDE 2]", "[RANGE 2 SLIDE 2]", "[RANGE 8 SLIDE 4]", "[RANGE 3 SLIDE 3]",
+    "[RANGE 1 SLIDE 2]",
+)  # fmt: skip
+NAMES = ("v", "x", "d", "name", "ts")
+TYPES = (pa.int64(), pa.int64(), pa.float64(), pa.string(), pa.int64())
+numbers = st.sampled_from([None, 0.0, 1.5, -2.25, 1e300, float("nan"), float("inf")])
+keys = st.sampled_from([None, 0, 1, 2])
+rows = st.tuples(keys, st.sampled_from([None, -1, 0, 3]), numbers, st.sampled_from([None, "", "a"]))
+questions = st.tuples(
+    st.sampled_from(WINDOWS), st.sampled_from(KEYS), st.lists(st.sampled_from(CALLS), min_size=1, max_size=3)
+)
+
+
+def table_of(payloads: list[tuple[object, ...]]) -> pa.Table:
+    columns = list(zip(*(((*row, place // 2) for place, row in enumerate(payloads))), strict=True))
+    return pa.table([pa.array(*part) for part in zip(columns, TYPES, strict=True)], names=list(NAMES))
+
+
+def plans_of(asked: list[tuple[str, str, list[str]]], table: pa.Table) -> dict[str, Plan]:
+    plans = {}
+    with headrace.connect(runner="inline") as db:
+        db.stream("s", table, timestamp="ts")
+        for place, (window, key, calls) in enumerate(asked):
+            listed = ", ".join([*([key] if key else []), *calls])
+            text = f"SELECT {listed} FROM s {window}" + (f" GROUP BY {key}" if key else "")
+            plans[f"q{place}"] = optimize(db.query(text).plan)
+    return plans
+
+
+def answers(plans: Mapping[str, Plan], table: pa.Table, buckets: int) -> dict[str, str]:
+    readers = run_plans(plans, {"s": BoundedStream(TableSource(table), "ts")}, epoch_rows=3, buckets=buckets)
+    return {name: repr(to_rows(canonical(reader.elements()))) for name, reader in readers.items()}
+
+
+@settings(max_examples=20)
+@given(st.lists(rows, min_size=1, max_size=12), st.lists(questions, min_size=2, max_size=5), BUCKETS)
+def test_each_query_answers_as_it_does_alone(
+    payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int
+) -> None:
+    table = table_of(payloads)
+    plans = plans_of(asked, table)
+    together = answers(plans, table, buckets)
+    for name, plan in plans.items():
+        assert together[name] == answers({name: plan}, table, buckets)[name], name
+
+
+@settings(max_examples=20)
+@given(st.lists(rows, min_size=1, max_size=12), st.lists(questions, min_size=2, max_size=5), BUCKETS)
+def test_each_query_answers_as_the_reference(
+    payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int
+) -> None:
+    table = table_of(payloads)
+    safe = [(window, key, [call for call in calls if "/" not in call]) for window, key, calls in asked]
+    plans = plans_of([part for part in safe if part[2] and "/" not in part[1]], table)
+    readers = run_plans(plans, {"s": BoundedStream(TableSource(table), "ts")}, epoch_rows=3, buckets=buckets)
+    elements = zip(*table.to_pydict().values(), strict=True)
+    stream = Stream(table.column_names, [(row, row[4], row[4] + 1, 1) for row in elements])
+    for name, plan in plans.items():
+        expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, {"s": stream})])
+        found = readers[name].elements()
+        assert equivalent(found, expected), to_rows(canonical(found))
+
+
+TABLE = table_of([(1, 1, 1.0, "a")])
+
+
+def channels(*calls: str) -> int:
+    """How many exchanges there are for a query with each of the aggregates, by the same key."""
+    return len(lower(plans_of([("[RANGE 4 SLIDE 2]", "v", [call]) for call in calls], TABLE)).channels)
+
+
+def test_sums_and_the_extremes_of_one_column_travel_together() -> None:
+    assert channels("COUNT(x)", "SUM(x)", "AVG(x)", "MAX(x)", "MIN(x)", "STDDEV(x)") == 1
+
+
+@pytest.mark.parametrize("other", ["MAX(ABS(x))", "COUNT(DISTINCT x)", "PERCENTILE(x, 0.5)", "SUM(1 / x)"])
+def test_what_would_make_more_rows_travel_or_fail_travels_alone(other: str) -> None:
+    assert channels("COUNT(x)", "MAX(x)", other) == 2
+
+
+def test_what_is_kept_does_not_depend_on_what_travels_together() -> None:
+    asked = [("[RANGE 4 SLIDE 2]", "v", [call]) for call in ("COUNT(x)", "SUM(x)", "AVG(x)")]
+    plans = plans_of(asked, TABLE)
+    together = {node.identity for node in lower(plans).nodes if isinstance(node.plan, Aggregate)}
+    alone = {
+        node.identity
+        for name, plan in plans.items()
+        for node in lower({name: plan}).nodes
+        if isinstance(node.plan, Aggregate)
+    }
+    assert together == alone

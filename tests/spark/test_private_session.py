@@ -1,4 +1,4 @@
-"""What others see of a session that Headrace starts: its ports and its files."""
+"""A session that Headrace starts: what others see of it, its ports and its files, and when it is stopped."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+
+import headrace
 
 pytestmark = pytest.mark.spark
 
@@ -21,13 +25,19 @@ LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 
 START = """
 import pyarrow, headrace
-db = headrace.connect(master="local[1]")
-db.stream("s", pyarrow.table({"ts": [1, 2], "v": [1, 2]}), timestamp="ts")
-db.query("SELECT SUM(v) AS v FROM s [RANGE 10]")
-db.run()
+from pyspark import SparkContext
+first, last = (headrace.connect(master="local[1]") for _ in range(2))
+for db in (first, last):
+    db.stream("s", pyarrow.table({"ts": [1, 2], "v": [1, 2]}), timestamp="ts")
+    db.query("SELECT SUM(v) AS v FROM s [RANGE 10]")
+    db.run()
+first.close()
+last.query("SELECT MAX(v) AS v FROM s [RANGE 10]")
+last.run()
 print("started", flush=True)
 input()
-db.close()
+last.close()
+assert SparkContext._active_spark_context is None
 """
 
 
@@ -51,6 +61,7 @@ def test_a_session_answers_only_to_its_own_user() -> None:
         (folder,) = Path(temporary).iterdir()
         mode, names = folder.stat().st_mode, " ".join(path.name for path in folder.iterdir())
         process.communicate("\n")
+        assert process.returncode == 0, "the first database stopped the session, or the last one did not"
         left = list(Path(temporary).iterdir())
     assert [address for address, _ in listening if address not in LOOPBACK] == []
     assert sum(b"Expected SaslMessage" in answer for answer in answers) == 2, "the driver's and its blocks'"
@@ -59,6 +70,14 @@ def test_a_session_answers_only_to_its_own_user() -> None:
     assert ".sock" in names
     assert "blockmgr-" in names
     assert left == []
+
+
+def test_a_session_that_was_there_before_goes_on(spark: Any) -> None:
+    with headrace.connect() as db:
+        db.stream("s", pa.table({"ts": [1, 2], "v": [1, 2]}), timestamp="ts")
+        db.query("SELECT SUM(v) AS v FROM s [RANGE 10]")
+        db.run()
+    assert spark.range(3).count() == 3
 
 
 def descendants(pid: int) -> Iterator[int]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -95,11 +96,13 @@ class SparkRunner:
     Args:
         session: a session of the user's; its settings are kept, the epochs run under a clone of it.
         master: where to run when there is no session; a local master with all cores by default.
+
+    A process has one Spark, so runners without a session of their own share one. The last of them that is
+    closed stops it, unless it was there before the first.
     """
 
     def __init__(self, session: SparkSession | None = None, master: str | None = None) -> None:
-        self._owned = session is None
-        base = _start(master) if session is None else session
+        base, self._shared = _share(master) if session is None else (session, False)
         self._session = base.newSession()
         for name, value in _SQL_SETTINGS.items():
             self._session.conf.set(name, value)
@@ -184,12 +187,10 @@ class SparkRunner:
             self._base.sparkContext.cancelJobsWithTag(self._tag)
 
     def close(self) -> None:
-        """Stop the session if it was started here."""
-        if self._owned:
-            if is_alive(self._base.sparkContext):
-                self._base.stop()
-            else:
-                _forget_gateway(self._base)
+        """Stop the session if it was started here and nobody else uses it."""
+        if self._shared:
+            self._shared = False
+            _release(self._base)
 
 
 @contextmanager
@@ -245,6 +246,37 @@ def _with_private_folders(settings: Mapping[str, str], folder: Path) -> dict[str
         found["spark.python.unix.domain.socket.dir"] = str(folder)
         found["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder}"'
     return found
+
+
+_lock = threading.Lock()
+_users: dict[SparkContext, int] = {}
+"""How many runners use each Spark that was started here."""
+
+
+def _share(master: str | None) -> tuple[SparkSession, bool]:
+    """The session of this process, started if there is none; and whether it was started here."""
+    with _lock:
+        before = SparkContext._active_spark_context
+        session = _start(master)
+        context = session.sparkContext
+        ours = context is not before or context in _users
+        if ours:
+            _users[context] = _users.get(context, 0) + 1
+        return session, ours
+
+
+def _release(session: SparkSession) -> None:
+    """Stop a session that was started here, if this was its last user; forget one that is dead."""
+    context = session.sparkContext
+    with _lock:
+        _users[context] -= 1
+        if not is_alive(context):
+            if SparkContext._active_spark_context is context:
+                _forget_gateway(session)
+        elif not _users[context]:
+            session.stop()
+        if not _users[context]:
+            del _users[context]
 
 
 def _start(master: str | None) -> SparkSession:

@@ -79,7 +79,7 @@ class AddedUp:
 
     def reduce(self, batch: Batch, report: Report) -> Batch:
         """The accumulated form of elements."""
-        return self.form.combine(self.form.accumulate(batch, report))
+        return self.form.accumulate_combined(batch, report)
 
     def reduce_again(self, batch: Batch) -> Batch:
         """The same, added up across batches."""

@@ -94,14 +94,13 @@ class Accumulation:
 
     def accumulate(self, batch: Batch, report: Report) -> Batch:
         """The accumulated form of elements: every sum is already multiplied by `w`, which becomes 1."""
-        arguments = [part for entry in self.sums.of_elements for part in entry.inputs]
-        batch, columns = evaluate_all([*self.keys, *self.values, *arguments], batch, report)
-        keys = [normalise(column) for column in columns[: len(self.keys)]]
-        values = [normalise(column) for column in columns[len(keys) : len(keys) + len(self.values)]]
-        payload = self._payload(
-            [*keys, *values], accumulate(self.sums, columns[len(keys) + len(values) :], batch.w)
-        )
-        return Batch(payload, batch.ts, batch.te, np.ones(len(batch), dtype=np.int64))
+        batch, columns, sums = self._accumulated(batch, report)
+        return self._batch(columns, batch.ts, batch.te, sums)
+
+    def accumulate_combined(self, batch: Batch, report: Report) -> Batch:
+        """The accumulated form of elements, combined."""
+        batch, columns, sums = self._accumulated(batch, report)
+        return self._combined(columns, batch.ts, batch.te, sums)
 
     def combine(self, batch: Batch) -> Batch:
         """Accumulated elements of one key, one set of values and one interval, added up.
@@ -109,18 +108,28 @@ class Accumulation:
         Done before an exchange where many elements share an interval, or all share a key. Where only the
         smallest or the largest value can matter, the others go.
         """
-        keys = [batch.payload.column(name) for name in self.key_names]
-        values = batch.payload.columns[len(self.keys) : len(self.keys) + len(self.values)]
-        identity = [*keys, *(values if self.extremes is None else ()), pa.array(batch.te), pa.array(batch.ts)]
-        codes = encode_keys(identity, hash_rows(identity, len(batch)))
-        added = sums_of(batch.payload, self.int_names)
-        sums = SumColumns(add_by_code(codes.codes, added.values, len(codes)), added.limbs)
+        columns = batch.payload.columns[: len(self.keys) + len(self.values)]
+        return self._combined(columns, batch.ts, batch.te, sums_of(batch.payload, self.int_names))
+
+    def _accumulated(self, batch: Batch, report: Report) -> tuple[Batch, list[pa.Array], SumColumns]:
+        """The elements for which nothing fails, their normalised keys and values, and what each adds."""
+        arguments = [part for entry in self.sums.of_elements for part in entry.inputs]
+        batch, columns = evaluate_all([*self.keys, *self.values, *arguments], batch, report)
+        width = len(self.keys) + len(self.values)
+        sums = accumulate(self.sums, columns[width:], batch.w)
+        return batch, [normalise(column) for column in columns[:width]], sums
+
+    def _combined(self, columns: list[pa.Array], ts: Int64Array, te: Int64Array, sums: SumColumns) -> Batch:
+        values = columns[len(self.keys) :]
+        compared = columns if self.extremes is None else columns[: len(self.keys)]
+        identity = [*compared, *_intervals(ts, te)]
+        codes = encode_keys(identity, hash_rows(identity, len(ts)))
+        added = SumColumns(add_by_code(codes.codes, sums.values, len(codes)), sums.limbs)
         rows = codes.first
         if self.extremes is not None:
-            rows, sums = self._with_extremes(self.extremes, values, codes, sums)
-        kept = batch.take(rows)
-        columns = kept.payload.columns[: len(self.keys) + len(self.values)]
-        return kept.with_payload(self._payload(columns, sums))
+            rows, added = self._with_extremes(self.extremes, values, codes, added)
+        kept = pa.array(rows)
+        return self._batch([column.take(kept) for column in columns], ts[rows], te[rows], added)
 
     def part_of(self, other: Accumulation, batch: Batch) -> Batch:
         """The form of an input that came in the form of another aggregation.
@@ -141,10 +150,11 @@ class Accumulation:
                 columns[limb_name(terms[term], place)] = rows.column(name)
         return batch.with_payload(pa.RecordBatch.from_pydict(columns))
 
-    def _payload(self, columns: list[pa.Array], sums: SumColumns) -> pa.RecordBatch:
+    def _batch(self, columns: list[pa.Array], ts: Int64Array, te: Int64Array, sums: SumColumns) -> Batch:
         """Keys and values, and the sums beside them."""
         named = dict(zip(self.schema.names, columns, strict=False))
-        return pa.RecordBatch.from_pydict(named | sum_arrays(self.int_names, sums.limbs, sums.values.T))
+        named |= sum_arrays(self.int_names, sums.limbs, sums.values.T)
+        return Batch(pa.RecordBatch.from_pydict(named), ts, te, np.ones(len(ts), dtype=np.int64))
 
     def _with_extremes(
         self,
@@ -170,6 +180,13 @@ class Accumulation:
         sums.values[other, 0] -= 1
         sums = concat_sums([sums, SumColumns(more, sums.limbs)])
         return np.concatenate([first, found[-1][other]]), sums
+
+
+def _intervals(ts: Int64Array, te: Int64Array) -> list[pa.Array]:
+    """What distinguishes intervals: their starts alone where all have one length, as in most windows."""
+    lengths = te - ts
+    same = len(lengths) > 0 and bool((lengths == lengths[0]).all())
+    return [pa.array(ts)] if same else [pa.array(te), pa.array(ts)]
 
 
 def _extremes_of(node: Aggregate, calls: tuple[AggregateCall, ...]) -> Extremes | None:

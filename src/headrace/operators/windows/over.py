@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from headrace.algebra.frames import RangeFrame, RowsFrame
 from headrace.algebra.nodes import Over
 from headrace.elements import Batch, concat, record_batch
 from headrace.expressions.tree import AggregateCall
+from headrace.operators.aggregates.accumulators import is_invertible
+from headrace.operators.aggregates.live_values import Ordering
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.runs import Area
 from headrace.operators.windows.arrived import Answers, Arrived
 from headrace.operators.windows.kept_rows import RowColumns, WaitingRows
-from headrace.operators.windows.range_frames import RangeSums, RangeValues, is_running_sum
+from headrace.operators.windows.range_sums import RangeSums, RunningTotals, is_running_sum
+from headrace.operators.windows.range_values import RangeGroups, RangeValues
 from headrace.operators.windows.row_frames import RowFrames
+from headrace.time import INFINITY
+
+_Part = RowFrames | RangeSums | RunningTotals | RangeValues | RangeGroups
 
 
 class OverOperator:
@@ -46,30 +54,26 @@ class OverOperator:
         self._columns = RowColumns(node.input.schema, node.keys)
         self._waiting = WaitingRows(self._columns)
         rows: dict[RowsFrame, list[AggregateCall]] = {}
-        sums: dict[RangeFrame, list[AggregateCall]] = {}
-        values: dict[RangeFrame, list[AggregateCall]] = {}
+        ranges: dict[RangeFrame, list[AggregateCall]] = {}
         for _, call, frame in node.aggregates:
             if isinstance(frame, RowsFrame):
                 rows.setdefault(frame, []).append(call)
             else:
-                kind = sums if is_running_sum(call, frame) else values
-                kind.setdefault(frame, []).append(call)
+                ranges.setdefault(frame, []).append(call)
         self._in_order = bool(rows)
-        self._parts: dict[str, RowFrames | RangeSums | RangeValues] = {}
-        if rows:
-            self._parts["rows"] = RowFrames(node, rows, report)
-        if sums:
-            self._parts["sums"] = RangeSums(node, sums, report)
-        for place, (frame, calls) in enumerate(values.items()):
-            self._parts[f"values{place}"] = RangeValues(node, frame, calls, report)
+        parts: list[_Part] = [RowFrames(node, rows, report)] if rows else []
+        parts += _sums(node, ranges, report)
+        for frame, calls in ranges.items():
+            parts += _values(node, frame, calls, report)
+        self._parts = parts
         self._inputs: list[Batch] = []
 
     @property
     def areas(self) -> dict[str, Area]:
         """The rows above the heartbeat, and what the frames keep."""
         areas: dict[str, Area] = {"waiting": self._waiting.area}
-        for prefix, part in self._parts.items():
-            areas |= {f"{prefix}_{name}": area for name, area in part.areas.items()}
+        for place, part in enumerate(self._parts):
+            areas |= {f"part{place}_{name}": area for name, area in part.areas.items()}
         return areas
 
     def process(self, port: int, batch: Batch) -> None:
@@ -81,7 +85,7 @@ class OverOperator:
         batch = self._waiting.due(self._inputs, progress.window)
         arrived = self._arrived(batch) if len(batch) else None
         found: Answers = {}
-        for part in self._parts.values():
+        for part in self._parts:
             found |= part.step(arrived, progress.window)
         if arrived is None:
             return concat(self._node.schema, [])
@@ -96,3 +100,28 @@ class OverOperator:
         if not len(arrived.rows):
             return None
         return arrived.in_order() if self._in_order else arrived
+
+
+def _sums(node: Over, ranges: dict[RangeFrame, list[AggregateCall]], report: Report) -> Iterator[_Part]:
+    """What computes the sums over frames of time: those of the last instants share their state."""
+    sums = {frame: [call for call in calls if is_running_sum(call)] for frame, calls in ranges.items()}
+    last = {frame: calls for frame, calls in sums.items() if calls and frame.size.length < INFINITY}
+    if last:
+        yield RangeSums(node, last, report)
+    for frame, calls in sums.items():
+        if calls and frame not in last:
+            yield RunningTotals(node, calls, report)
+
+
+def _values(node: Over, frame: RangeFrame, calls: list[AggregateCall], report: Report) -> Iterator[_Part]:
+    """What computes the other aggregates over a frame of time."""
+    others = [call for call in calls if not is_running_sum(call)]
+    orderings: dict[Ordering, list[AggregateCall]] = {}
+    for call in others:
+        if not is_invertible(call):
+            orderings.setdefault(Ordering.of(call), []).append(call)
+    for ordering, together in orderings.items():
+        yield RangeValues(node, frame, ordering, together, report)
+    distinct = [call for call in others if is_invertible(call)]
+    if distinct:
+        yield RangeGroups(node, frame, distinct, report)

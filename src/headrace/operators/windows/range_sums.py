@@ -1,4 +1,4 @@
-"""Aggregates over frames of time."""
+"""Sums over frames of time: over the last instants, or over all so far."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.frames import RangeFrame
-from headrace.algebra.nodes import Aggregate, Over, Source
+from headrace.algebra.nodes import Over
 from headrace.elements import Batch, Int64Array
 from headrace.expressions.tree import AggregateCall
 from headrace.kernels.frames import frame_starts, running_sums, subtract_columns
-from headrace.operators.aggregates.accumulators import accumulate, is_invertible, layout_of
-from headrace.operators.aggregates.aggregate import AggregateOperator
+from headrace.operators.aggregates.accumulators import SumLayout, accumulate, is_invertible, layout_of
 from headrace.operators.aggregates.sum_values import evaluate
-from headrace.operators.contract import Progress, Report, evaluate_all
-from headrace.operators.state.keys import encode_keys, hash_rows
+from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.steps import StepArea, Steps
-from headrace.operators.state.sum_columns import SumColumns
+from headrace.operators.state.sum_columns import SumColumns, all_limbs, sum_arrays, sums_of
+from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.windows.arrived import Answers, Arrived, Instants
-from headrace.time import BEGINNING, INFINITY, TimeDomain
+from headrace.time import BEGINNING, INFINITY, Duration
 
 
-def is_running_sum(call: AggregateCall, frame: RangeFrame) -> bool:
-    """Whether an aggregate over a frame is a difference of running sums."""
-    return is_invertible(call) and not call.distinct and frame.size.length < INFINITY
+def is_running_sum(call: AggregateCall) -> bool:
+    """Whether an aggregate is read off sums that every row adds to."""
+    return is_invertible(call) and not call.distinct
 
 
 class RangeSums:
@@ -63,7 +62,7 @@ class RangeSums:
         """The aggregates; steps up to an instant need not be stored."""
         instants = arrived.instants
         stored = self._area.stored(arrived.hashes, arrived.keys)
-        own = self._own(arrived.rows)
+        own = _added(self._layout, arrived.rows, self._report)
         names = (*self._ints, *sorted({*own.limbs, *(name for steps in stored for name in steps.limbs)}))
         own = own.with_limbs(names[len(self._ints) :])
         bases = _totals(stored, names, len(arrived.hashes))
@@ -79,12 +78,6 @@ class RangeSums:
             for call in calls:
                 result[frame, call] = instants.per_row(evaluate(self._layout, call, sums))
         return result
-
-    def _own(self, rows: Batch) -> SumColumns:
-        """What each row adds."""
-        arguments = [part for entry in self._layout.of_elements for part in entry.inputs]
-        _, columns = evaluate_all(arguments, rows, self._report)
-        return accumulate(self._layout, columns, rows.w)
 
     def _steps(self, instants: Instants, running: Int64Array, names: tuple[str, ...]) -> Steps:
         """The running sums before each new instant, and behind the last one of each partition."""
@@ -108,6 +101,64 @@ class RangeSums:
         keys = (key.take(pa.array(of_step)) for key in arrived.keys)
         columns |= dict(zip(self._keys, keys, strict=True))
         self._area.append(columns | dict(zip(rows.schema.names, rows.columns, strict=True)))
+
+
+class RunningTotals:
+    """Aggregates over all rows so far that are sums: what was added up by now.
+
+    Args:
+        node: the partitions.
+        calls: the aggregates.
+        report: receives what fails.
+    """
+
+    def __init__(self, node: Over, calls: list[AggregateCall], report: Report) -> None:
+        self._calls, self._report = calls, report
+        self._layout = layout_of(tuple(calls))
+        self._keys = tuple(f"__k{place}" for place in range(len(node.keys)))
+        ints = tuple(f"__i{place}" for place in range(self._layout.width))
+        self._area = SweepArea(Layout(self._keys, ints=ints, netting=Netting.REPLACE))
+
+    @property
+    def areas(self) -> dict[str, Area]:
+        """What was added up for each partition, for ever."""
+        return {"totals": self._area}
+
+    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> Answers:
+        """The aggregates for new rows, if there are any."""
+        found = {} if arrived is None else self._answers(arrived)
+        self._area.expire(window[1])
+        return found
+
+    def _answers(self, arrived: Arrived) -> Answers:
+        instants, ints = arrived.instants, self._area.layout.ints
+        own = _added(self._layout, arrived.rows, self._report)
+        places, rows = self._area.gather(arrived.hashes, arrived.keys)
+        known = None if rows is None else sums_of(rows, ints)
+        limbs = own.limbs if known is None else all_limbs([own, known])
+        bases = np.zeros((len(arrived.hashes), len(ints) + len(limbs)), dtype=np.int64)
+        if known is not None:
+            # Rows come oldest run first, so that the newest row of a partition is the one that stays.
+            bases[places] = known.with_limbs(limbs).values
+        running = running_sums(
+            arrived.by_time, arrived.codes, instants.numbers, instants.first,
+            own.with_limbs(limbs).values, bases,
+        )  # fmt: skip
+        totals = running[:, instants.first[1:] + np.arange(len(arrived.hashes))]
+        columns = {HASH: pa.array(arrived.hashes), TIME: pa.array(np.zeros(len(arrived.hashes), np.int64))}
+        columns |= dict(zip(self._keys, arrived.keys, strict=True))
+        self._area.insert(columns | sum_arrays(ints, limbs, totals))
+        sums = SumColumns(running[:, instants.steps + 1].T, limbs)
+        frame = RangeFrame(Duration(INFINITY))
+        values = ((call, evaluate(self._layout, call, sums)) for call in self._calls)
+        return {(frame, call): instants.per_row(column) for call, column in values}
+
+
+def _added(layout: SumLayout, rows: Batch, report: Report) -> SumColumns:
+    """What each row adds."""
+    arguments = [part for entry in layout.of_elements for part in entry.inputs]
+    _, columns = evaluate_all(arguments, rows, report)
+    return accumulate(layout, columns, rows.w)
 
 
 def _totals(stored: Sequence[Steps], names: tuple[str, ...], count: int) -> Int64Array:
@@ -141,57 +192,3 @@ def _differences(
         rows = rows if steps is sources[-1] else np.arange(len(rows))
         subtract_columns(found, rows, before, after, running, result)
     return result
-
-
-class RangeValues:
-    """Any aggregates over the last instants, or over all so far.
-
-    They are those of a grouped aggregation of rows that are valid for so many instants: chronons are not
-    coalesced, so that a segment starts at every instant of a new row.
-
-    Args:
-        node: the partitions.
-        frame: the frame.
-        calls: the aggregates.
-        report: receives what fails.
-    """
-
-    def __init__(self, node: Over, frame: RangeFrame, calls: list[AggregateCall], report: Report) -> None:
-        self._frame, self._calls = frame, calls
-        rows = Source("rows", node.input.schema, "", TimeDomain.INTEGER)
-        keys = tuple((f"k{place}", key) for place, key in enumerate(node.keys))
-        named = tuple((f"a{place}", call) for place, call in enumerate(calls))
-        self._width = len(keys)
-        grouped = Aggregate(rows, keys, named)
-        self._groups = AggregateOperator(grouped, combined=False, insert_only=True, report=report)
-
-    @property
-    def areas(self) -> dict[str, Area]:
-        """The aggregation's state."""
-        return dict(self._groups.areas)
-
-    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> Answers:
-        """The aggregates for new rows, if there are any."""
-        if arrived is not None:
-            rows, size = arrived.rows, self._frame.size.length
-            te = np.full(len(rows), INFINITY) if size == INFINITY else rows.ts + size
-            self._groups.process(0, Batch(rows.payload, rows.ts, te, rows.w))
-        found = self._groups.advance(Progress((window[0],), (window[1],)))
-        if arrived is None:
-            return {}
-        at = pa.array(self._segments(arrived, found)[arrived.instants.numbers])
-        columns = (column.take(at) for column in found.payload.columns[self._width :])
-        return {(self._frame, call): values for call, values in zip(self._calls, columns, strict=True)}
-
-    def _segments(self, arrived: Arrived, found: Batch) -> Int64Array:
-        """The segment that starts at each instant; int64[m]."""
-        instants = arrived.instants
-        fresh = np.flatnonzero(found.w > 0)
-        theirs = [column.take(pa.array(fresh)) for column in found.payload.columns[: self._width]]
-        ours = [key.take(pa.array(instants.codes)) for key in arrived.keys]
-        columns = [pa.concat_arrays(pair) for pair in zip(theirs, ours, strict=True)]
-        columns.append(pa.array(np.concatenate([found.ts[fresh], instants.times])))
-        codes = encode_keys(columns, hash_rows(columns, len(columns[-1]))).codes
-        segments = np.zeros(int(codes.max()) + 1, dtype=np.int64)
-        segments[codes[: len(fresh)]] = fresh
-        return segments[codes[len(fresh) :]]

@@ -19,6 +19,7 @@ from headrace.algebra.nodes import (
     instant_type,
 )
 from headrace.elements import Batch, Int64Array, record_batch, take_rows
+from headrace.kernels.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.sample import sampled
 from headrace.time import INFINITY
@@ -74,20 +75,12 @@ def _window(node: TimeWindow, batch: Batch) -> Batch:
 
 def _bounds(node: WindowBounds, batch: Batch) -> Batch:
     """Elements are cut where one window takes over from another; their ends are known, as a window's are."""
-    slide, offset = node.slide.length, node.offset.length
-    first, last = (batch.ts + 1 - offset) // slide, (batch.te - offset) // slide
-    counts = last - first + 1
-    ts, te = batch.ts, batch.te
-    if (counts > 1).any():
-        rows = np.repeat(np.arange(len(batch)), counts)
-        batch = batch.take(rows)
-        first = first[rows] + np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-        ts = np.maximum(batch.ts, first * slide + offset - 1)
-        te = np.minimum(batch.te, (first + 1) * slide + offset - 1)
-    ends = first * slide + offset
+    rows, ts, te, ends = cut_by_window(batch.ts, batch.te, node.slide.length, node.offset.length)
+    payload, w = batch.payload, batch.w
+    if len(rows) > len(batch):
+        payload, w = take_rows(payload, rows), w[rows]
     bounds = [pa.array(instants).cast(instant_type(node)) for instants in (ends - node.size.length, ends)]
-    payload = record_batch([*batch.payload.columns, *bounds], node.schema, len(batch))
-    return Batch(payload, ts, te, batch.w)
+    return Batch(record_batch([*payload.columns, *bounds], node.schema, len(rows)), ts, te, w)
 
 
 def _granules(node: Granularity, batch: Batch) -> Batch:

@@ -26,6 +26,7 @@ from headrace.kernels.timeline import (
     running_points,
     smallest_per_code,
 )
+from headrace.kernels.windows import cut_by_window
 from headrace.time import INFINITY
 
 small = st.integers(0, 6)
@@ -363,3 +364,23 @@ def test_differences_of_columns() -> None:
     result, given_by = np.zeros((2, 3), dtype=np.int64), ints([[5, 6, 7, 8], [50, 60, 70, -(2**63)]])
     subtract_columns(ints([2, 0]), ints([1, 0]), ints([[1, 2], [10, 1]]), ints([1, 2, 3]), given_by, result)
     assert result.tolist() == [[5, 0, 6], [50, 0, 2**63 - 1]], "differences wrap around"
+
+
+@given(st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 12))), st.integers(1, 5), st.integers(0, 4))
+def test_intervals_are_cut_where_windows_take_over(
+    spans: list[tuple[int, int]], slide: int, offset: int
+) -> None:
+    ts = np.array([start for start, _ in spans], dtype=np.int64)
+    te = ts + np.array([length for _, length in spans], dtype=np.int64)
+    rows, starts, stops, ends = (part.tolist() for part in cut_by_window(ts, te, slide, offset % slide))
+    shown = [
+        (row, instant, end)
+        for row, start, stop, end in zip(rows, starts, stops, ends, strict=True)
+        for instant in range(start, stop)
+    ]
+    assert shown == [
+        (row, instant, max(end for end in range(-60, instant + 2) if (end - offset) % slide == 0))
+        for row, (start, length) in enumerate(spans)
+        for instant in range(start, start + length)
+    ]
+    assert len({(row, end) for row, _, end in shown}) == len(rows), "no piece is cut in two"

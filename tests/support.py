@@ -37,6 +37,11 @@ class TableSource:
     def rows(self) -> int:
         return len(self.table)
 
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """None: rows are read singly."""
+        return ()
+
     def weigh(self, start: int, end: int) -> int:
         return int(self.table.slice(start, end - start).nbytes)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
@@ -22,6 +22,9 @@ _GROWTH: Final = 2
 
 _PARTS: Final = 2**16
 """Into so many parts a share is cut that has too many bytes."""
+
+_NEAR: Final = 8
+"""A cut is moved to a border of blocks that is at most such a part of its stretch away."""
 
 Streams = Mapping[str, BoundedStream | LiveStream]
 
@@ -66,10 +69,12 @@ def next_share(
     fitting = _PARTS
     if not is_light(_PARTS):
         fitting = bisect_left(range(1, _PARTS), True, key=lambda places: not is_light(places))
-    return {
-        name: Intake(end, left[name][2].source, left[name][0], end, ended=end == left[name][1])
-        for name, end in part(fitting).items()
-    }
+    found = {}
+    for name, limit in part(fitting).items():
+        start, size, stream = left[name]
+        end = _near(stream.source.borders, limit, (limit - start) // _NEAR, 0)
+        found[name] = Intake(end, stream.source, start, end, ended=end == size)
+    return found
 
 
 def grown_rows(streams: Streams, points: Mapping[str, StreamPoint], most: int) -> int:
@@ -95,15 +100,16 @@ def total_rows(streams: Streams) -> int:
 
 
 def assignments(intakes: Mapping[str, Intake], tasks: int) -> tuple[tuple[Split, ...], ...]:
-    """What each task of level 0 reads: an equal part of every stretch.
+    """What each task of level 0 reads: about an equal part of every stretch.
 
     Args:
         intakes: what the epoch takes of each stream.
         tasks: how many tasks there are.
     """
-    spans = {name: (take.start, take.end) for name, take in intakes.items() if take.source is not None}
+    cuts = {name: _cuts(take, tasks) for name, take in intakes.items()}
     return tuple(
-        tuple(Split(name, *_part(span, task, tasks)) for name, span in spans.items()) for task in range(tasks)
+        tuple(Split(name, *found[task : task + 2]) for name, found in cuts.items() if found)
+        for task in range(tasks)
     )
 
 
@@ -124,6 +130,17 @@ def _most(stream: BoundedStream) -> int:
     return size if stream.max_rows is None else max(1, size * stream.max_rows // max(rows, 1))
 
 
-def _part(span: tuple[int, int], part: int, parts: int) -> tuple[int, int]:
-    start, end = span
-    return start + (end - start) * part // parts, start + (end - start) * (part + 1) // parts
+def _cuts(take: Intake, parts: int) -> list[int]:
+    """Where the parts of a stretch begin and end; nothing where there is no source to read."""
+    if take.source is None:
+        return []
+    length = take.end - take.start
+    reach, borders = length // (parts * _NEAR), take.source.borders
+    inner = (take.start + length * part // parts for part in range(1, parts))
+    return [take.start, *(_near(borders, cut, reach, reach) for cut in inner), take.end]
+
+
+def _near(borders: Sequence[int], position: int, below: int, above: int) -> int:
+    """The border that is nearest to a position and not too far below or above it; the position if none is."""
+    found = borders[bisect_left(borders, position - below) : bisect_right(borders, position + above)]
+    return min(found, key=lambda border: abs(border - position), default=position)

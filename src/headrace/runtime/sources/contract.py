@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -64,6 +64,14 @@ class SplitSource(Protocol):
     @property
     def rows(self) -> int:
         """How many rows there are in total: exact for Parquet, Arrow and NEXMark, else an estimate."""
+        ...
+
+    @property
+    def borders(self) -> Sequence[int]:
+        """Positions between blocks that are decoded as a whole, increasing; none where rows are read singly.
+
+        A cut at another position costs the decoding of its block twice.
+        """
         ...
 
     def weigh(self, start: int, end: int) -> int:

@@ -75,6 +75,11 @@ class CsvSource:
         """Bytes in total."""
         return sum(part.text.size for part in self.parts)
 
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """None: rows are read singly."""
+        return ()
+
     def weigh(self, start: int, end: int) -> int:
         """Bytes of the files; with `multiline`, all those of a file belong to its first byte."""
         if not self.form.multiline:

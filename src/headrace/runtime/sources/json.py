@@ -54,6 +54,11 @@ class JsonSource:
         """Bytes in total."""
         return sum(part.size for part in self.parts)
 
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """None: rows are read singly."""
+        return ()
+
     def weigh(self, start: int, end: int) -> int:
         """Bytes of the files."""
         return end - start

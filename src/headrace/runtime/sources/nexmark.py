@@ -42,6 +42,11 @@ class NexmarkSource:
         """Rows of this table in total."""
         return counts(self.spec, self.table)
 
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """None: rows are read singly."""
+        return ()
+
     def weigh(self, start: int, end: int) -> int:
         """Bytes of the rows that come with those events, about as many as they have in memory."""
         return (end - start) * self.rows * _ROW_BYTES // max(self.size, 1)

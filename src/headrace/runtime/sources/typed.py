@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
@@ -61,6 +62,11 @@ class TypedSource(ABC, Generic[Part]):
     def rows(self) -> int:
         """Rows in total."""
         return self.size
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Where a row group or record batch ends."""
+        return tuple(accumulate(rows for part in self.parts for rows in part.blocks))
 
     def weigh(self, start: int, end: int) -> int:
         """Bytes of the blocks, in proportion to their rows."""

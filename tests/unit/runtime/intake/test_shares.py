@@ -10,8 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace
-from headrace.runtime.intake.shares import FIRST_ROWS, MOST_HELD, MOST_PASSED, Streams, grown_rows, next_share
-from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.shares import (
+    FIRST_ROWS,
+    MOST_HELD,
+    MOST_PASSED,
+    Streams,
+    assignments,
+    grown_rows,
+    next_share,
+)
+from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source, write_arrow
 from headrace.time import BEGINNING, INFINITY
@@ -108,6 +116,23 @@ def test_epochs_stay_small_beside_a_stream_that_never_ends() -> None:
     streams: Streams = {"a": BoundedStream(source, "t"), "b": LiveStream(source.schema, "t")}
     points = {"a": StreamPoint(9, 0), "b": StreamPoint(7, 0)}
     assert grown_rows(streams, points, MOST_PASSED) == FIRST_ROWS
+
+
+def test_cuts_are_where_row_groups_end_if_that_is_near(tmp_path: Path) -> None:
+    """Elsewhere, two tasks or two epochs decode the same row group."""
+    for number in range(10):
+        pq.write_table(table(*[10] * 1_000), tmp_path / f"{number}.parquet", row_group_size=250)
+    source = open_source("parquet", {"path": str(tmp_path)}, None, "t", "s", Path())
+    found = epochs({"a": source}, 2_345, MEGABYTE)
+    ends = [epoch["a"][1] for epoch in found]
+    assert all(end % 250 == 0 for end in ends)
+    assert len(found) <= 6
+    assert max(end - start for start, end in (epoch["a"] for epoch in found)) <= 2_345
+    (parts,) = zip(*assignments({"a": Intake(2_100, source, 100, 2_100)}, 3), strict=True)
+    assert [(part.start, part.end) for part in parts] == [(100, 750), (750, 1_500), (1_500, 2_100)]
+    far = [epoch["a"] for epoch in epochs({"a": source}, 1_100, MEGABYTE)]
+    assert far[0] == (0, 1_000)
+    assert epochs({"a": source}, 130, MEGABYTE)[0]["a"] == (0, 130), "250 is too far away"
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow", "multiline"])

@@ -13,6 +13,7 @@ from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
 from headrace.errors import LanguageError
 from headrace.expressions import functions
+from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import (
     Column,
     Expression,
@@ -170,7 +171,8 @@ def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Bloc
             return None
         plan, conditions = filtered[0], (*conditions, *filtered[1])
     plan, expressions = extend(plan, expressions, parts)
-    counts = (place for place, call in enumerate(listed.aggregates, len(keys)) if call.function == "COUNT")
+    calls = enumerate(listed.aggregates, len(keys))
+    counts = (place for place, call in calls if function_of(call).of_nothing == 0)
     bare = not listed.keys and query.having is None
     items = tuple(zip(names, expressions, strict=True))
     single = set(listed.keys) <= {*tied, *rows.tied, *(inner for _, inner in equals)}

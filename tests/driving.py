@@ -61,7 +61,13 @@ def over(plan: Plan, inputs: Mapping[str, Plan]) -> Plan:
     return with_inputs(plan, tuple(over(below, inputs) for below in inputs_of(plan)))
 
 
-def drive(plan: Plan, inputs: Mapping[str, Plan], epochs: Iterable[Arriving]) -> Iterator[tuple[Batch, int]]:
+State = dict[int, dict[str, list[Run]]]
+"""The runs of each node's areas, by its number and the area's name; the largest number is the plan's node."""
+
+
+def drive(
+    plan: Plan, inputs: Mapping[str, Plan], epochs: Iterable[Arriving], state: State | None = None
+) -> Iterator[tuple[Batch, int]]:
     """What a plan emits, epoch by epoch, each with the heartbeat behind it.
 
     After every epoch the operators are made anew from their stored runs, as on another worker.
@@ -70,10 +76,11 @@ def drive(plan: Plan, inputs: Mapping[str, Plan], epochs: Iterable[Arriving]) ->
         plan: any plan over sources.
         inputs: by source name, what stands for the source.
         epochs: what arrives.
+        state: is kept in here, to be looked at between the epochs.
     """
     graph = lower({"q": over(plan, inputs)})
     given = {stand_in: name for name, stand_in in inputs.items()}
-    state: dict[int, dict[str, list[Run]]] = {}
+    state = {} if state is None else state
     before = (BEGINNING,) * len(graph.nodes)
     for epoch in epochs:
         after = graph.heartbeats(dict(epoch.heartbeats))
@@ -101,7 +108,7 @@ class _Epoch:
     arriving: Arriving
     before: tuple[int, ...]
     after: tuple[int, ...]
-    state: dict[int, dict[str, list[Run]]]
+    state: State
     _outputs: dict[int, Batch] = field(default_factory=dict)
 
     def output(self, number: int) -> Batch:

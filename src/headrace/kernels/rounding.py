@@ -206,14 +206,21 @@ def _gather(places, limbs, row, total):  # type: ignore[no-untyped-def]
         total[place] = 0
     for number in range(len(places)):
         total[places[number] - places[0]] = limbs[number, row]
+    return _carried(total, width)
+
+
+# A call would cost rounded_sums a quarter more.
+@numba.njit(cache=True, nogil=True, inline="always")
+def _carried(limbs, width):  # type: ignore[no-untyped-def]
+    """Write limbs of any size and sign as the magnitude of the integer they make; its sign and length."""
     carry = 0
     for place in range(width):
-        value = total[place] + carry
-        total[place] = value & MASK
+        value = limbs[place] + carry
+        limbs[place] = value & MASK
         carry = value >> 32
     if carry < 0:
-        negate(total, width)
-    return (-1 if carry < 0 else 1), trimmed(total, width)
+        negate(limbs, width)
+    return (-1 if carry < 0 else 1), trimmed(limbs, width)
 
 
 @inner
@@ -256,14 +263,7 @@ def _spread(count, row, left_places, left, right_places, right, product_places, 
         result[place + max(ahead, 0)] = sign * of_products[place]
     for place in range(sums):
         result[place + max(-ahead, 0)] -= left_sign * right_sign * of_sums[place]
-    carry = 0
-    for place in range(width):
-        value = result[place] + carry
-        result[place] = value & MASK
-        carry = value >> 32
-    if carry < 0:
-        negate(result, width)
-    return (-1 if carry < 0 else 1), trimmed(result, width)
+    return _carried(result, width)
 
 
 @inner

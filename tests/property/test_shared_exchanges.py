@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import headrace
@@ -36,9 +36,16 @@ TYPES = (pa.int64(), pa.int64(), pa.float64(), pa.string(), pa.int64())
 numbers = st.sampled_from([None, 0.0, 1.5, -2.25, 1e300, float("nan"), float("inf")])
 keys = st.sampled_from([None, 0, 1, 2])
 rows = st.tuples(keys, st.sampled_from([None, -1, 0, 3]), numbers, st.sampled_from([None, "", "a"]))
-questions = st.tuples(
-    st.sampled_from(WINDOWS), st.sampled_from(KEYS), st.lists(st.sampled_from(CALLS), min_size=1, max_size=3)
-)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> list[tuple[str, str, list[str]]]:
+    """Windows, a key and aggregates of some queries by one key that read the same columns."""
+    key, found = draw(st.sampled_from(KEYS)), []
+    for window in draw(st.lists(st.sampled_from(WINDOWS), min_size=2, max_size=4)):
+        calls = draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=3))
+        found.append((window, key, ["COUNT(x)", "COUNT(d)", *calls]))
+    return found
 
 
 def table_of(payloads: list[tuple[object, ...]]) -> pa.Table:
@@ -63,7 +70,7 @@ def answers(plans: Mapping[str, Plan], table: pa.Table, buckets: int) -> dict[st
 
 
 @settings(max_examples=20)
-@given(st.lists(rows, min_size=1, max_size=12), st.lists(questions, min_size=2, max_size=5), BUCKETS)
+@given(st.lists(rows, min_size=1, max_size=12), questions(), BUCKETS)
 def test_each_query_answers_as_it_does_alone(
     payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int
 ) -> None:
@@ -74,14 +81,19 @@ def test_each_query_answers_as_it_does_alone(
         assert together[name] == answers({name: plan}, table, buckets)[name], name
 
 
+@example(
+    payloads=[(place % 3, place, place / 4, "a") for place in range(20)],
+    asked=[(window, "v", ["COUNT(x)", "MAX(x)", "AVG(d)"]) for window in WINDOWS],
+    buckets=2,
+)
 @settings(max_examples=20)
-@given(st.lists(rows, min_size=1, max_size=12), st.lists(questions, min_size=2, max_size=5), BUCKETS)
+@given(st.lists(rows, min_size=1, max_size=12), questions(), BUCKETS)
 def test_each_query_answers_as_the_reference(
     payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int
 ) -> None:
     table = table_of(payloads)
     safe = [(window, key, [call for call in calls if "/" not in call]) for window, key, calls in asked]
-    plans = plans_of([part for part in safe if part[2] and "/" not in part[1]], table)
+    plans = plans_of([part for part in safe if "/" not in part[1]], table)
     readers = run_plans(plans, {"s": BoundedStream(TableSource(table), "ts")}, epoch_rows=3, buckets=buckets)
     elements = zip(*table.to_pydict().values(), strict=True)
     stream = Stream(table.column_names, [(row, row[4], row[4] + 1, 1) for row in elements])
@@ -106,6 +118,44 @@ def test_sums_and_the_extremes_of_one_column_travel_together() -> None:
 @pytest.mark.parametrize("other", ["MAX(ABS(x))", "COUNT(DISTINCT x)", "PERCENTILE(x, 0.5)", "SUM(1 / x)"])
 def test_what_would_make_more_rows_travel_or_fail_travels_alone(other: str) -> None:
     assert channels("COUNT(x)", "MAX(x)", other) == 2
+
+
+def panes(*asked: tuple[str, str, str]) -> list[tuple[int, int]]:
+    """How long panes are, and how many exchanges share each, for queries with a window, a key and a call."""
+    graph = lower(plans_of([(window, key, [call]) for window, key, call in asked], TABLE))
+    return [(part.length, len(part.members)) for part in graph.panes]
+
+
+def test_windows_that_begin_and_end_with_panes_of_the_shortest_share_them() -> None:
+    windows = [f"[RANGE {size}]" for size in ("4 SLIDE 4", "2 SLIDE 2", "12 SLIDE 2", "3 SLIDE 3", "6")]
+    assert panes(*((window, "v", "SUM(x)") for window in windows)) == [(2, 3)]
+    assert panes(*((window, "v", call) for window in windows for call in ("SUM(x)", "MAX(x)"))) == [(2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("window", "key", "call"),
+    [
+        ("[RANGE 4 SLIDE 4]", "name", "SUM(x)"),
+        ("[RANGE 4 SLIDE 4]", "v", "COUNT(DISTINCT x)"),
+        ("[RANGE 2 SLIDE 4]", "v", "SUM(x)"),
+    ],
+)
+def test_other_keys_or_values_and_windows_with_gaps_have_no_panes(window: str, key: str, call: str) -> None:
+    assert panes(("[RANGE 2 SLIDE 2]", "v", "SUM(x)"), (window, key, call)) == []
+
+
+def test_rows_that_fail_are_reported_for_the_queries_of_every_window() -> None:
+    def letters(windows: tuple[str, ...]) -> list[tuple[str, str]]:
+        with headrace.connect(runner="inline") as db:
+            db.stream("s", table_of([(0, 1, 1.0, "a"), (1, 1, 1.0, "a")]), timestamp="ts")
+            for window in windows:
+                db.query(f"SELECT 1 / v AS k, SUM(x) AS n FROM s {window} GROUP BY 1 / v", window)
+            db.run()
+            found = db.dead_letters()
+            return sorted(zip(found["query"].to_pylist(), found["row"].to_pylist(), strict=True))
+
+    one, other = "[RANGE 4 SLIDE 4]", "[RANGE 2 SLIDE 2]"
+    assert letters((one, other)) == sorted(letters((one,)) + letters((other,)))
 
 
 def test_what_is_kept_does_not_depend_on_what_travels_together() -> None:

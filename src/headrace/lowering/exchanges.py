@@ -69,7 +69,7 @@ class _Bundle:
     def takes(self, node: Node) -> bool:
         """Take in another aggregate, if its input can travel with that of the others."""
         assert isinstance(node.plan, Aggregate)
-        union = _union(self._plan, node.plan)
+        union = union_of(self._plan, node.plan)
         if union is None:
             return False
         self._plan = union
@@ -77,7 +77,7 @@ class _Bundle:
         return True
 
 
-def _union(one: Aggregate, other: Aggregate) -> Aggregate | None:
+def union_of(one: Aggregate, other: Aggregate) -> Aggregate | None:
     """An aggregate whose input in accumulated form holds that of both; None if that would not pay.
 
     A row for which an expression fails is left out of one aggregate and not of the other. And where each

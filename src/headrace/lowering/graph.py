@@ -91,6 +91,26 @@ class Group:
 
 
 @dataclass(frozen=True)
+class Panes:
+    """Windows over one input whose rows are added up once for all of them.
+
+    Time is cut into panes so short that each window takes the rows of a pane together. What is added up by
+    group and pane is put into the windows instead of the rows.
+
+    Attributes:
+        node: the windows' input.
+        length: of a pane (instants); panes start at its multiples.
+        plan: an aggregate over that input with all sums that are needed.
+        members: the exchanges after the windows, each with the number of its window's node.
+    """
+
+    node: int
+    length: int
+    plan: Aggregate
+    members: tuple[tuple[int, Exchange], ...]
+
+
+@dataclass(frozen=True)
 class Graph:
     """All queries as one graph.
 
@@ -98,11 +118,13 @@ class Graph:
         nodes: in topological order; node i has number i.
         outputs: per query its name and the number of the node, or of the group, that is its result.
         groups: the parts of results that are queries' own; their numbers follow those of the nodes.
+        panes: the windows whose input is added up together before it travels.
     """
 
     nodes: tuple[Node, ...]
     outputs: tuple[tuple[str, int], ...]
     groups: tuple[Group, ...] = ()
+    panes: tuple[Panes, ...] = ()
 
     def node_of(self, output: int) -> int:
         """The number of the node that yields an output."""
@@ -143,6 +165,19 @@ class Graph:
         """The distinct exchanges: producer and exchange; their place here is the channel's number."""
         edges = (edge for node in self.nodes for edge in node.inputs)
         return tuple(dict.fromkeys((edge.producer, edge.exchange) for edge in edges if edge.exchange))
+
+    @cached_property
+    def prefix(self) -> tuple[Node, ...]:
+        """The nodes of level 0 whose elements somebody needs, in topological order."""
+        paned = {member for part in self.panes for member in part.members}
+        uses = {
+            edge.producer
+            for node in self.nodes
+            for edge in node.inputs
+            if (edge.producer, edge.exchange) not in paned
+        }
+        uses |= {part.node for part in self.panes} | self.result_nodes
+        return tuple(node for node in self.by_level[0] if node.number in uses)
 
     def heartbeats(self, streams: dict[str, int]) -> tuple[int, ...]:
         """The heartbeat of every node's output, from those of the streams (instants)."""

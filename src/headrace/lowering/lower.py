@@ -41,6 +41,7 @@ from headrace.lowering.exchanges import share_exchanges
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Node, Spread
 from headrace.lowering.groups import for_all
 from headrace.lowering.outer_joins import expand
+from headrace.lowering.panes import panes_of
 from headrace.operators.top_k.skyband import has_skyband
 
 STATE_FORMAT = 6
@@ -75,7 +76,7 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
         (name, numbers[found] if isinstance(found, Group) else found) for name, found in results.items()
     )
     nodes = share_exchanges(lowering.nodes)
-    return Graph(nodes, tuple(outputs), tuple(groups))
+    return Graph(nodes, tuple(outputs), tuple(groups), panes_of(nodes))
 
 
 class _Lowering:

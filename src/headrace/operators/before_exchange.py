@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Aggregate, Distinct, Plan, TopK
+from headrace.algebra.nodes import Aggregate, Distinct, Plan, TimeWindow, TopK
 from headrace.algebra.properties import constants_of
 from headrace.elements import Batch
 from headrace.kernels.extremes import smallest_rows
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.contract import Report
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise
+from headrace.operators.stateless import apply
 from headrace.operators.top_k.skyband import reachable
 from headrace.schema import Schema
 
@@ -88,6 +90,29 @@ class AddedUp:
     def keys(self, batch: Batch) -> list[pa.Array]:
         """The grouping keys, which the accumulated form holds."""
         return [batch.payload.column(name) for name in self.form.key_names]
+
+
+@dataclass(frozen=True)
+class InPanes:
+    """For aggregations over several windows: the accumulated form, added up in panes and then in windows.
+
+    Attributes:
+        length: of a pane (instants).
+        form: what is added up in panes.
+        windows: each window, and what is added up in it.
+    """
+
+    length: int
+    form: Accumulation
+    windows: tuple[tuple[TimeWindow, Accumulation], ...]
+
+    def reduce(self, batch: Batch, report: Report) -> Iterator[Batch]:
+        """For each window the accumulated form of elements, all of which are valid for one instant."""
+        starts = batch.ts - batch.ts % self.length
+        panes = Batch(batch.payload, starts, starts + 1, batch.w)
+        added = self.form.combine(self.form.accumulate(panes, report))
+        for window, own in self.windows:
+            yield own.combine(apply(window, own.part_of(self.form, added), report))
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.nodes import Aggregate, TimeWindow
 from headrace.elements import Batch, BoolArray, concat, encode, take_rows
-from headrace.lowering.graph import Exchange, Node, Spread
-from headrace.operators.before_exchange import Reduction, reduction_for
+from headrace.lowering.graph import Exchange, Graph, Node, Panes, Spread
+from headrace.operators.aggregates.accumulation import Accumulation
+from headrace.operators.before_exchange import InPanes, Reduction, reduction_for
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, order_by
 from headrace.runtime.sources.contract import Rejected
@@ -93,9 +95,13 @@ class Outbox:
             for number, (producer, exchange) in enumerate(graph.channels)
             if graph.nodes[producer].level == level
         ]
+        numbers = {channel: number for number, channel in enumerate(graph.channels)}
+        self._panes = [_Paned(panes, graph, numbers) for panes in graph.panes if not level]
+        paned = {number for part in self._panes for number in part.channels}
         self._leaving: dict[int, list[_Channel]] = {}
         for channel in self._channels:
-            self._leaving.setdefault(channel.producer.number, []).append(channel)
+            if channel.number not in paned:
+                self._leaving.setdefault(channel.producer.number, []).append(channel)
         self._pending: dict[int, list[Batch]] = {}
         self._results: dict[int, list[Batch]] = {}
 
@@ -108,6 +114,10 @@ class Outbox:
         for channel in self._leaving.get(node, ()):
             prepared = channel.prepare(batch, self._letters.reporter(node))
             self._pending.setdefault(channel.number, []).append(prepared)
+        for part in self._panes:
+            if part.node == node:
+                for number, prepared in part.prepare(batch, self._letters):
+                    self._pending.setdefault(number, []).append(prepared)
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything that goes to the next levels, one chunk per exchange and bucket."""
@@ -157,6 +167,41 @@ class Outbox:
     def _chunk(self, bucket: int, number: int, payload: pa.Buffer) -> Chunk:
         self.sent += payload.size
         return Chunk(bucket % self._work.tasks, bucket, number, self._task, payload)
+
+
+class _Paned:
+    """Windows whose input is added up in panes, as their input sees them.
+
+    Args:
+        panes: the windows.
+        graph: the graph they are in.
+        numbers: of its exchanges.
+
+    Attributes:
+        node: the number of their input.
+        channels: the numbers of the exchanges after them.
+    """
+
+    def __init__(self, panes: Panes, graph: Graph, numbers: Mapping[tuple[int, Exchange], int]) -> None:
+        self.node = panes.node
+        self.channels = [numbers[member] for member in panes.members]
+        self._windows = sorted({number for number, _ in panes.members})
+        windows = []
+        for number, exchange in panes.members:
+            window = graph.nodes[number].plan
+            assert isinstance(window, TimeWindow)
+            assert isinstance(exchange.reduced_for, Aggregate)
+            windows.append((window, Accumulation.of(exchange.reduced_for)))
+        self._reduction = InPanes(panes.length, Accumulation.of(panes.plan), tuple(windows))
+
+    def prepare(self, batch: Batch, letters: DeadLetters) -> Iterator[tuple[int, Batch]]:
+        """For each of the exchanges a batch of the windows' input in the form in which it travels."""
+
+        def report(rows: Batch, failed: BoolArray, reason: str) -> None:
+            for number in self._windows:
+                letters.reporter(number)(rows, failed, reason)
+
+        yield from zip(self.channels, self._reduction.reduce(batch, report), strict=True)
 
 
 class _Channel:

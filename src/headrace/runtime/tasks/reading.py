@@ -43,7 +43,7 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
 def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
     """Run level 0's nodes over a batch of one stream; nodes over other streams see nothing."""
     outputs: dict[int, Batch] = {}
-    for node in task.work.graph.by_level[0]:
+    for node in task.work.graph.prefix:
         plan = node.plan
         if isinstance(plan, Source):
             if plan.name != stream:

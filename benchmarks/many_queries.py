@@ -1,0 +1,89 @@
+"""Many queries: what defining one takes, and how fast a hundred, a thousand and ten thousand of them run.
+
+    python benchmarks/many_queries.py --folder /tmp/bids --numbers 100 1000 10000
+
+Queries of one shape differ in a constant; those of many shapes in keys, aggregates, windows and filters. All
+runs are in this process, without Spark, so that CPU seconds can be compared on a machine that is busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from headrace import Database, connect
+from spelled import prepare
+
+_ALIKE: Final = (
+    "SELECT COUNT(*) AS n FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS) WHERE MOD(auction, {}) = {}"
+)
+
+
+def alike(number: int) -> list[str]:
+    """So many queries that differ in a constant."""
+    return [_ALIKE.format(number, place) for place in range(number)]
+
+
+def shapes(*, filtered: bool) -> list[str]:
+    """A hundred queries of five keys, four aggregates and five windows, by turns with four filters."""
+    keys = ("auction", "bidder", "MOD(auction, 100)", "MOD(bidder, 1000)", "MOD(auction + bidder, 50)")
+    values = ("COUNT(*)", "SUM(price)", "MAX(price)", "AVG(price)")
+    filters = ("price > 100", "price < 5000", "auction > 0", "bidder > 0")
+    found = [
+        (f"SELECT {key} AS k, {value} AS v FROM bid WINDOW(RANGE {size} SECONDS SLIDE {size} SECONDS)", key)
+        for key in keys
+        for value in values
+        for size in (5, 10, 20, 30, 60)
+    ]
+    return [
+        f"{text} WHERE {filters[place % 4]} GROUP BY {key}" if filtered else f"{text} GROUP BY {key}"
+        for place, (text, key) in enumerate(found)
+    ]
+
+
+def measure(folder: Path, name: str, queries: Sequence[str], runs: int) -> None:
+    """Print what defining some queries takes, and how fast they run; CPU seconds include the start."""
+    for run in range(runs + 1):
+        with connect(runner="inline", keep_results=False) as db:
+            defined = _define(db, folder, queries)
+            begun = time.process_time()
+            summary = db.run()
+            used = time.process_time() - begun
+        if run:
+            rate = summary.rows / summary.seconds / 1e6
+            print(
+                f"{name:20} define {defined * 1e3:6.3f} ms each  {rate:6.3f} M/s  "
+                f"cpu {used / summary.rows * 1e6:6.2f} s/M  emitted {sum(summary.emitted.values()):>10,}",
+                flush=True,
+            )
+
+
+def _define(db: Database, folder: Path, queries: Sequence[str]) -> float:
+    """Define queries; CPU seconds for each."""
+    db.execute(f"CREATE STREAM bid FROM parquet OPTIONS (path='{folder / 'bid'}') TIMESTAMP BY ts")
+    begun = time.process_time()
+    for query in queries:
+        db.query(query)
+    return (time.process_time() - begun) / len(queries)
+
+
+def main() -> None:
+    """Measure queries of one shape in the numbers asked for, and those of a hundred shapes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, required=True, help="where the bids are, or are written to")
+    parser.add_argument("--events", type=int, default=5_434_783)
+    parser.add_argument("--numbers", nargs="*", type=int, default=[100, 1_000, 10_000])
+    parser.add_argument("--runs", type=int, default=1)
+    options = parser.parse_args()
+    prepare(options.folder, options.events)
+    for number in options.numbers:
+        measure(options.folder, f"{number:,} alike", alike(number), options.runs)
+    measure(options.folder, "100 shapes", shapes(filtered=False), options.runs)
+    measure(options.folder, "100 shapes, filtered", shapes(filtered=True), options.runs)
+
+
+if __name__ == "__main__":
+    main()

@@ -82,7 +82,7 @@ class Form:
             attributes = {name: part for name, part in vars(value).items() if name in names}
         else:
             return None
-        parts = [(name, self._part(part, known)) for name, part in attributes.items()]
+        parts = [(name, self._part(part, known)) for name, part in attributes.items() if name not in _KEPT]
         found = tuple((name, place) for name, place in parts if place is not None)
         if not found:
             return None

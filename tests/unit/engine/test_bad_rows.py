@@ -64,11 +64,13 @@ def test_values_that_json_has_no_number_for_and_long_ones(db: headrace.Database)
     assert row["t"] == '"\0é' + "a" * 9_997 + "... (100003 characters in all)"
 
 
-def test_an_array_in_a_failing_row(db: headrace.Database) -> None:
-    db.stream("s", pa.table({"ts": [0] * 3 + [1] * 10_001, "d": days(*[2**31 - 1] * 10_004)}), timestamp="ts")
-    db.query("SELECT 1 / (n - n) AS x, d FROM (SELECT ARRAY_AGG(d) AS d, COUNT(*) AS n FROM s) AS a")
-    db.run()
-    found = [row["d"] for _, row in letters(db)]
+def test_an_array_in_a_failing_row() -> None:
+    table = pa.table({"ts": [0] * 3 + [1] * 10_001, "d": days(*[2**31 - 1] * 10_004)})
+    with headrace.connect(runner="inline") as db:
+        db.stream("s", table, timestamp="ts")
+        db.query("SELECT 1 / (n - n) AS x, d FROM (SELECT ARRAY_AGG(d) AS d, COUNT(*) AS n FROM s) AS a")
+        db.run()
+        found = [row["d"] for _, row in letters(db)]
     assert found == [["2147483647"] * 3, "an array of 10001 values"]
 
 

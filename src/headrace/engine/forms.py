@@ -37,7 +37,7 @@ class Form:
         count: how many parameters there may be; their numbers are below it.
 
     Attributes:
-        parameters: the numbers of those that there are.
+        parameters: the numbers of the parameters in the value.
     """
 
     def __init__(self, value: object, count: int) -> None:

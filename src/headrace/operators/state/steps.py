@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import LIMB, Int64Array, concat_rows, integers, limbs_of
+from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, order_by
 from headrace.operators.state.runs import HASH, TIME, Run
 from headrace.operators.state.sweep_area import TIER
@@ -113,7 +114,7 @@ class StepArea:
         rows = rows.take(pa.array(np.flatnonzero(integers(rows.column(TIME)) > instant)))
         hashes = integers(rows.column(HASH))
         codes = encode_keys([rows.column(name) for name in self._keys], hashes)
-        by_hash = np.argsort(hashes[codes.first], kind="stable")
+        by_hash = stable_order(hashes[codes.first])
         rank = np.empty_like(by_hash)
         rank[by_hash] = np.arange(len(by_hash))
         ranks = rank[codes.codes]

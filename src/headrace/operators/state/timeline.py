@@ -127,7 +127,7 @@ class Timeline:
         return points
 
     def _live(self) -> pa.RecordBatch | None:
-        """The bases of a settled timeline, which are those of all live keys; None if there are none."""
+        """The bases of a settled timeline, which are those of all live keys; None without live keys."""
         found = [run.batch for run in self.bases.runs]
         return concat_rows(found) if found else None
 

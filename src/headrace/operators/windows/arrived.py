@@ -13,6 +13,7 @@ from headrace.elements import Batch, BoolArray, Int64Array
 from headrace.expressions.tree import AggregateCall
 from headrace.kernels.frames import number_instants
 from headrace.kernels.grouping import order_by_code
+from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, hash_rows
 from headrace.operators.state.order import break_ties
 
@@ -81,7 +82,7 @@ class Arrived:
         """
         hashes = hash_rows(keys, len(batch)) if keys else np.zeros(len(batch), dtype=np.int64)
         codes = encode_keys(keys, hashes)
-        by_hash = np.argsort(hashes[codes.first], kind="stable")
+        by_hash = stable_order(hashes[codes.first])
         rank = np.empty_like(by_hash)
         rank[by_hash] = np.arange(len(by_hash))
         first = codes.first[by_hash]
@@ -93,9 +94,7 @@ class Arrived:
     @cached_property
     def by_time(self) -> Int64Array:
         """The rows sorted by instant, stably; int64[n]."""
-        times = self.rows.ts
-        in_order = (times[1:] >= times[:-1]).all()
-        return np.arange(len(times)) if in_order else np.argsort(times, kind="stable")
+        return stable_order(self.rows.ts)
 
     @cached_property
     def order(self) -> Int64Array:

@@ -108,7 +108,7 @@ class KeptRows:
     """The rows of some partitions that state holds and that are still needed.
 
     `counts` is how many rows each of the k partitions ever had; `starts` has k + 1 places; `rows` is None
-    where there are none.
+    if nothing is kept.
     """
 
     counts: Int64Array

@@ -11,6 +11,7 @@ from headrace.algebra.frames import RowsFrame
 from headrace.algebra.nodes import Aggregate, Over, Source, column
 from headrace.elements import Batch, Int64Array, concat_rows, integers, record_batch
 from headrace.expressions.tree import AggregateCall, expressions_of
+from headrace.kernels.sorting import stable_order
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.runs import Area
@@ -152,7 +153,7 @@ class _Grouped:
         found = self._found(rows, columns, self._frame.first)
         reach = np.int64(len(rows.places) + 2 * self._frame.first + 2)
         starts = integers(found.payload.column(_PARTITION)) * reach + found.ts
-        order = np.argsort(starts, kind="stable")
+        order = stable_order(starts)
         wanted = rows.partitions * reach + rows.places
         segment = np.searchsorted(starts[order], wanted, side="right") - 1
         at = order[np.maximum(segment, 0)] if len(order) else np.zeros(len(wanted), dtype=np.int64)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
+import headrace
 from auctions import plan_of
 from headrace.algebra.nodes import Aggregate, Plan, TimeWindow, WindowBounds
 from headrace.algebra.properties import walk
@@ -86,3 +88,21 @@ def test_bounds_that_rows_are_compared_with_stay_below(text: str) -> None:
 
 def test_the_rule_is_named_where_rewrites_are_shown() -> None:
     assert "pull_bounds_above_aggregate" in {name for name, _ in rewrites(plan_of(SPELLINGS[0]))}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT window_end AS e, COUNT(*) AS n FROM {hop} WHERE window_end > 6 GROUP BY window_end",
+        "SELECT window_end AS e, COUNT(*) AS n FROM {hop} GROUP BY window_end HAVING window_end > 6",
+        "SELECT e, COUNT(*) AS n FROM (SELECT window_end AS e FROM {hop} WHERE window_start > 0) GROUP BY e",
+    ],
+)
+def test_a_condition_on_the_bounds_leaves_out_windows(text: str) -> None:
+    """Rows at 1, 4 and 7 are in the windows that end at 3 and 6, 6 and 9, 9 and 12."""
+    with headrace.connect(runner="inline") as db:
+        db.stream("tick", pa.table({"at": [1, 4, 7]}), timestamp="at")
+        query = db.query(text.format(hop=HOP))
+        db.run()
+        rows = query.history().to_pylist()
+    assert sorted((row["e"], row["n"]) for row in rows) == [(9, 2), (12, 1)]

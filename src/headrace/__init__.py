@@ -22,7 +22,7 @@ means.
 """
 
 from headrace.engine import Database, Policy, Query, Summary, connect
-from headrace.errors import HeadraceError, PolicyError, UserError
+from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
 from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
@@ -33,6 +33,7 @@ __all__ = [
     "FileSink",
     "FunctionSink",
     "HeadraceError",
+    "HeadraceWarning",
     "Policy",
     "PolicyError",
     "Progress",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,6 +90,18 @@ class RunnerLostError(ExecutionError):
 
 class DeliveryError(UserError):
     """A sink that cannot take committed results, or would take them with a gap."""
+
+
+class HeadraceWarning(UserWarning):
+    """Something that is done, and may not be what was meant, such as a column that is left out."""
+
+
+def warn(message: str) -> None:
+    """Warn the user, at the line of the user's code that called Headrace."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("headrace."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, HeadraceWarning, stacklevel=level)
 
 
 class HistoryError(HeadraceError):

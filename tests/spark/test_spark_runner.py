@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace import Database, connect
+from headrace import Database, HeadraceWarning, connect
 from headrace.elements import Batch
 from headrace.errors import SourceError, UserError
 from headrace.history import equivalent
@@ -124,6 +125,33 @@ def test_a_bounded_spark_frame_is_read_in_order_of_time(spark: Any) -> None:
         query = db.query("SELECT x FROM s")
         assert db.run().late == 0
         assert query.history().column("x").to_pylist() == ["a", "b", "c"]
+
+
+def test_a_bounded_spark_frame_with_timestamps_is_read_and_pushed(spark: Any) -> None:
+    frame = spark.sql(
+        "SELECT * FROM VALUES (TIMESTAMP '2024-05-01 09:00:02', 2, array(1)), "
+        "(TIMESTAMP '2024-05-01 09:00:01', 1, array(2)) AS t(ts, `a.b`, tags)"
+    )
+    second = datetime(2024, 5, 1, 9, 0, 1, tzinfo=UTC)
+    with connect(runner="inline") as db:
+        with pytest.warns(HeadraceWarning, match=r"left out, .*: tags \(list<") as warned:
+            db.stream("s", frame, timestamp="ts")
+        assert [warning.filename for warning in warned] == [__file__]
+        query = db.query("SELECT `a.b` AS x FROM s")
+        db.run()
+        rows = query.history().select(["x", "valid_from"]).to_pylist()
+    assert rows == [
+        {"x": 1, "valid_from": second},
+        {"x": 2, "valid_from": second + timedelta(seconds=1)},
+    ]
+    with connect(runner="inline") as db:
+        db.execute("CREATE STREAM p (ts TIMESTAMP, `a.b` BIGINT) FROM push TIMESTAMP BY ts")
+        query = db.query("SELECT `a.b` AS x FROM p")
+        db.start()
+        assert db.push("p", frame.orderBy("ts"))
+        db.stop()
+        changes = query.changes().select(["x", "valid_from"]).to_pylist()
+    assert changes == [{"x": 1, "valid_from": second}]
 
 
 def test_an_error_in_a_task_reaches_the_user_as_it_is(spark: Any, tmp_path: Path) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import typer
 
-from headrace.errors import SourceError, UserError
+from headrace.errors import HeadraceWarning, SourceError, UserError
 
 USER_ERROR = 2
 """Exit code: the user can fix it."""
@@ -25,7 +27,7 @@ READER_GONE = 141
 
 @contextmanager
 def reported(file: Path | None = None) -> Iterator[None]:
-    """Turn exceptions of the block into messages on standard error and an exit code.
+    """Turn exceptions and warnings of the block into messages on standard error, and an exit code.
 
     Args:
         file: the SQL text that errors with a position refer to.
@@ -34,8 +36,9 @@ def reported(file: Path | None = None) -> Iterator[None]:
         typer.Exit: with the code, whenever the block raised.
     """
     try:
-        yield
-        sys.stdout.flush()
+        with _warnings_shown():
+            yield
+            sys.stdout.flush()
     except typer.Exit:
         raise
     except BrokenPipeError:
@@ -44,6 +47,31 @@ def reported(file: Path | None = None) -> Iterator[None]:
         raise typer.Exit(READER_GONE) from None
     except (Exception, KeyboardInterrupt) as error:
         raise typer.Exit(_report(error, file)) from None
+
+
+@contextmanager
+def _warnings_shown() -> Iterator[None]:
+    """Warnings of ours as messages of ours; those of libraries are for developers."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", HeadraceWarning)
+        shown, before = set(), warnings.showwarning
+
+        def show(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if not issubclass(category, HeadraceWarning):
+                before(message, category, filename, lineno, file, line)
+            elif str(message) not in shown:
+                shown.add(str(message))
+                typer.echo(f"headrace: warning: {message}", err=True)
+
+        warnings.showwarning = show
+        yield
 
 
 def _report(error: BaseException, file: Path | None) -> int:

@@ -21,6 +21,7 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
+from headrace.runtime.sources.widening import readable_schema
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
 from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
@@ -167,8 +168,11 @@ def in_memory(
     if hasattr(data, "orderBy"):
         schema = _schema_of(data)
         data = _in_order(data, schema.names, _info(name, schema, timestamp).timestamp)
+    table = to_arrow_table(data)
+    # Chosen here, where the table has the name that the user knows it by.
+    chosen = readable_schema(table.schema, name).names
     path = folders.new() / "rows.arrow"
-    write_arrow(to_arrow_table(data), path)
+    write_arrow(table.select([table.column_names.index(column) for column in chosen]), path)
     source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
     info = _info(name, source.schema, timestamp)
     return Input(info, BoundedStream(source, info.timestamp, _disorder(disorder, info.domain)))
@@ -179,11 +183,14 @@ def _in_order(frame: Any, names: Sequence[str], timestamp: str) -> pa.Table:
 
     A run that goes on has to meet the rows in the order in which it has met them before.
     """
-    columns = frame.columns
-    # By number, since Spark hands over no table with a dot in a name.
-    numbered = frame.toDF(*(f"c{place}" for place in range(len(columns))))
-    places = sorted(map(columns.index, names), key=lambda place: columns[place] != timestamp)
-    return to_arrow_table(numbered.orderBy(*(f"c{place}" for place in places))).rename_columns(columns)
+    chosen = frame.select(*map(_quoted, names))
+    order = sorted(names, key=lambda name: name != timestamp)
+    return to_arrow_table(chosen.orderBy(*map(_quoted, order)))
+
+
+def _quoted(name: str) -> str:
+    """A column's name as Spark takes it whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _pushed(

@@ -24,6 +24,7 @@ from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.values import infer_type
+from headrace.runtime.sources.widening import warn_left_out
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
 
@@ -334,11 +335,13 @@ def _infer_schema(objects: list[dict[str, object]], path: str) -> Schema:
         )
     typed = [(key, _infer_type([row[key] for row in objects if row.get(key) is not None])) for key in keys]
     try:
-        return Schema(tuple(Field(key, dtype) for key, dtype in typed if dtype is not None))
+        schema = Schema(tuple(Field(key, dtype) for key, dtype in typed if dtype is not None))
     except PlanError as error:
         raise SourceError(
             f"{path}: {error.message}", hint="declare the columns that are to be read"
         ) from None
+    warn_left_out(path, {key: "lists or objects" for key, dtype in typed if dtype is None})
+    return schema
 
 
 def _infer_type(values: list[object]) -> pa.DataType | None:

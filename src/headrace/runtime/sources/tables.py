@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,16 +15,20 @@ from headrace.runtime.sources.contract import BATCH_ROWS, SplitSource
 
 
 def to_arrow_table(data: object) -> pa.Table:
-    """An Arrow table from one, or from a record batch, a batch reader, or a pandas or Polars data frame.
+    """An Arrow table from one, or from a record batch, a batch reader, or a data frame.
 
-    Any object with Arrow's C stream interface will do. The index of a pandas data frame is left out.
+    Any object with Arrow's C stream interface will do. The index of a pandas data frame is left out. A
+    bounded data frame of Spark's is collected in this process.
 
     Raises:
         SourceError: the data is nothing of the kind, or has columns that Arrow cannot hold.
     """
     try:
-        if type(data).__module__.partition(".")[0] == "pandas":
+        maker = type(data).__module__.partition(".")[0]
+        if maker == "pandas":
             table = pa.Table.from_pandas(data, preserve_index=False)
+        elif maker == "pyspark":
+            table = _collected(data)
         elif isinstance(data, pa.RecordBatchReader):
             table = data.read_all()
         elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
@@ -31,11 +36,22 @@ def to_arrow_table(data: object) -> pa.Table:
         else:
             raise SourceError(
                 f"a {type(data).__name__} cannot be used as a table",
-                hint="give an Arrow table, a record batch, or a pandas or Polars data frame",
+                hint="give an Arrow table, a record batch, or a data frame of pandas, Polars or Spark",
             )
     except (pa.ArrowException, AttributeError, TypeError) as error:
         raise SourceError(f"the {type(data).__name__} cannot be made an Arrow table: {error}") from error
     return table.replace_schema_metadata(None)
+
+
+def _collected(frame: Any) -> pa.Table:
+    """The rows of a bounded data frame of Spark's.
+
+    PySpark's own C stream interface fails for TIMESTAMPs, which have no zone there.
+    """
+    names = frame.columns
+    # By number, since Spark hands over no table with a dot in a name.
+    numbered = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    return numbered.toArrow().rename_columns(names)
 
 
 def digest_of_rows(source: SplitSource) -> str:

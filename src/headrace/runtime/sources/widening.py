@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
-from headrace.errors import PlanError, SourceError
+from headrace.errors import PlanError, SourceError, warn
 from headrace.schema import BIGINT, DATE, TIMESTAMP, UNKNOWN, Field, Schema, sql_type, widen
 from headrace.suggestions import did_you_mean
 
@@ -18,18 +19,37 @@ _MICROSECONDS: Final = {"day": 86_400_000_000, "s": 1_000_000, "ms": 1_000}
 
 
 def readable_schema(available: pa.Schema, label: str) -> Schema:
-    """The columns of a file whose types a stream can have, widened; others, such as lists, are left out.
+    """The columns of a file whose types a stream can have, widened.
+
+    The others, such as lists, are left out with a warning.
 
     Raises:
         SourceError: two columns have the same name except for case.
     """
     widened = [(field.name, widen(field.type)) for field in available]
     try:
-        return Schema(tuple(Field(name, dtype) for name, dtype in widened if dtype is not None))
+        schema = Schema(tuple(Field(name, dtype) for name, dtype in widened if dtype is not None))
     except PlanError as error:
         raise SourceError(
             f"{label}: {error.message}", hint="declare the columns that are to be read"
         ) from None
+    warn_left_out(label, {field.name: str(field.type) for field in available if widen(field.type) is None})
+    return schema
+
+
+def warn_left_out(label: str, columns: Mapping[str, str]) -> None:
+    """Warn of the columns of an input that its stream does not have.
+
+    Args:
+        label: the input.
+        columns: what each of them holds, by name; nothing happens if there are none.
+    """
+    if columns:
+        listed = ", ".join(f"{name} ({holds})" for name, holds in columns.items())
+        warn(
+            f"{label}: left out, since a stream has no columns of these types: {listed}; "
+            "write what you need of them into columns of their own"
+        )
 
 
 def check_columns(available: pa.Schema, wanted: Schema, label: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import SourceError
+from headrace.errors import HeadraceWarning, SourceError
 from headrace.runtime.sources import Rejected, SplitSource, open_source
 from headrace.runtime.sources.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.json import parse_block
@@ -101,7 +101,8 @@ def test_columns_are_inferred(tmp_path: Path, read_all: ReadAll) -> None:
 
         {"s": "1", "object": {"a": 1}}
     """
-    source = open_text(tmp_path, text)
+    with pytest.warns(HeadraceWarning, match=r"list \(lists or objects\), object \("):
+        source = open_text(tmp_path, text)
     assert {field.name: field.type for field in source.schema} == {
         name: TYPES[NAMES.index(name)] if name in NAMES else STRING
         for name in ("i", "x", "b", "t", "s", "void", "d")
@@ -114,6 +115,15 @@ def test_columns_are_inferred(tmp_path: Path, read_all: ReadAll) -> None:
         (None, 2.0, None, second, None, dt.date(2024, 1, 1)),
         (None, None, None, None, "1", None),
     ]
+
+
+def test_lists_and_objects_are_left_out_with_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "f.json").write_text('{"ts": 1, "tags": ["a"]}\n{"ts": 2, "at": {"x": 1}}\n')
+    message = r"^f\.json: left out, .*: tags \(lists or objects\), at \(lists or objects\);"
+    with pytest.warns(HeadraceWarning, match=message) as warned:
+        source = open_source("json", {"path": "f.json"}, None, "ts", "s", tmp_path)
+    assert source.schema.names == ("ts",)
+    assert [warning.filename for warning in warned] == [__file__]
 
 
 def test_declared_columns_are_found_by_name(tmp_path: Path, read_all: ReadAll) -> None:

@@ -103,13 +103,18 @@ class Outbox:
             if channel.number not in paned:
                 self._leaving.setdefault(channel.producer.number, []).append(channel)
         self._pending: dict[int, list[Batch]] = {}
+        # The elements of groups are counted by their constants, all others by their batches alone.
+        self._kept = graph.result_nodes if work.keep_results else graph.groups_of.keys()
         self._results: dict[int, list[Batch]] = {}
+        self._emitted: dict[int, int] = {}
 
     def put(self, node: int, batch: Batch) -> None:
         """Take what a node yielded."""
         if not len(batch):
             return
-        if node in self._work.graph.result_nodes:
+        if node in self._work.graph.whole_results:
+            self._emitted[node] = self._emitted.get(node, 0) + len(batch)
+        if node in self._kept:
             self._results.setdefault(node, []).append(batch)
         for channel in self._leaving.get(node, ()):
             prepared = channel.prepare(batch, self._letters.reporter(node))
@@ -130,13 +135,11 @@ class Outbox:
         """Append the results to the task's segment; where they are, and each output's number of elements."""
         graph, kept = self._work.graph, self._work.keep_results
         refs: list[ResultRef] = []
-        emitted: dict[int, int] = {}
+        emitted = dict(self._emitted)
         for node, batches in self._results.items():
             batch = concat(graph.nodes[node].plan.schema, batches)
-            if node in graph.whole_results:
-                emitted[node] = len(batch)
-                if kept:
-                    refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), int(batch.ts.max())))
+            if kept and node in graph.whole_results:
+                refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), int(batch.ts.max())))
             if node in graph.groups_of:
                 grouped = Grouped(batch, graph.groups_of[node])
                 emitted |= grouped.counts

@@ -9,6 +9,7 @@ from headrace.engine.compiler import Compiled, Compiler
 from headrace.errors import LanguageError, Position
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.notes import notes_of
 from headrace.language.parsing.parser import parse
 from headrace.language.parsing.pieces import Piece
 from headrace.language.references import streams_named
@@ -83,7 +84,12 @@ def defined(text: str) -> Outcome:
         (statement,) = parse(text)
         assert isinstance(statement, Select | CreateQuery)
         plan = bind(statement.query, CATALOG)
-        return Compiled(plan, optimize(plan), streams_named(statement.query))
+        return Compiled(
+            plan,
+            optimize(plan),
+            streams_named(statement.query),
+            notes_of(statement.query, CATALOG),
+        )
     except LanguageError as error:
         return error.message, error.position, error.hint
 

@@ -6,14 +6,15 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
 import typer
 
-from headrace.errors import HeadraceWarning, SourceError, UserError
+from headrace.engine import Query
+from headrace.errors import HeadraceWarning, Position, SourceError, UserError
 
 USER_ERROR = 2
 """Exit code: the user can fix it."""
@@ -97,11 +98,22 @@ def _interrupted(error: BaseException | None) -> bool:
 
 def describe(error: UserError, file: Path | None) -> str:
     """The error as `FILE:line:column: message`, and its hint on a line of its own."""
-    place = str(file) if file else "headrace"
-    if error.position:
-        place = f"{place}:{error.position.line}:{error.position.column}"
     hint = f"\nhint: {error.hint}" if error.hint else ""
-    return f"{place}: {error.message}{hint}"
+    return f"{_place(file, error.position)}: {error.message}{hint}"
+
+
+def show_notes(queries: Iterable[Query], file: Path) -> None:
+    """Print the notes on queries to standard error; one that several have is shown once."""
+    shown = set[str]()
+    for note in (note for query in queries for note in query.notes):
+        if note.message not in shown:
+            shown.add(note.message)
+            typer.echo(f"{_place(file, note.position)}: note: {note.message}\nhint: {note.hint}", err=True)
+
+
+def _place(file: Path | None, position: Position | None) -> str:
+    place = str(file) if file else "headrace"
+    return f"{place}:{position.line}:{position.column}" if position else place
 
 
 def read_text(file: Path) -> str:

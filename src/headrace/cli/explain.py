@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import headrace as hr
-from headrace.cli.errors import read_text, reported
+from headrace.cli.errors import read_text, reported, show_notes
 from headrace.errors import LanguageError
 
 
@@ -37,3 +37,4 @@ def explain(
                 typer.echo(item)
             else:
                 typer.echo(f"-- {item.name}\n{item.explain(stage.value)}\n")
+        show_notes(db.queries, file)

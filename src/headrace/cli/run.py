@@ -12,7 +12,7 @@ import typer
 
 import headrace as hr
 from headrace.cli.endless import run_endless
-from headrace.cli.errors import USER_ERROR, describe, read_text, reported
+from headrace.cli.errors import USER_ERROR, describe, read_text, reported, show_notes
 from headrace.cli.output import (
     Format,
     check_file,
@@ -181,13 +181,17 @@ def _check_endless(wanted: _Wanted) -> None:
 
 
 def _register(db: Database, file: Path) -> None:
-    """Execute the file's statements and print what EXPLAIN gives."""
+    """Execute the file's statements, and print what EXPLAIN and SHOW give and the notes on queries.
+
+    Where there are answers, these alone go to standard output.
+    """
     made = db.execute(read_text(file), base=file.parent)
     if not made:
         raise LanguageError("the file holds no query", hint="add a SELECT or a CREATE QUERY name AS ...")
     for item in made:
         if isinstance(item, str):
-            typer.echo(item)
+            typer.echo(item, err=bool(db.queries))
+    show_notes(db.queries, file)
 
 
 def _deliver(db: Database, summary: Summary, wanted: _Wanted) -> None:

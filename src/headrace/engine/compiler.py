@@ -12,6 +12,7 @@ from headrace.errors import LanguageError
 from headrace.expressions.parameters import Parameter
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog
+from headrace.language.notes import Note, notes_of
 from headrace.language.parameters import open_constants, put_parameters
 from headrace.language.parsing.parser import parse, parse_one
 from headrace.language.parsing.pieces import Piece, pieces_of
@@ -32,11 +33,13 @@ class Compiled:
         plan: as it was written, bound to the streams' columns.
         optimized: the same, optimized.
         streams: the streams that its text names, in lower case.
+        notes: what it does that its author may not expect.
     """
 
     plan: Plan
     optimized: Plan
     streams: frozenset[str]
+    notes: tuple[Note, ...]
 
 
 Key = tuple[str, tuple[str, ...]]
@@ -131,6 +134,9 @@ class Compiler:
             if form is None:
                 form = self._form(asked, catalog)
             made: Compiled = form.filled([constant.value for constant in asked.constants])
+            if made.notes:
+                # Those are at the places of the text that was parsed.
+                made = replace(made, notes=notes_of(_query_of(asked), catalog))
             return made
 
     def _parsed_once(self, piece: Piece) -> Piece:
@@ -168,7 +174,7 @@ class Compiler:
 
 def _compiled(query: Query, catalog: Catalog) -> Compiled:
     plan = bind(query, catalog)
-    return Compiled(plan, optimize(plan), streams_named(query))
+    return Compiled(plan, optimize(plan), streams_named(query), notes_of(query, catalog))
 
 
 def _query_of(piece: Piece) -> Query:

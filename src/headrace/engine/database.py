@@ -363,7 +363,7 @@ class Database(UserCode):
     ) -> Query:
         with self._lock:
             found = self._compiler.compiled(asked, policy.visible(self._definitions.catalog))
-            query = Query(self, name or self._definitions.free_name(), found.plan)
+            query = Query(self, name or self._definitions.free_name(), found.plan, found.notes)
             self._change(self._definitions.with_query(query, found.optimized, found.streams, position))
             return query
 

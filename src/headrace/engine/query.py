@@ -10,6 +10,7 @@ import pyarrow as pa
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError
+from headrace.language.notes import Note
 from headrace.language.statements import Stage
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import lower
@@ -46,12 +47,15 @@ class Query:
     Attributes:
         name: unique in its database.
         plan: as it was written, bound to the streams' columns.
+        notes: what it does that its author may not expect, such as a join of streams without windows; each
+            with its place in the text and what to write if something else is meant.
     """
 
-    def __init__(self, answers: Answers, name: str, plan: Plan) -> None:
+    def __init__(self, answers: Answers, name: str, plan: Plan, notes: tuple[Note, ...] = ()) -> None:
         self._answers = answers
         self.name = name
         self.plan = plan
+        self.notes = notes
 
     def __repr__(self) -> str:
         return f"<Query {self.name} {self.plan.schema}>"

@@ -169,6 +169,28 @@ def test_explain_in_a_file_is_printed(folder: Path) -> None:
     assert done.stderr == ""
 
 
+def test_explain_and_show_beside_a_query_go_to_standard_error(folder: Path) -> None:
+    asked = "SHOW STREAMS; EXPLAIN LOGICAL SELECT price FROM bid;\n"
+    done = run(STREAM + asked + DEAR, "--format", "jsonl")
+    assert [json.loads(line)["price"] for line in done.stdout.splitlines()] == [20, 15, 12]
+    assert "timed_by" in done.stderr
+    assert "Project price" in done.stderr
+
+
+def test_what_a_query_without_windows_does_is_said_once(folder: Path) -> None:
+    text = STREAM + "SELECT COUNT(*) AS n FROM bid;\nSELECT MAX(price) AS top FROM bid;\n"
+    done = run(text, "--head", "0")
+    note = (
+        "q.sql:3:27: note: bid has no window: only rows of the same instant are aggregated together\nhint: "
+    )
+    assert done.stderr.startswith(note)
+    assert done.stderr.count("note: ") == 1
+    assert done.exit_code == 0
+    explained = CliRunner().invoke(app, ["explain", "q.sql"])
+    assert explained.stderr.startswith(note)
+    assert "note: " not in run(STREAM + COUNTS + DEAR).stderr
+
+
 def test_a_query_that_fails_leaves_the_others_their_answers(folder: Path) -> None:
     most = 2**63 - 1
     total = f"CREATE QUERY total AS SELECT SUM({most}) AS s FROM bid WINDOW(RANGE 5);\n"

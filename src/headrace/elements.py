@@ -262,8 +262,13 @@ def _widened(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def integers(column: pa.Array) -> Int64Array:
-    """The values of a BIGINT or TIMESTAMP column without NULLs, as a view where Arrow allows it."""
-    return np.asarray(column.cast(pa.int64()).to_numpy(zero_copy_only=False))
+    """The values of a column of integers or timestamps without NULLs, as a view where Arrow allows it."""
+    if column.type == TIMESTAMP:
+        column = column.view(BIGINT)
+    elif column.type != BIGINT:
+        # Even where nothing has to be changed a cast takes as long as ten views.
+        column = column.cast(BIGINT)
+    return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def _time_columns(batch: Batch) -> list[tuple[str, tuple[str, int] | None, Int64Array]]:

@@ -41,6 +41,9 @@ def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
     A process that calls no kernel, such as one that explains a plan, does not even load what was compiled.
     """
 
+    # Numba takes a writable array where it expects one that is only read, but not inside a tuple.
+    has_tuples = any(isinstance(part, numba.types.BaseTuple) for part in signature)
+
     def compiled_later(function: Callable[P, R]) -> Callable[P, R]:
         @lru_cache(maxsize=1)
         def compiled() -> Callable[P, R]:
@@ -48,7 +51,8 @@ def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
-            # Numba takes a writable array where it expects one that is only read, but not inside a tuple.
+            if not has_tuples:
+                return compiled()(*args, **kwargs)
             given: Any = tuple(_only_read(arg) if isinstance(arg, tuple) else arg for arg in args)
             return compiled()(*given, **kwargs)
 

@@ -80,6 +80,10 @@ class ExecutionError(UserError):
     """A query that failed while it ran, such as an integer sum that overflows."""
 
 
+class DeadLetterError(ExecutionError):
+    """More rows could not take part than the run allows; everything up to then is committed."""
+
+
 class WorkerLostError(ExecutionError):
     """A process that ran a part of an epoch has died; the epoch does not count, and may be tried again."""
 

@@ -79,7 +79,7 @@ class Case:
         ]
 
     def database(self, storage: Path | None = None) -> hr.Database:
-        settings = Settings(storage, self.epoch_rows, 2**30, min(self.tasks, 2), True, None)
+        settings = Settings(storage, self.epoch_rows, 2**30, min(self.tasks, 2), True, None, None)
         return hr.Database(lambda: InlineRunner(self.tasks), settings, Policy.open())
 
 

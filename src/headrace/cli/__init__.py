@@ -1,4 +1,4 @@
-"""The command line: `headrace run`, `headrace explain`, `headrace nexmark`."""
+"""The command line: `headrace run`, `explain`, `nexmark` and `store`."""
 
 from headrace.cli.app import app, main
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from headrace.cli.explain import explain
 from headrace.cli.nexmark import nexmark
@@ -19,10 +20,18 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Exact answers at every instant, from continuous SQL, on Apache Spark.",
 )
-app.command()(run)
-app.command()(explain)
-app.command()(nexmark)
-app.command()(store)
+
+
+class _Command(TyperCommand):
+    """A command whose usage shows arguments as its page does, without Typer's braces."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words after the command's name."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
+for _function in (run, explain, nexmark, store):
+    app.command(cls=_Command)(_function)
 
 
 def _show_version(wanted: bool) -> None:

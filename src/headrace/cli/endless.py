@@ -12,11 +12,11 @@ from contextlib import contextmanager
 import pyarrow as pa
 import typer
 
-from headrace.cli.output import Format
+from headrace.cli.output import Format, named, with_open_ends
 from headrace.cli.progress import progress_bar
 from headrace.engine import Database, Query, Summary
 from headrace.errors import UserError
-from headrace.runtime.writing.tables import write_table
+from headrace.runtime.writing.tables import AlignedRows, write_table
 
 
 def run_endless(db: Database, view: str, format_: Format, progress: bool) -> Summary:
@@ -50,21 +50,20 @@ def _print_until_interrupted(db: Database, view: str, format_: Format) -> Summar
         typer.echo(f"headrace: new in this store: {', '.join(db.differences.added)}", err=True)
     if db.differences.dropped:
         typer.echo(f"headrace: dropped from this store: {', '.join(db.differences.dropped)}", err=True)
-    lock = threading.Lock()
-    followers = [
-        threading.Thread(target=_follow, args=(query, view, format_, lock, len(db.queries) > 1), daemon=True)
-        for query in db.queries
-    ]
+    printer = _Printer(view, format_, named=len(db.queries) > 1)
+    followers = [threading.Thread(target=printer.follow, args=(query,), daemon=True) for query in db.queries]
     with _interruption() as interrupted:
         for follower in followers:
             follower.start()
-        while db.running and not interrupted.wait(timeout=0.5):
+        while db.running and printer.error is None and not interrupted.wait(timeout=0.5):
             pass
         if interrupted.is_set():
             typer.echo("headrace: stopping after this epoch", err=True)
         summary = db.stop()
     for follower in followers:
         follower.join()
+    if printer.error is not None:
+        raise printer.error
     return summary
 
 
@@ -79,25 +78,50 @@ def _interruption() -> Iterator[threading.Event]:
         signal.signal(signal.SIGINT, before)
 
 
-def _follow(query: Query, view: str, format_: Format, lock: threading.Lock, named: bool) -> None:
-    first = True
-    try:
-        for rows in query.follow(view):
-            with lock:
-                if rows.num_rows and format_ is not Format.NULL:
-                    _print(rows, query.name if named else None, format_, first)
-                    first = False
-    except UserError:
-        # What ended the run is raised by stop(), to the one who waits for it.
-        return
+class _Printer:
+    """Prints the rows of queries, each from a thread of its own.
 
+    Args:
+        view: which rows.
+        format_: how.
+        named: whether each row has its query's name.
 
-def _print(rows: pa.Table, name: str | None, format_: Format, first: bool) -> None:
-    if name is not None:
-        rows = rows.add_column(0, "query", pa.array([name] * rows.num_rows))
-    text = io.StringIO()
-    write_table(rows, format_.value, text)
-    # The names of the columns come with the first rows only.
-    heading = format_ in (Format.CSV, Format.TABLE)
-    sys.stdout.write(text.getvalue() if first or not heading else text.getvalue().partition("\n")[2])
-    sys.stdout.flush()
+    Attributes:
+        error: why nothing can be printed any more, or None.
+    """
+
+    def __init__(self, view: str, format_: Format, *, named: bool) -> None:
+        self._view = view
+        self._format = format_
+        self._named = named
+        self._lock = threading.Lock()
+        self._table = AlignedRows()
+        self._begun = False
+        self.error: OSError | None = None
+
+    def follow(self, query: Query) -> None:
+        """Print the rows of a query as they come, until its run ends."""
+        try:
+            for rows in query.follow(self._view, begun=self._format is Format.TABLE):
+                with self._lock:
+                    if rows.num_rows and self._format is not Format.NULL:
+                        self._print(query, rows)
+        except OSError as error:
+            self.error = error
+        except UserError:
+            # What ended the run is raised by stop(), to the one who waits for it.
+            return
+
+    def _print(self, query: Query, rows: pa.Table) -> None:
+        if self._format is Format.TABLE:
+            rows = with_open_ends(rows, -1 if self._view == "history" else -2)
+            text = b"".join(self._table.lines(rows)).decode()
+        else:
+            written = io.StringIO()
+            write_table(named(rows, query.name) if self._named else rows, self._format.value, written)
+            # The names of the columns come with the first rows only.
+            heading = self._format is Format.CSV and self._begun
+            text = written.getvalue().partition("\n")[2] if heading else written.getvalue()
+        self._begun = True
+        sys.stdout.write(text)
+        sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -9,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Final, TextIO
 
 import typer
 
@@ -22,6 +23,8 @@ FAULT = 1
 """Exit code: Headrace is at fault."""
 INTERRUPTED = 130
 """Exit code: Ctrl-C."""
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""A disk that is full, a quota that is used up, a file that may not grow."""
 READER_GONE = 141
 """Exit code: whoever read our output stopped, as after `| head`; shells show this for SIGPIPE."""
 
@@ -43,11 +46,15 @@ def reported(file: Path | None = None) -> Iterator[None]:
     except typer.Exit:
         raise
     except BrokenPipeError:
-        # What is still buffered would fail again when the interpreter flushes it on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         raise typer.Exit(READER_GONE) from None
     except (Exception, KeyboardInterrupt) as error:
         raise typer.Exit(_report(error, file)) from None
+
+
+def _drop_output() -> None:
+    """What is still buffered would fail again when the interpreter flushes it on its way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
@@ -82,6 +89,10 @@ def _report(error: BaseException, file: Path | None) -> int:
         return INTERRUPTED
     if isinstance(error, UserError):
         typer.echo(describe(error, file), err=True)
+        return USER_ERROR
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        _drop_output()
+        typer.echo(f"headrace: the output cannot be written: {error.strerror}", err=True)
         return USER_ERROR
     typer.echo("".join(traceback.format_exception(error)), err=True)
     typer.echo(f"headrace: a fault of Headrace, not of yours: {error}", err=True)

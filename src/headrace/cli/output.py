@@ -15,6 +15,7 @@ from headrace.errors import UserError
 from headrace.runtime.store.paths import readable_file_name
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import pad, value_texts, width_of
+from headrace.schema import STRING
 
 
 class Format(StrEnum):
@@ -52,6 +53,36 @@ def format_of(path: Path) -> Format:
     )
 
 
+def chosen_format(asked: Format | None, output: Path | None, answers: int) -> Format:
+    """The format to write: the one that is asked for, else that of the output's ending, else a table.
+
+    Args:
+        asked: that of --format, if it is given.
+        output: that of --output, if it is given.
+        answers: how many there are.
+
+    Raises:
+        UserError: the ending means another format than the one that is asked for, or none, or there are
+            several answers and the output is named like a file.
+    """
+    if output is None or output.is_dir() or not output.suffix or (answers > 1 and output.exists()):
+        return asked or Format.TABLE
+    if answers > 1:
+        raise UserError(
+            f"{output} is the name of a file, and there are {answers} answers",
+            hint=f"name a folder, such as --output {output.stem}, and give --format",
+        )
+    meant = next((known for known, ending in SUFFIXES.items() if ending == output.suffix.lower()), None)
+    if asked is None:
+        return format_of(output)
+    if meant is not None and asked is not Format.NULL and meant is not asked:
+        raise UserError(
+            f"{output} ends in {output.suffix}, and --format is {asked}",
+            hint=f"leave out --format, or end the name in {SUFFIXES[asked]}",
+        )
+    return asked
+
+
 def check_output(format_: Format, output: Path | None, names: Sequence[str]) -> None:
     """Refuse, before anything is computed, a place where the answers cannot be written.
 
@@ -77,10 +108,10 @@ def check_output(format_: Format, output: Path | None, names: Sequence[str]) -> 
 def _check_printable(format_: Format, names: Sequence[str]) -> None:
     if format_ in (Format.PARQUET, Format.ARROW):
         raise UserError(f"{format_} cannot be printed", hint="add --output PATH")
-    if format_ is not Format.TABLE and len(names) > 1:
+    if format_ is Format.CSV and len(names) > 1:
         raise UserError(
             f"{len(names)} answers cannot be printed as one {format_}",
-            hint="add --output FOLDER for a file per query",
+            hint="add --output FOLDER for a file per query, or write --format jsonl",
         )
 
 
@@ -101,26 +132,32 @@ def check_file(path: Path, example: str) -> None:
 
 
 def print_answers(
-    answers: Iterable[tuple[str, pa.Table]], format_: Format, *, titled: bool, head: int | None
+    answers: Iterable[tuple[str, pa.Table]], format_: Format, *, several: bool, head: int | None
 ) -> None:
     """Print answers as texts.
 
     Args:
         answers: the queries and their tables.
         format_: one that can be printed.
-        titled: whether each has its name above it.
+        several: whether there are several; tables then have titles, and JSON lines name their query.
         head: how many rows of each to print; all if None.
     """
+    titled = several and format_ is Format.TABLE
     for name, table in answers:
         if titled:
             typer.echo(f"-- {name}")
         shown = table if head is None else table.slice(0, head)
-        write_table(shown, format_.value, None)
+        write_table(named(shown, name) if several and not titled else shown, format_.value, None)
         left_out = table.num_rows - shown.num_rows
         if left_out:
-            typer.echo(f"... and {count(left_out, 'row')} more", err=format_ is not Format.TABLE)
+            typer.echo(f"... and {count(left_out, 'row')} more", err=True)
         if titled:
             typer.echo()
+
+
+def named(rows: pa.Table, query: str) -> pa.Table:
+    """The rows with their query's name in a first column `query`."""
+    return rows.add_column(0, "query", pa.array([query] * rows.num_rows, STRING))
 
 
 def with_open_ends(table: pa.Table, place: int) -> pa.Table:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import typer
 from rich.console import Console
@@ -17,6 +18,9 @@ from headrace.engine import Summary
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.tasks.profile import Profile
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
+
+_MANY_ROWS: Final = 1_000
+"""A rate is shown from so many rows on: that of a few rows is the time of a start."""
 
 
 @contextmanager
@@ -55,17 +59,15 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
         summary: of the run.
         dead_letters: the file that the rows which it could not use were written to.
     """
-    rate = summary.rows / summary.seconds if summary.seconds else 0.0
-    lines = [
-        f"{summary.rows:,} rows in {summary.seconds:.2f} s, {rate:,.0f} rows/s, "
-        f"{count(summary.epochs, 'epoch')}"
-    ]
+    rate = f"{summary.rows / summary.seconds:,.0f} rows/s, " if summary.rows >= _MANY_ROWS else ""
+    read = f"{count(summary.rows, 'row')} in {summary.seconds:.2f} s"
+    lines = [f"{read}, {rate}{count(summary.epochs, 'epoch')}"]
     if len(summary.streams) > 1:
         width = max(len(stream.name) for stream in summary.streams)
-        lines += [f"  {stream.name:<{width}}  {stream.rows:>11,} rows" for stream in summary.streams]
-    lines.append(
-        f"state: at most {count(summary.state_rows_peak, 'row')}, {readable_bytes(summary.state_bytes_peak)}"
-    )
+        lines += [f"  {stream.name:<{width}}  {count(stream.rows, 'row'):>16}" for stream in summary.streams]
+    if summary.state_rows_peak:
+        held, size = count(summary.state_rows_peak, "row"), readable_bytes(summary.state_bytes_peak)
+        lines.append(f"state: at most {held}, {size}")
     if summary.growing:
         lines.append(f"state that grows without bound: {', '.join(summary.growing)}")
     for stream in summary.streams:

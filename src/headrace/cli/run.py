@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,12 +12,14 @@ import pyarrow as pa
 import typer
 
 import headrace as hr
+from headrace.algebra.properties import sources_of
 from headrace.cli.endless import run_endless
 from headrace.cli.errors import USER_ERROR, describe, read_text, reported, show_notes
 from headrace.cli.output import (
     Format,
     check_file,
     check_output,
+    chosen_format,
     format_of,
     print_answers,
     with_open_ends,
@@ -24,7 +27,8 @@ from headrace.cli.output import (
 )
 from headrace.cli.progress import count, progress_bar, show_profile, show_summary
 from headrace.engine import Database, Query, Summary
-from headrace.errors import ExecutionError, LanguageError, UserError
+from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
+from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
 from headrace.runtime.results.instants import stream_instants
 from headrace.runtime.writing.tables import write_table
 
@@ -49,7 +53,7 @@ class _Wanted:
     """What is to become of the answers, as the options say."""
 
     view: View
-    format: Format
+    format: Format | None
     output: Path | None
     head: int | None
     dead_letters: Path | None
@@ -67,7 +71,12 @@ _View = Annotated[
     ),
 ]
 _Format = Annotated[
-    Format, typer.Option("--format", help="How to write the answers; null computes and writes nothing.")
+    Format | None,
+    typer.Option(
+        "--format",
+        help="How to write the answers; null computes and writes nothing.",
+        show_default="by the ending of --output, else table",
+    ),
 ]
 _Output = Annotated[
     Path | None,
@@ -79,15 +88,37 @@ _Storage = Annotated[
     typer.Option(metavar="DIR", help="A folder that makes the run durable: started again, it goes on."),
 ]
 _EpochRows = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="About how many rows an epoch takes.")
+    int | None,
+    typer.Option(
+        metavar="N", min=1, help="About how many rows an epoch takes.", show_default="500000, growing"
+    ),
 ]
 _EpochBytes = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="About how many bytes of rows an epoch takes.")
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="About how many bytes of rows an epoch takes.",
+        show_default=str(DEFAULT_EPOCH_BYTES),
+    ),
 ]
-_Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master, such as local[4].")]
+_Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Spark's master, such as local[4].", show_default="all cores"),
+]
 _DeadLetters = Annotated[
     Path | None,
     typer.Option(metavar="PATH", help="Write the rows that could not take part, with the reason."),
+]
+_Strict = Annotated[bool, typer.Option("--strict", help="End with an error when a row cannot take part.")]
+_MaxDeadLetters = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="End with an error when more rows than that cannot take part.",
+        show_default="any number",
+    ),
 ]
 _Head = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Print only the first N rows of each answer.")
@@ -99,7 +130,7 @@ _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show 
 def run(
     file: _File,
     view: _View = View.HISTORY,
-    format_: _Format = Format.TABLE,
+    format_: _Format = None,
     output: _Output = None,
     runner: _Runner = Runner.SPARK,
     storage: _Storage = None,
@@ -107,6 +138,8 @@ def run(
     epoch_bytes: _EpochBytes = None,
     master: _Master = None,
     dead_letters: _DeadLetters = None,
+    strict: _Strict = False,
+    max_dead_letters: _MaxDeadLetters = None,
     head: _Head = None,
     profile: _Profile = False,
     progress: _Progress = True,
@@ -119,6 +152,8 @@ def run(
     with reported():
         if master and runner is not Runner.SPARK:
             raise UserError("--master is for --runner spark")
+        if strict and max_dead_letters is not None:
+            raise UserError("--strict is --max-dead-letters 0", hint="leave one of them out")
         if dead_letters:
             check_file(dead_letters, str(dead_letters / "dead_letters.jsonl"))
             format_of(dead_letters)
@@ -131,6 +166,7 @@ def run(
             epoch_rows=epoch_rows,
             epoch_bytes=epoch_bytes,
             keep_results=format_ is not Format.NULL,
+            max_dead_letters=0 if strict else max_dead_letters,
         ) as db,
     ):
         _register(db, file)
@@ -140,37 +176,47 @@ def run(
 
 def _answer(db: Database, file: Path, wanted: _Wanted) -> None:
     """Run the queries, and print or write all that is wanted of it."""
-    if db.endless:
-        with reported():
-            _check_endless(wanted)
-        summary = run_endless(db, wanted.view.value, wanted.format, wanted.progress)
-    else:
-        summary = _run_to_the_end(db, wanted)
-    if wanted.dead_letters:
-        with reported():
-            write_table(db.dead_letters(), format_of(wanted.dead_letters).value, wanted.dead_letters)
+    read = {source.name for query in db.queries for source in sources_of(query.plan)}
+    try:
+        if read.intersection(db.endless):
+            with reported():
+                _check_endless(db, read, wanted)
+            summary = run_endless(db, wanted.view.value, wanted.format or Format.TABLE, wanted.progress)
+        else:
+            summary = _run_to_the_end(db, wanted)
+    except DeadLetterError:
+        _write_dead_letters(db, wanted.dead_letters)
+        raise
+    _write_dead_letters(db, wanted.dead_letters)
     show_summary(summary, wanted.dead_letters)
     if wanted.profile:
         show_profile(summary.profile)
     _show_failed(file, summary)
 
 
+def _write_dead_letters(db: Database, file: Path | None) -> None:
+    if file is not None:
+        with reported():
+            write_table(db.dead_letters(), format_of(file).value, file)
+
+
 def _run_to_the_end(db: Database, wanted: _Wanted) -> Summary:
     """Read bounded inputs to their end, and print or write the answers."""
     with reported():
-        check_output(wanted.format, wanted.output, [query.name for query in db.queries])
+        format_ = chosen_format(wanted.format, wanted.output, len(db.queries))
+        check_output(format_, wanted.output, [query.name for query in db.queries])
         if wanted.view is View.STREAM:
             for query in db.queries:
                 stream_instants(query.name, query.plan)
     with progress_bar(wanted.progress) as show:
         summary = db.run(progress=show)
     with reported():
-        _deliver(db, summary, wanted)
+        _deliver(db, summary, wanted, format_)
     return summary
 
 
-def _check_endless(wanted: _Wanted) -> None:
-    """Refuse options that make no sense where rows are printed as they become final."""
+def _check_endless(db: Database, read: Collection[str], wanted: _Wanted) -> None:
+    """Refuse options that make no sense where rows are printed as they become final, and what has no rows."""
     if wanted.output is not None:
         raise UserError(
             "--output is for inputs that end",
@@ -178,6 +224,12 @@ def _check_endless(wanted: _Wanted) -> None:
         )
     if wanted.head is not None:
         raise UserError("--head is for inputs that end", hint="leave it out, or pipe into head")
+    for name in db.pushed:
+        if name in read:
+            raise UserError(
+                f"the rows of {name} are pushed by a program, and headrace run has none",
+                hint=f"write the program in Python: db.start(), then db.push('{name}', rows)",
+            )
 
 
 def _register(db: Database, file: Path) -> None:
@@ -194,21 +246,21 @@ def _register(db: Database, file: Path) -> None:
     show_notes(db.queries, file)
 
 
-def _deliver(db: Database, summary: Summary, wanted: _Wanted) -> None:
+def _deliver(db: Database, summary: Summary, wanted: _Wanted, format_: Format) -> None:
     """Print or write the answers of the queries that did not fail."""
     failed = {name for name, _, _ in summary.failed}
     going_on = [query for query in db.queries if query.name not in failed]
-    answers = ((query.name, _view(query, wanted.view, wanted.format)) for query in going_on)
-    if wanted.format is Format.NULL:
+    answers = ((query.name, _view(query, wanted.view, format_)) for query in going_on)
+    if format_ is Format.NULL:
         for name, elements in summary.emitted.items():
             typer.echo(f"{name}: {count(elements, 'element')}", err=True)
     elif wanted.output is None:
-        print_answers(answers, wanted.format, titled=len(db.queries) > 1, head=wanted.head)
+        print_answers(answers, format_, several=len(db.queries) > 1, head=wanted.head)
     elif len(db.queries) == 1:
         for _, table in answers:
-            write_table(table, wanted.format.value, wanted.output)
+            write_table(table, format_.value, wanted.output)
     else:
-        write_answers(answers, wanted.format, wanted.output)
+        write_answers(answers, format_, wanted.output)
 
 
 def _show_failed(file: Path, summary: Summary) -> None:

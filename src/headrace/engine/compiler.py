@@ -21,6 +21,8 @@ from headrace.language.statements import CreateQuery, Select, Statement
 from headrace.language.syntax import Query
 from headrace.optimizer import optimize
 
+_BYTE_ORDER_MARK: Final = "\ufeff"
+"""What some editors begin a text with."""
 MAX_FORMS: Final = 1_000
 """Of so many different texts the plan is kept, for others like them."""
 
@@ -97,6 +99,7 @@ class Compiler:
         Raises:
             LanguageError: the text is malformed.
         """
+        text = text.removeprefix(_BYTE_ORDER_MARK)
         pieces = pieces_of(text)
         if pieces is None:
             return list(parse(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import operator
+import os
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
@@ -29,6 +30,7 @@ def connect(
     epoch_bytes: int | None = None,
     keep_results: bool = True,
     retain_epochs: int | None = None,
+    max_dead_letters: int | None = None,
     policy: Policy | None = None,
 ) -> Database:
     """A new database.
@@ -47,6 +49,8 @@ def connect(
             are read; 256 MiB if None. An epoch ends at whichever limit it reaches first.
         keep_results: False computes everything and stores no results, for measurements.
         retain_epochs: of how many of the last epochs results are kept; of all if None.
+        max_dead_letters: how many rows may be dead letters; after an epoch with more the run ends with an
+            error. Any number if None.
         policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
 
     Raises:
@@ -57,20 +61,34 @@ def connect(
         "epoch_rows": epoch_rows,
         "epoch_bytes": epoch_bytes,
         "retain_epochs": retain_epochs,
+        "max_dead_letters": max_dead_letters,
     }
     for name, value in numbers.items():
-        if value is not None and (not isinstance(value, SupportsIndex) or operator.index(value) < 1):
-            raise UserError(f"{name} must be at least 1, not {value!r}", hint="give a whole number")
+        least = 0 if name == "max_dead_letters" else 1
+        if value is not None and (not isinstance(value, SupportsIndex) or operator.index(value) < least):
+            raise UserError(f"{name} must be at least {least}, not {value!r}", hint="give a whole number")
     if runner not in ("spark", "inline"):
         raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
-    settings = Settings(folder, epoch_rows, size, buckets, keep_results, retain_epochs)
+    settings = Settings(folder, epoch_rows, size, buckets, keep_results, retain_epochs, max_dead_letters)
     return Database(make, settings, policy or Policy.open())
 
 
+def _check_java() -> None:
+    """Refuse a JAVA_HOME without a Java, of which Spark's scripts say little."""
+    home = os.environ.get("JAVA_HOME")
+    if home and not Path(home, "bin", "java").exists():
+        raise UserError(
+            f"JAVA_HOME is {home}, and there is no bin/java in it",
+            hint="set it to the folder of a JDK 17 or later, or use the runner inline",
+        )
+
+
 def _spark_runner(session: Any, master: str | None) -> Runner:
+    if session is None:
+        _check_java()
     # Imported when it is needed: explaining a query should not wait for Spark to load.
     module = importlib.import_module("headrace.runtime.spark.runner")
     runner: Runner = module.SparkRunner(session, master)

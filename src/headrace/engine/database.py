@@ -108,6 +108,11 @@ class Database(UserCode):
         return tuple(name for name, stream in self._definitions.inputs.items() if stream.is_live)
 
     @property
+    def pushed(self) -> tuple[str, ...]:
+        """The streams whose rows are pushed."""
+        return tuple(name for name, stream in self._definitions.inputs.items() if stream.is_pushed)
+
+    @property
     def running(self) -> bool:
         """Whether an endless run is going on."""
         return self._execution is not None and self._execution.running

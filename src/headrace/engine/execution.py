@@ -16,7 +16,7 @@ from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
 from headrace.engine.summary import Summary, summarise
-from headrace.errors import ExecutionError, UserError
+from headrace.errors import DeadLetterError, ExecutionError, UserError
 from headrace.lowering.lower import identity
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
@@ -30,6 +30,7 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.shares import FIRST_ROWS
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
+from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
@@ -46,6 +47,7 @@ class Settings:
         buckets: how many buckets state is spread over, or None for the runner's parallelism.
         keep_results: whether results are stored, or only counted.
         retain_epochs: of how many epochs results are kept; of all if None.
+        max_dead_letters: how many dead letters end the run if there are more; any number if None.
     """
 
     storage: Path | None
@@ -54,6 +56,7 @@ class Settings:
     buckets: int | None
     keep_results: bool
     retain_epochs: int | None
+    max_dead_letters: int | None
 
 
 class Execution:
@@ -185,7 +188,9 @@ class Execution:
             endless = [name for name in self.run.streams if self._defined.inputs[name].is_live]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
-            run_to_end(self.run, progress)
+            run_to_end(self.run, self._checked(progress))
+            # A run that goes on where it ended so has no further epoch.
+            self._refuse_dead_letters()
             self._deliveries.finish()
         finally:
             self._release()
@@ -193,7 +198,7 @@ class Execution:
 
     def start(self, progress: Callable[[Progress], None] | None) -> None:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
-        self._live = LiveRun(self.run, self._changed, progress)
+        self._live = LiveRun(self.run, self._changed, self._checked(progress))
         used = (self._defined.inputs[name] for name in self.run.streams)
         self._live.start({stream.info.name: self._feed(stream) for stream in used if stream.is_live})
         self._deliveries.start()
@@ -257,6 +262,34 @@ class Execution:
             )
             self._runner.cancel()
         self._deliveries.stop(None if until is None else max(0.0, until - time.monotonic()))
+
+    def _checked(self, show: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
+        """What is called after every epoch, where the number of dead letters is limited."""
+
+        def check(progress: Progress) -> None:
+            if show is not None:
+                show(progress)
+            self._refuse_dead_letters()
+
+        return show if self._settings.max_dead_letters is None else check
+
+    def _refuse_dead_letters(self) -> None:
+        """End the run where too many rows could not take part.
+
+        Raises:
+            DeadLetterError: there are more than the settings allow.
+        """
+        allowed, found = self._settings.max_dead_letters, self.run.totals.dead_letters
+        if allowed is None or found <= allowed:
+            return
+        letters = dead_letters(self.store, self.run.results).slice(0, 1).to_pylist()
+        first = f"; the first: {letters[0]['stream']}: {letters[0]['reason']}" if letters else ""
+        place = f" ({letters[0]['place']})" if letters and letters[0]["place"] else ""
+        rows = "1 row" if found == 1 else f"{found} rows"
+        raise DeadLetterError(
+            f"{rows} could not take part, where {allowed} may{first}{place}",
+            hint="dead_letters() and --dead-letters PATH show them; a larger max_dead_letters allows them",
+        )
 
     def _state(self) -> tuple[bool, BaseException | None]:
         """Whether an endless run is going on, and what has ended it."""

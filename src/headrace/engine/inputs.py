@@ -59,6 +59,11 @@ class Input:
         """Whether it never ends."""
         return isinstance(self.stream, LiveStream)
 
+    @property
+    def is_pushed(self) -> bool:
+        """Whether a program pushes its rows."""
+        return self.is_live and self.frame is None
+
     def describe(self) -> str:
         """What a durable store remembers of it, to refuse a run over another input."""
         origin = self.origin

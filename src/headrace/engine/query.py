@@ -109,28 +109,34 @@ class Query:
         """
         return self._answers.follow(self, from_epoch)
 
-    def follow(self, view: str = "history") -> Iterator[pa.Table]:
+    def follow(self, view: str = "history", *, begun: bool = False) -> Iterator[pa.Table]:
         """The rows of an endless run as they become final; waits, and ends when the database is stopped.
 
         Args:
             view: `history` gives each row of the history once, when its end has passed, and at the end those
                 that are still open, up to the heartbeat; `changes` gives the elements as they are released.
+            begun: whether the rows that hold at the first heartbeats are given at once, with NULL as
+                `valid_to`, while there are no others; they come again when they end.
 
         Raises:
             UserError: there is no such view, or what ended the run.
         """
         if view not in ("history", "changes"):
             raise UserError(f"there is no view {view} to follow", hint="follow history or changes")
-        return self._follow(view)
+        return self._follow(view, begun)
 
-    def _follow(self, view: str) -> Iterator[pa.Table]:
+    def _follow(self, view: str, begun: bool) -> Iterator[pa.Table]:
         reader = self._reader()
         finals = Finals(reader.plan.schema)
         for change in self.subscribe():
             if view == "changes":
                 yield change.rows
             else:
-                yield reader.history_table(finals.next(change.elements, change.heartbeat))
+                final = finals.next(change.elements, change.heartbeat)
+                if begun and not len(final):
+                    final = finals.begun()
+                begun = begun and not len(final)
+                yield reader.history_table(final)
         if view != "changes":
             yield reader.history_table(finals.rest())
 

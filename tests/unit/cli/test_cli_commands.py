@@ -179,6 +179,46 @@ def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGPIPE
 
 
+def test_a_full_disk_is_no_fault_of_headrace(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text(QUERY)
+    command = [sys.executable, "-c", "from headrace.cli import main; main()", "run", str(file)]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, "--runner", "inline"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert "headrace: the output cannot be written: No space left on device\n" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_output_may_be_a_pipe(tmp_path: Path) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text(QUERY)
+    command = [sys.executable, "-c", "from headrace.cli import main; main()", "run", str(file)]
+    options = ["--runner", "inline", "--output", "/dev/stdout", "--format", "csv"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.partition("\n")[0]) == (0, "auction,price,valid_from,valid_to")
+
+
+def test_a_wrong_java_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "q.sql"
+    file.write_text(QUERY)
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    done = CliRunner().invoke(app, ["run", str(file)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"{file}: JAVA_HOME is /nowhere, and there is no bin/java in it\nhint: ")
+
+
+def test_help_shows_arguments_without_braces_and_defaults() -> None:
+    shown = CliRunner().invoke(app, ["run", "--help"], terminal_width=200).stdout
+    text = " ".join(shown.replace("│", " ").split())
+    assert "Usage: headrace run [OPTIONS] FILE.sql " in text.replace("root", "headrace")
+    assert "{" not in text
+    for default in ("500000, growing", "268435456", "all cores", "any number"):
+        assert f"[default: ({default})]" in text
+
+
 @pytest.mark.parametrize(
     ("heartbeat", "domain", "end"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.feather
@@ -18,6 +19,7 @@ STREAM = (
     "FROM csv OPTIONS (path 'bids.csv') TIMESTAMP BY ts;\n"
 )
 COUNTS = "SELECT auction, COUNT(*) AS n FROM bid WINDOW(RANGE 5) GROUP BY auction;\n"
+PUSHED = "CREATE STREAM s (k STRING, ts BIGINT) FROM push TIMESTAMP BY ts; SELECT k FROM s;"
 DEAR = "CREATE QUERY dear AS SELECT auction, price FROM bid WHERE price > 10;\n"
 
 
@@ -88,7 +90,7 @@ def test_several_queries_stand_under_their_names(folder: Path) -> None:
 def test_head_cuts_each_answer_and_says_so(folder: Path) -> None:
     done = run(STREAM + DEAR, "--head", "1")
     assert done.stdout.splitlines()[2].split() == ["8", "20", "3", "4"]
-    assert done.stdout.splitlines()[-1] == "... and 2 rows more"
+    assert "... and 2 rows more" in done.stderr
 
 
 def test_one_answer_becomes_a_file(folder: Path) -> None:
@@ -100,6 +102,59 @@ def test_one_answer_becomes_a_file(folder: Path) -> None:
         "valid_from": [3, 4, 9],
         "valid_to": [4, 5, 10],
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "begins"),
+    [
+        ("o.parquet", [], b"PAR1"),
+        ("o.jsonl", [], b'{"auction":8,'),
+        ("o.CSV", [], b"auction,price,"),
+        ("o.txt", [], b"auction  price  "),
+        ("o", [], b"auction  price  "),
+        ("o.dat", ["--format", "csv"], b"auction,price,"),
+    ],
+)
+def test_the_format_follows_from_the_ending(
+    folder: Path, name: str, options: list[str], begins: bytes
+) -> None:
+    assert run(STREAM + DEAR, "--output", name, *options).exit_code == 0
+    assert Path(name).read_bytes().startswith(begins)
+
+
+def test_several_answers_as_json_lines_name_their_query(folder: Path) -> None:
+    done = run(STREAM + COUNTS + DEAR, "--format", "jsonl", "--head", "1")
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(row["query"], row["valid_from"]) for row in rows] == [("query_1", 1), ("dear", 3)]
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(folder: Path) -> None:
+    assert run("\ufeff" + STREAM + DEAR, "--format", "csv").exit_code == 0
+
+
+@pytest.mark.parametrize("options", [["--strict"], ["--max-dead-letters", "1"]])
+def test_a_strict_run_ends_at_dead_letters(folder: Path, options: list[str]) -> None:
+    (folder / "bids.csv").write_text(BIDS + "x,7,1\n10,7,dear\n")
+    done = run(STREAM + DEAR, *options, "--dead-letters", "dead.jsonl", "--output", "dear.csv")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("q.sql: 2 rows could not take part, where ")
+    assert "the first: bid: ts is not a valid BIGINT: 'x' (bids.csv:6)\nhint: " in done.stderr
+    assert len(Path("dead.jsonl").read_text().splitlines()) == 2
+    assert not Path("dear.csv").exists()
+    assert run(STREAM + DEAR, "--max-dead-letters", "2", "--output", "dear.csv").exit_code == 0
+
+
+def test_a_strict_run_that_goes_on_is_still_refused(folder: Path) -> None:
+    (folder / "bids.csv").write_text(BIDS + "x,7,1\n")
+    for _ in range(2):
+        assert run(STREAM + DEAR, "--strict", "--storage", "store").exit_code == 2
+    assert run(STREAM + DEAR, "--storage", "store").exit_code == 0
+
+
+def test_the_summary_of_few_rows_is_short(folder: Path) -> None:
+    (folder / "bids.csv").write_text(BIDS.splitlines()[0] + "\n2,7,99\n")
+    done = run(STREAM + "SELECT price FROM bid;")
+    assert re.fullmatch(r"1 row in \d\.\d\d s, 1 epoch\n", done.stderr)
 
 
 def test_several_answers_become_a_folder(folder: Path) -> None:
@@ -207,7 +262,24 @@ def test_a_query_that_fails_leaves_the_others_their_answers(folder: Path) -> Non
         (STREAM.replace("bids", "none") + DEAR, [], "q.sql:1:1: "),
         (STREAM, [], "q.sql: the file holds no query"),
         (STREAM + DEAR, ["--format", "parquet"], "headrace: parquet cannot be printed"),
-        (STREAM + DEAR + COUNTS, ["--format", "jsonl"], "headrace: 2 answers cannot be printed as one jsonl"),
+        (STREAM + DEAR + COUNTS, ["--format", "csv"], "headrace: 2 answers cannot be printed as one csv"),
+        (STREAM + DEAR, ["--output", "o.doc"], "headrace: o.doc does not say its format"),
+        (
+            STREAM + DEAR,
+            ["--output", "o.CSV", "--format", "jsonl"],
+            "headrace: o.CSV ends in .CSV, and",
+        ),
+        (
+            STREAM + DEAR + COUNTS,
+            ["--output", "o.csv"],
+            "headrace: o.csv is the name of a file",
+        ),
+        (
+            STREAM + DEAR,
+            ["--strict", "--max-dead-letters", "3"],
+            "headrace: --strict is ",
+        ),
+        (PUSHED, [], "headrace: the rows of s are pushed by a program, and headrace run has none"),
         (STREAM + DEAR, ["--format", "null", "--output", "x"], "headrace: --format null writes nothing"),
         (STREAM + DEAR, ["--output", "."], "headrace: . is a folder"),
         (STREAM + DEAR, ["--output", "no/where.csv"], "headrace: there is no folder no"),

@@ -69,6 +69,11 @@ class Finals:
         self._heartbeat = heartbeat
         return final.take(np.flatnonzero(~is_open))
 
+    def begun(self) -> Batch:
+        """The rows that hold at the last heartbeat, without an end; `next` has yet to yield them."""
+        opened = self.rest()
+        return Batch(opened.payload, opened.ts, np.full(len(opened), INFINITY), opened.w)
+
     def rest(self) -> Batch:
         """The rows that are open at the last heartbeat, up to it, which `next` has not yielded."""
         return canonical(clip(self._kept, self._heartbeat))

@@ -80,26 +80,41 @@ def _csv_lines(table: pa.Table) -> Iterator[bytes]:
         yield _lines([_lined([csv_texts(column) for column in batch.columns], ","), "\n"], "")
 
 
-def _aligned(table: pa.Table) -> Iterator[bytes]:
-    """The rows in columns: numbers to the right, the rest to the left; then how many rows there are."""
-    names = shown_texts(pa.array(table.column_names, STRING))
-    batches = [[shown_texts(column) for column in batch.columns] for batch in _pieces(table)]
-    widths = [
-        max([width_of(names.slice(place, 1)), *(width_of(columns[place]) for columns in batches)])
-        for place in range(table.num_columns)
-    ]
-    numeric = [_is_number(field.type) for field in table.schema]
-    rule = pa.array(["-" * width for width in widths], STRING)
-    headings = [[texts.slice(place, 1) for place in range(len(widths))] for texts in (names, rule)]
-    for columns in [*headings, *batches] if widths else ():
-        last = len(columns) - 1
-        padded = [
-            column
-            if place == last and not numeric[place]
-            else pad(column, widths[place], left=numeric[place])
-            for place, column in enumerate(columns)
+class AlignedRows:
+    """Rows in columns under one heading, as they come: numbers to the right, the rest to the left.
+
+    The columns are as wide as what has come; they get wider, but no narrower.
+    """
+
+    def __init__(self) -> None:
+        self._widths: list[int] = []
+
+    def lines(self, table: pa.Table) -> Iterator[bytes]:
+        """The lines of further rows; the first ones come under the heading."""
+        names = shown_texts(pa.array(table.column_names, STRING))
+        batches = [[shown_texts(column) for column in batch.columns] for batch in _pieces(table)]
+        begun, known = bool(self._widths), self._widths or [0] * table.num_columns
+        widths = self._widths = [
+            max([known[place], width_of(names.slice(place, 1)), *(width_of(part[place]) for part in batches)])
+            for place in range(table.num_columns)
         ]
-        yield _lines([_lined(padded, "  "), "\n"], "")
+        numeric = [_is_number(field.type) for field in table.schema]
+        rule = pa.array(["-" * width for width in widths], STRING)
+        headings = [[texts.slice(place, 1) for place in range(len(widths))] for texts in (names, rule)]
+        for columns in [*(() if begun else headings), *batches] if widths else ():
+            last = len(columns) - 1
+            padded = [
+                column
+                if place == last and not numeric[place]
+                else pad(column, widths[place], left=numeric[place])
+                for place, column in enumerate(columns)
+            ]
+            yield _lines([_lined(padded, "  "), "\n"], "")
+
+
+def _aligned(table: pa.Table) -> Iterator[bytes]:
+    """All rows in columns, then how many there are."""
+    yield from AlignedRows().lines(table)
     yield f"({table.num_rows} row{'' if table.num_rows == 1 else 's'})\n".encode()
 
 
@@ -154,8 +169,9 @@ def _new_file(target: Path | TextIO | BinaryIO | None, format: str) -> Iterator[
     if not place.parent.is_dir():
         raise UserError(f"{target}: there is no folder {place.parent}", hint="make the folder first")
     try:
-        if place.exists() and not place.is_file():
-            yield place
+        # Asked of the target: what /dev/stdout leads to has no path where it is a pipe.
+        if target.exists() and not target.is_file():
+            yield target
             return
         unfinished = place.with_name(f".{place.name}.{os.getpid()}.part")
         try:
@@ -163,5 +179,7 @@ def _new_file(target: Path | TextIO | BinaryIO | None, format: str) -> Iterator[
             unfinished.replace(place)
         finally:
             unfinished.unlink(missing_ok=True)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror or error}") from error

@@ -71,6 +71,20 @@ def test_pushed_rows_are_answered_when_the_push_returns(db: hr.Database) -> None
     assert not db.running
 
 
+def test_the_first_rows_can_be_followed_before_they_end(db: hr.Database) -> None:
+    steady = db.query("SELECT DISTINCT k FROM s [RANGE 1000]")
+    db.start()
+    assert db.push("s", row(1)) is True
+    assert db.push("s", row(40)) is True
+    steps = steady.follow(begun=True)
+    rows = next(step for step in steps if step.num_rows).to_pylist()
+    assert [(line["valid_from"], line["valid_to"]) for line in rows] == [(1, None)]
+    db.stop()
+    rest = pa.concat_tables(steps).to_pylist()
+    assert [line["valid_from"] for line in rest] == [1]
+    assert rest[0]["valid_to"] is not None
+
+
 def test_progress_is_told_after_every_epoch(db: hr.Database) -> None:
     told: list[hr.Progress] = []
     db.start(told.append)

@@ -14,7 +14,7 @@ import pytest
 from headrace.errors import UserError
 from headrace.runtime.sources import open_source
 from headrace.runtime.writing import tables as sinks
-from headrace.runtime.writing.tables import write_table
+from headrace.runtime.writing.tables import AlignedRows, write_table
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP
 
 TABLE = pa.table(
@@ -177,3 +177,18 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         write_table(TABLE, "parquet", None)
     with pytest.raises(UserError, match="there is no format xml"):
         write_table(TABLE, "xml", None)
+
+
+def test_rows_that_come_bit_by_bit_keep_heading_and_widths() -> None:
+    aligned = AlignedRows()
+    parts = [["vase", "a"], [], ["a longer name"], ["b"]]
+    told = [
+        b"".join(aligned.lines(pa.table({"item": pa.array(part, pa.string()), "n": list(range(len(part)))})))
+        for part in parts
+    ]
+    assert [text.decode() for text in told] == [
+        "item  n\n----  -\nvase  0\na     1\n",
+        "",
+        "a longer name  0\n",
+        "b              0\n",
+    ]

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
-from headrace.elements import Batch, concat
+from headrace.elements import Batch, concat, from_rows, to_rows
+from headrace.history import canonical, equivalent
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import BoundedStream
@@ -68,6 +71,26 @@ def run_plans(
     run_to_end(run)
     assert not run.failed, run.failed
     return {name: ResultReader(name, plan, store, run.results) for name, plan in plans.items()}
+
+
+def check_by_reference(plans: Mapping[str, Plan], table: pa.Table, buckets: int) -> None:
+    """See that plans over the stream `s` answer as the reference does, together and in small epochs.
+
+    Args:
+        plans: by query name.
+        table: the rows of `s`, in order of the last column, their timestamp.
+        buckets: how many buckets state is spread over.
+    """
+    timestamp = table.column_names[-1]
+    readers = run_plans(
+        plans, {"s": BoundedStream(TableSource(table), timestamp)}, epoch_rows=3, buckets=buckets
+    )
+    payloads = zip(*table.to_pydict().values(), strict=True)
+    stream = Stream(table.column_names, [(row, row[-1], row[-1] + 1, 1) for row in payloads])
+    for name, plan in plans.items():
+        expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, {"s": stream})])
+        found = readers[name].elements()
+        assert equivalent(found, expected), to_rows(canonical(found))
 
 
 def all_elements(reader: ResultReader) -> Batch:

@@ -9,16 +9,11 @@ from hypothesis import strategies as st
 
 import headrace
 from headrace.algebra.nodes import Aggregate, Plan
-from headrace.elements import from_rows, to_rows
-from headrace.history import canonical, equivalent
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
-from headrace.reference.contents import Stream
-from headrace.reference.operators import evaluate
-from headrace.runtime.intake.streams import BoundedStream
 from property.strategies import BUCKETS
-from support import TableSource, run_plans
+from support import check_by_reference
 
 SHAPES = (
     "SELECT COUNT(*) AS n FROM s [RANGE 3] WHERE v = {number}",
@@ -55,13 +50,7 @@ def test_each_query_answers_as_the_reference(
 ) -> None:
     table = table_of(payloads)
     plans = plans_of([shape.format(number=number, name=name) for shape, number, name in asked], table)
-    readers = run_plans(plans, {"s": BoundedStream(TableSource(table), "ts")}, epoch_rows=3, buckets=buckets)
-    elements = zip(*table.to_pydict().values(), strict=True)
-    stream = Stream(table.column_names, [(row, row[3], row[3] + 1, 1) for row in elements])
-    for name, plan in plans.items():
-        expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, {"s": stream})])
-        found = readers[name].elements()
-        assert equivalent(found, expected), to_rows(canonical(found))
+    check_by_reference(plans, table, buckets)
 
 
 @pytest.mark.parametrize("shape", [SHAPES[0], SHAPES[5]])

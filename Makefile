@@ -3,11 +3,11 @@ BIN := .venv/bin
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench golden soak clean
+.PHONY: help setup demo test check bench bench-peers golden soak clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
-		printf '  make %-8s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+		printf '  make %-12s %s\n' "$$name" "$$text"; done
 
 setup:  ## make .venv, install Headrace and its tools, look for Java and install it where that is allowed
 	@scripts/setup.sh
@@ -31,8 +31,12 @@ check: setup  ## style, types, import layers, and every example of the documenta
 	$(BIN)/python scripts/draw_imports.py
 	$(WITH_JAVA) python scripts/check_docs.py
 
-bench: setup  ## the benchmarks, beside Structured Streaming; writes benchmarks/RESULTS.md
+bench: setup  ## the benchmarks; writes a part of benchmarks/RESULTS.md; takes a quarter of an hour
 	@$(WITH_JAVA) python benchmarks/bench.py --write
+
+bench-peers: setup  ## the same queries on Flink, Structured Streaming and DuckDB; writes the other part
+	@scripts/setup_peers.sh
+	@$(WITH_JAVA) python benchmarks/peers.py --write
 
 golden: setup  ## rewrite the expected results of the golden files from the reference; read the diff
 	HEADRACE_GOLDEN=write $(BIN)/pytest tests/golden -m "not spark"

@@ -1,173 +1,213 @@
-"""The benchmarks: Headrace beside plain Structured Streaming, and what durability costs.
+"""The benchmarks of Headrace alone; `peers.py` has those beside other systems.
 
-    python benchmarks/bench.py            # prints the figures
-    python benchmarks/bench.py --write    # also writes them to benchmarks/RESULTS.md
+    python benchmarks/bench.py                  # prints the figures
+    python benchmarks/bench.py --only spelled   # of one section
+    python benchmarks/bench.py --write          # also writes them to benchmarks/RESULTS.md
 
-Both systems run on one local Spark session in one process, over Parquet files written alike; start-up and
-warm-up runs are not counted, and a rate is the median of the counted runs. Absolute figures depend on the
+Warm-up runs are not counted, and a rate is the median of the counted runs. Absolute figures depend on the
 machine and on what else it does: compare the ratios.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import platform
-import shutil
+import json
 import statistics
-from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import UTC, datetime
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from pyspark.sql import SparkSession
 
 import long_texts
 import ours
-import structured_streaming as peer
+from bids import EVENTS, prepare
+from measured import Measured
+from processes import Watch
+from results import RESULTS, Section, machine, write_part
+from spellings import SPELLED
 
-RESULTS = Path(__file__).with_name("RESULTS.md")
-SECTIONS = ("startup", "peer", "streamed", "further", "growth", "durability", "small", "recovery", "texts")
-
-
-@dataclass(frozen=True)
-class Section:
-    """Some figures under a heading, as a Markdown table."""
-
-    title: str
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def __str__(self) -> str:
-        lines = [f"## {self.title}", "", _line(self.heads), _line(("---",) * len(self.heads))]
-        return "\n".join([*lines, *map(_line, self.rows)])
+TITLE: Final = "Benchmark results"
 
 
-def main() -> None:
+class Bench:
+    """What the sections are measured with, made when it is first needed.
+
+    Args:
+        options: of the command line.
+        folder: a temporary one.
+    """
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options = options
+        self.folder = folder
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """A session that lasts until the end."""
+        return ours.start_spark(self.options.master)
+
+    @cached_property
+    def bids(self) -> Path:
+        """The usual bids, in 50 files."""
+        return prepare(self.folder / "usual", self.options.events)
+
+    def scaled(self, times: int) -> Path:
+        """The bids of so many times the events of the smaller scaling run, in ten files."""
+        return prepare(self.folder / f"scaled-{times}", times * self.options.scale_events, files=10)
+
+
+def main() -> int:
     """Run the benchmarks that are asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--events", type=int, default=5_434_783, help="NEXMark events; 92 percent are bids")
+    parser.add_argument("--events", type=int, default=EVENTS, help="NEXMark events; 92 percent are bids")
     parser.add_argument("--scale-events", type=int, default=500_000, help="events of the smaller scaling run")
-    parser.add_argument("--peer-events", type=int, default=200_000, help="events for Structured Streaming")
     parser.add_argument("--runs", type=int, default=3, help="counted runs")
     parser.add_argument("--live", type=int, nargs="*", default=[1_000_000], help="live rows for recovery")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=SECTIONS, help="which sections")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="which sections")
     parser.add_argument("--master", default="local[2]")
-    parser.add_argument("--write", action="store_true", help=f"write {RESULTS.name}")
+    parser.add_argument("--write", action="store_true", help=f"write this part of {RESULTS.name}")
     options = parser.parse_args()
     if options.write and set(options.only) != set(SECTIONS):
         parser.error("--write is for all sections together")
-    # Measured before this process has a JVM of its own.
-    sections = [_startup(options.runs)] if "startup" in options.only else []
-    print(*sections, sep="\n\n", end="\n\n", flush=True)
-    spark = peer.start_spark(options.master, ours.session_settings(options.master))
-    for section in _sections(spark, options):
-        print(section, end="\n\n", flush=True)
-        sections.append(section)
-    if options.write:
-        RESULTS.write_text("\n\n".join([_preamble(options), *map(str, sections)]) + "\n")
-    spark.stop()
-
-
-def _sections(spark: SparkSession, options: argparse.Namespace) -> Iterator[Section]:
-    runs = options.runs
+    sections, failed = [], False
     with TemporaryDirectory() as folder:
-        bids, few, many = (Path(folder, name) for name in ("bids", "few", "many"))
-        if {"peer", "streamed", "further", "durability"} & set(options.only):
-            _write(bids, options.events, files=50)
-        if "peer" in options.only:
-            _write(few, options.peer_events, files=1)
-            yield _beside_the_peer(spark, bids, few, runs)
-        if "streamed" in options.only:
-            yield _streamed(spark, bids, runs)
-        if "further" in options.only:
-            yield _further(spark, bids, runs)
-        if "growth" in options.only:
-            _write(many, 10 * options.scale_events, files=10)
-            _write(few, options.scale_events, files=10)
-            yield _growth(spark, few, many, runs)
-        if "durability" in options.only:
-            yield _durability(spark, bids, runs)
-        if "small" in options.only:
-            yield _small_epochs(spark)
-    if "recovery" in options.only and options.live:
-        yield _recovery(spark, options.live)
-    if "texts" in options.only:
-        yield _long_texts(spark, runs)
+        bench = Bench(options, Path(folder))
+        for name in SECTIONS:
+            if name in options.only:
+                print(f"{name} ...", file=sys.stderr, flush=True)
+                section, went_well = _measured(bench, name)
+                print(section, end="\n\n", flush=True)
+                sections.append(str(section))
+                failed |= not went_well
+    if options.write:
+        write_part(TITLE, "\n\n".join([_preamble(options), *sections]))
+    return int(failed)
 
 
-def _startup(runs: int) -> Section:
-    found = ours.startup(runs)
+def _measured(bench: Bench, name: str) -> tuple[Section, bool]:
+    """A section with the load of others, and whether all of it was measured."""
+    with Watch() as watch:
+        try:
+            section, went_well = SECTIONS[name](bench), True
+        except Exception as error:
+            section, went_well = Section(name, ("failed",), ((f"{type(error).__name__}: {error}",),)), False
+    text = f"{section.text} Other processes used {watch.used.foreign:.0%} of the machine in the meantime."
+    return replace(section, text=text.strip()), went_well and not section.incomplete
+
+
+def _startup(bench: Bench) -> Section:
+    found = ours.startup(bench.options.runs)
     row = tuple(f"{seconds:.2f} s" for seconds in found.values())
     return Section("From the start of a command to its end", tuple(found), (row,))
 
 
-def _write(bids: Path, events: int, files: int) -> None:
-    """Write the bids and the auctions of so many events, the latter beside the former."""
-    for path, table in ((bids, "bid"), (peer.auctions_of(bids), "auction")):
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
-        peer.write_bids(path, events, files=files, table=table)
-
-
-FILES_PER_BATCH = 5
-"""Of the 50 files, so that Structured Streaming has batches as large as our epochs."""
-
-_SLOW_THERE = ("sliding", "hundred")
-"""For these Structured Streaming gets fewer events, in one batch; for others the same files as we do."""
-
-
-def _beside_the_peer(spark: SparkSession, bids: Path, few: Path, runs: int) -> Section:
+def _spelled(bench: Bench) -> Section:
+    """Each runner has a process of its own, so that its memory is its alone."""
+    spark, inline = (_run_spelled(bench, *where) for where in ((), ("--inline",)))
     rows = []
-    for name, queries in ours.FIVE.items():
-        mine = ours.measure(spark, bids, queries, runs)
-        theirs = peer.measure(
-            spark, name, few if name in _SLOW_THERE else bids, runs=1, files_per_batch=FILES_PER_BATCH
-        )
-        rows.append((name, *_figures(mine), f"{theirs.rate:,.0f}", f"{mine.rate / theirs.rate:.1f}"))
-    heads = ("query", *_FIGURES, "Structured Streaming rows/s", "ratio")
-    return Section("Beside Structured Streaming", heads, tuple(rows))
+    for name in SPELLED:
+        cells = [cell for found in (spark, inline) for cell in _spelled_cells(found, name)]
+        rows.append((name, *cells))
+    columns = ("M rows/s", "to q0", "CPU s per million", "memory of all, MB", "other load")
+    heads = ("query", *(f"{column}, {where}" for where in ("Spark", "inline") for column in columns))
+    text = (
+        "The first half is on Spark, over files, the second in one process. Memory is that of all processes "
+        "together, at its highest in the counted runs."
+    )
+    incomplete = not all(name in found for name in SPELLED for found in (spark, inline))
+    return Section("Queries as users of Flink write them", heads, tuple(rows), text, incomplete)
 
 
-def _streamed(spark: SparkSession, bids: Path, runs: int) -> Section:
-    rows = []
-    for name, queries in ours.FIVE.items():
-        split = ours.measure(spark, bids, queries, runs)
-        streamed = ours.measure(spark, bids, queries, runs, streamed=True)
-        rows.append(
-            (
-                name,
-                f"{split.rate:,.0f}",
-                f"{streamed.rate:,.0f}",
-                f"{streamed.rate / split.rate:.2f}",
-                f"{streamed.processor / streamed.rows * 1e6:.2f}",
-            )
+def _run_spelled(bench: Bench, *where: str) -> Mapping[str, Measured]:
+    """What was measured of the queries; those that failed are not among them."""
+    report = bench.folder / "spelled.json"
+    report.unlink(missing_ok=True)
+    options = {"folder": bench.bids.parent, "runs": bench.options.runs, "json": report}
+    arguments = [f"--{name}={value}" for name, value in options.items()]
+    script = Path(__file__).with_name("spelled.py")
+    subprocess.run([sys.executable, script, *arguments, *where], check=False, stdout=sys.stderr)
+    found = json.loads(report.read_text()) if report.exists() else {}
+    return {name: Measured.read(figures) for name, figures in found.items()}
+
+
+def _spelled_cells(found: Mapping[str, Measured], name: str) -> tuple[str, ...]:
+    if name not in found:
+        return ("failed", "", "", "", "")
+    measured, first = found[name], found.get("q0")
+    return (
+        f"{measured.rate / 1e6:.2f}",
+        f"{measured.rate / first.rate:.2f}" if first else "",
+        f"{measured.processor:.2f}",
+        f"{measured.used.peak_bytes / 1e6:,.0f}",
+        f"{measured.used.foreign:.0%}",
+    )
+
+
+def _streamed(bench: Bench) -> Section:
+    def figures(queries: Sequence[str]) -> tuple[str, ...]:
+        split = ours.measure(bench.spark, bench.bids, queries, bench.options.runs)
+        streamed = ours.measure(bench.spark, bench.bids, queries, bench.options.runs, streamed=True)
+        return (
+            f"{split.rate:,.0f}",
+            f"{streamed.rate:,.0f}",
+            f"{streamed.rate / split.rate:.2f}",
+            f"{streamed.processor / streamed.rows * 1e6:.2f}",
         )
+
     heads = ("query", "rows/s from files", "rows/s streamed", "ratio", "CPU s per million rows streamed")
     title = f"Bids through a streaming data frame of Spark's, {ours.FILES_PER_BATCH} of the files at a time"
-    return Section(title, heads, tuple(rows))
+    return _by_query(title, heads, ours.FIVE, figures)
 
 
-def _further(spark: SparkSession, bids: Path, runs: int) -> Section:
+def _further(bench: Bench) -> Section:
     queries = {
-        "sliding sum": ours.SLIDING,
-        "sliding sum of DOUBLEs": ours.SLIDING_DOUBLES,
-        "sliding STDDEV of DOUBLEs": ours.DEVIATIONS,
-        "sliding MIN and MAX": ours.EXTREMES,
-        "last ten of every auction": ours.LAST_TEN,
-        "distinct bidders, tumbling": ours.BIDDERS,
-        "highest ten, sliding": ours.HIGHEST,
-        "highest three of every auction, tumbling": ours.HIGHEST_OF_EACH,
-        "bids on what is asked for, a join": ours.ASKED_FOR,
+        **ours.FIVE,
+        "sliding sum of DOUBLEs": (ours.SLIDING_DOUBLES,),
+        "sliding STDDEV of DOUBLEs": (ours.DEVIATIONS,),
+        "sliding MIN and MAX": (ours.EXTREMES,),
+        "last ten of every auction": (ours.LAST_TEN,),
+        "distinct bidders, tumbling": (ours.BIDDERS,),
+        "highest ten, sliding": (ours.HIGHEST,),
+        "highest three of every auction, tumbling": (ours.HIGHEST_OF_EACH,),
+        "bids on what is asked for, a join": (ours.ASKED_FOR,),
     }
-    rows = ((name, *_figures(ours.measure(spark, bids, (query,), runs))) for name, query in queries.items())
-    return Section("Other windows and aggregates", ("query", *_FIGURES), tuple(rows))
+    return _by_query(
+        "Windows, aggregates and joins in Headrace's own spelling",
+        ("query", *_FIGURES),
+        queries,
+        lambda texts: _figures(ours.measure(bench.spark, bench.bids, texts, bench.options.runs)),
+    )
 
 
-def _growth(spark: SparkSession, few: Path, many: Path, runs: int) -> Section:
+def _by_query(
+    title: str,
+    heads: tuple[str, ...],
+    queries: Mapping[str, Sequence[str]],
+    figures: Callable[[Sequence[str]], tuple[str, ...]],
+) -> Section:
+    """A row of figures for each query, or what went wrong with it."""
+    rows, incomplete = [], False
+    for name, texts in queries.items():
+        try:
+            rows.append((name, *figures(texts)))
+        except Exception as error:
+            rows.append((name, f"failed: {error}", *[""] * (len(heads) - 2)))
+            incomplete = True
+        print(*rows[-1], sep="  ", file=sys.stderr, flush=True)
+    return Section(title, heads, tuple(rows), incomplete=incomplete)
+
+
+def _growth(bench: Bench) -> Section:
     """Ten times the events, the window, the queries; the second figure over the first."""
+    spark, runs = bench.spark, bench.options.runs
+    few, many = bench.scaled(1), bench.scaled(10)
     short = ours.SLIDING.replace("60 SECONDS", "6 SECONDS")
     longer = ours.SLIDING.replace("60 SECONDS", "600 SECONDS")
     thousand = [ours.ONE_OF.format(1000, number) for number in range(1000)]
@@ -207,11 +247,11 @@ def _figures(mine: ours.Measured) -> tuple[str, ...]:
     )
 
 
-def _durability(spark: SparkSession, bids: Path, runs: int) -> Section:
+def _durability(bench: Bench) -> Section:
     pairs = []
-    for _ in range(runs):
-        without = ours.measure(spark, bids, (ours.SLIDING,), 1)
-        durable = ours.measure(spark, bids, (ours.SLIDING,), 1, durable=True)
+    for _ in range(bench.options.runs):
+        without = ours.measure(bench.spark, bench.bids, (ours.SLIDING,), 1)
+        durable = ours.measure(bench.spark, bench.bids, (ours.SLIDING,), 1, durable=True)
         pairs.append((without.rate, durable.rate))
     rates = [statistics.median(column) for column in zip(*pairs, strict=True)]
     ratio = statistics.median(with_ / without for without, with_ in pairs)
@@ -219,10 +259,10 @@ def _durability(spark: SparkSession, bids: Path, runs: int) -> Section:
     return Section("The price of durability (sliding)", ("rows/s without", "rows/s with", "ratio"), (row,))
 
 
-def _small_epochs(spark: SparkSession) -> Section:
+def _small_epochs(bench: Bench) -> Section:
     cells = [
         [
-            f"{ours.small_epochs(spark, 60, durable=durable, query=query) * 1000:.0f} ms"
+            f"{ours.small_epochs(bench.spark, 60, durable=durable, query=query) * 1000:.0f} ms"
             for query in ours.LEVELS
         ]
         for durable in (False, True)
@@ -231,60 +271,59 @@ def _small_epochs(spark: SparkSession) -> Section:
     return Section("An epoch of 1,000 rows (median)", ("", "no level", "one level", "two levels"), rows)
 
 
-def _recovery(spark: SparkSession, live: list[int]) -> Section:
+def _recovery(bench: Bench) -> Section:
     rows = []
-    for wanted in live:
-        first, ordinary, held = ours.recovery(spark, wanted)
+    for wanted in bench.options.live:
+        first, ordinary, held = ours.recovery(bench.spark, wanted)
         rows.append((f"{wanted:,}", f"{held:,}", f"{first:.2f} s", f"{ordinary * 1000:.0f} ms"))
     heads = ("live rows", "rows of state", "until the first new commit", "an ordinary epoch of 2,000 rows")
     return Section("Recovery", heads, tuple(rows))
 
 
-def _long_texts(spark: SparkSession, runs: int) -> Section:
+def _long_texts(bench: Bench) -> Section:
     rows = []
     for name, text in long_texts.TEXTS.items():
-        here, there = long_texts.measure(spark, text, runs)
+        here, there = long_texts.measure(bench.spark, text, bench.options.runs)
         beside = ("too complex", "") if there is None else (f"{there:.2f} s", f"{there / here:.1f}")
         rows.append((name, f"{here:.2f} s", *beside))
     heads = ("text", "to a graph", "Spark, to a physical plan", "ratio")
     return Section("From a long text to a plan", heads, tuple(rows))
 
 
+SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
+    # Measured before this process has a JVM of its own.
+    "startup": _startup,
+    "spelled": _spelled,
+    "streamed": _streamed,
+    "further": _further,
+    "growth": _growth,
+    "durability": _durability,
+    "small": _small_epochs,
+    "recovery": _recovery,
+    "texts": _long_texts,
+}
+
+
 def _preamble(options: argparse.Namespace) -> str:
     live = " ".join(map(str, options.live))
     return "\n".join(
         [
-            "# Benchmark results",
-            "",
-            f"`python benchmarks/bench.py --events {options.events} --peer-events {options.peer_events} "
-            f"--runs {options.runs} --live {live} --write`, {datetime.now(UTC):%Y-%m-%d}, "
-            f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, "
-            f"Spark {version('pyspark')}, `{options.master}`.",
+            f"`python benchmarks/bench.py --events {options.events} --runs {options.runs} --live {live} "
+            f"--write`, {machine()}, Spark {version('pyspark')}, `{options.master}`.",
             "",
             "NEXMark bids, half of them on hot auctions, event time 10,000 events/s, in 50 Parquet files.",
             "",
-            f"- project: `{ours.PROJECT}`",
-            f"- sliding: `{ours.SLIDING}`; exact at every event. Structured Streaming cannot say this:",
-            "  it runs the nearest thing, a 60 s window every second.",
-            f"- join: `{ours.JOIN}`",
-            f"- tumbling: `{ours.TUMBLING}`",
-            f"- hundred: `{ours.ONE_OF.format(100, 'i')}` for i from 0 to 99;",
-            "  Structured Streaming runs ten of them.",
+            *(f"- {name}: `{queries[0]}`" for name, queries in ours.FIVE.items() if len(queries) == 1),
+            f"- hundred: `{ours.ONE_OF.format(100, 'i')}` for i from 0 to 99",
+            "- the queries as users of Flink write them are in `benchmarks/spellings.py`",
             "",
-            "Medians of the counted runs after three that warm up. For sliding and hundred Structured",
-            f"Streaming gets {options.peer_events:,} events in one batch, for the others the same files as",
-            "we do, five at a time, which are the 500,000 rows of our epochs.",
-            "",
-            "CPU seconds are those of all processes; the memory is the most that one Python worker had,",
-            "JVM and driver left out; what moved are the bytes sent between tasks. Streamed input is timed",
-            "from when Spark begins to plan its first batch to the last commit.",
+            "Rates are medians of the counted runs after some that warm up. CPU seconds are those of all",
+            "processes; the memory of a worker is the most that one Python worker had, JVM and driver left",
+            "out; what moved are the bytes sent between tasks. Streamed input is timed from when Spark",
+            "begins to plan its first batch to the last commit.",
         ]
     )
 
 
-def _line(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from bids import EVENTS, prepare
 from headrace import Database, connect
-from spelled import prepare
 
 _ALIKE: Final = (
     "SELECT COUNT(*) AS n FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS) WHERE MOD(auction, {}) = {}"
@@ -74,7 +74,7 @@ def main() -> None:
     """Measure queries of one shape in the numbers asked for, and those of a hundred shapes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="where the bids are, or are written to")
-    parser.add_argument("--events", type=int, default=5_434_783)
+    parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--numbers", nargs="*", type=int, default=[100, 1_000, 10_000])
     parser.add_argument("--runs", type=int, default=1)
     options = parser.parse_args()

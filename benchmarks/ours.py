@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from bids import auctions_of
 from headrace import Database, Progress, Summary, connect
-from headrace.runtime.spark.runner import session_settings as every_setting
+from headrace.runtime.spark.runner import session_settings
 from processes import Usage, forget_peaks
-from structured_streaming import WARM_UPS, auctions_of
 
 PROJECT = "SELECT auction, price * 0.908 AS euro, bidder FROM bid WHERE price > 100"
 JOIN = "SELECT auction, price, seller FROM bid, auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id"
@@ -69,12 +69,21 @@ FIVE: Mapping[str, tuple[str, ...]] = {
     "tumbling": (TUMBLING,),
     "hundred": tuple(ONE_OF.format(100, number) for number in range(100)),
 }
-"""The queries that are compared, under the names that the peer has for them."""
+"""The queries that are run from files and from a stream, by name."""
+
+WARM_UPS = 3
+"""So many runs of a query are not counted; the JVM goes on compiling for longer than one."""
 
 
-def session_settings(master: str) -> dict[str, str]:
-    """What Headrace starts a session of its own with, without what would change queries of others."""
-    return {name: value for name, value in every_setting(master).items() if not name.startswith("spark.sql.")}
+def start_spark(master: str) -> SparkSession:
+    """A session as Headrace starts one, with more memory for the driver, since it plans very long texts."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName("benchmarks").master(master)
+    for name, value in {**session_settings(master), "spark.driver.memory": "4g"}.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
 
 
 @dataclass(frozen=True)
@@ -112,7 +121,7 @@ def measure(
     queries: Sequence[str],
     runs: int,
     *,
-    epoch_rows: int = 500_000,
+    epoch_rows: int | None = None,
     durable: bool = False,
     streamed: bool = False,
 ) -> Measured:
@@ -173,7 +182,7 @@ def small_epochs(spark: SparkSession, epochs: int, *, durable: bool, query: str 
 def startup(runs: int) -> dict[str, float]:
     """The median seconds that commands take from their start to their end, over a file of 1,000 events.
 
-    Each has been run before, so that kernels are compiled; but for the last one, which finds none compiled.
+    Each has been run before, so that kernels are compiled, but for the one that finds none compiled.
     """
     with TemporaryDirectory() as folder:
         file = Path(folder, "small.sql")
@@ -184,15 +193,16 @@ def startup(runs: int) -> dict[str, float]:
         return {
             "headrace explain": _command(runs, "explain", file),
             "headrace run": _command(runs, "run", file),
-            "headrace run, nothing compiled": _command(1, "run", file, none),
+            "headrace run, nothing compiled": _command(1, "run", file, environment=none),
+            "headrace run --runner inline": _command(runs, "run", "--runner", "inline", file),
         }
 
 
-def _command(runs: int, name: str, file: Path, environment: Mapping[str, str] | None = None) -> float:
+def _command(runs: int, *arguments: str | Path, environment: Mapping[str, str] | None = None) -> float:
     seconds = []
     for _ in range(runs + (environment is None)):
         started = time.perf_counter()
-        command = [str(Path(sys.executable).with_name("headrace")), name, str(file)]
+        command = [Path(sys.executable).with_name("headrace"), *arguments]
         subprocess.run(command, check=True, capture_output=True, env=environment)
         seconds.append(time.perf_counter() - started)
     return statistics.median(seconds[-runs:])
@@ -232,7 +242,9 @@ def _unbounded(db: Database, events: int) -> None:
     db.query(SLIDING, name="q")
 
 
-def _run(spark: SparkSession, bids: Path, queries: Sequence[str], epoch_rows: int, durable: bool) -> Summary:
+def _run(
+    spark: SparkSession, bids: Path, queries: Sequence[str], epoch_rows: int | None, durable: bool
+) -> Summary:
     with TemporaryDirectory() as folder, _database(spark, folder, epoch_rows, durable) as db:
         for name, path in (("bid", bids), ("auction", auctions_of(bids))):
             db.execute(f"CREATE STREAM {name} FROM parquet OPTIONS (path='{path}') TIMESTAMP BY ts")
@@ -242,7 +254,7 @@ def _run(spark: SparkSession, bids: Path, queries: Sequence[str], epoch_rows: in
 
 
 def _run_streamed(
-    spark: SparkSession, bids: Path, queries: Sequence[str], epoch_rows: int, durable: bool
+    spark: SparkSession, bids: Path, queries: Sequence[str], epoch_rows: int | None, durable: bool
 ) -> Summary:
     """The same with the bids as a streaming data frame.
 
@@ -271,6 +283,6 @@ def _run_streamed(
         return replace(db.stop(), seconds=ends[-1] - begun.timestamp())
 
 
-def _database(spark: SparkSession, folder: str, epoch_rows: int, durable: bool) -> Database:
+def _database(spark: SparkSession, folder: str, epoch_rows: int | None, durable: bool) -> Database:
     storage = Path(folder, "store") if durable else None
     return connect(spark=spark, storage=storage, epoch_rows=epoch_rows, keep_results=False)

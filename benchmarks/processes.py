@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_INTERVAL = 0.5
+"""Seconds between two looks at the memory; one takes some milliseconds per gigabyte."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,75 @@ class Usage:
         return cls(seconds, most)
 
 
+@dataclass(frozen=True)
+class Used:
+    """What this process and all below it used in a stretch of time.
+
+    Attributes:
+        processor: seconds of processor time.
+        peak_bytes: the most memory they had together; pages that several share are counted once.
+        foreign: the share of the machine's processors that all others used, from 0 to 1.
+    """
+
+    processor: float
+    peak_bytes: int
+    foreign: float
+
+
+class Watch:
+    """Watches, in a thread of its own, what this process and all below it use from `with` to its end.
+
+    Attributes:
+        used: what it was; there after the end.
+    """
+
+    used: Used
+
+    def __init__(self) -> None:
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._peak = 0
+
+    def __enter__(self) -> Watch:
+        self._begun, self._busy, self._before = time.monotonic(), _busy_seconds(), Usage.now().seconds
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        processor = Usage.now().seconds - self._before
+        busy, wall = _busy_seconds() - self._busy, time.monotonic() - self._begun
+        self._ended.set()
+        self._thread.join()
+        share = (busy - processor) / (wall * (os.cpu_count() or 1))
+        self.used = Used(processor, max(self._peak, _memory()), min(max(share, 0.0), 1.0))
+
+    def _look(self) -> None:
+        while not self._ended.wait(_INTERVAL):
+            self._peak = max(self._peak, _memory())
+
+
+def _memory() -> int:
+    """The bytes that this process and all below it have in memory."""
+    total = 0
+    for number in _tree(os.getpid()):
+        with suppress(OSError, IndexError):  # It may be gone, or going.
+            text = Path(f"/proc/{number}/smaps_rollup").read_text()
+            total += int(text.partition("\nPss:")[2].split(maxsplit=1)[0]) * 1024
+    return total
+
+
+def _busy_seconds() -> float:
+    """What all processors of this machine have worked, also for other machines on the same host."""
+    if not Path("/proc/stat").exists():
+        return 0.0
+    user, nice, system, _, _, interrupts, soft, stolen = map(
+        int, Path("/proc/stat").read_text().split(maxsplit=9)[1:9]
+    )
+    return (user + nice + system + interrupts + soft + stolen) / _TICKS
+
+
 def forget_peaks() -> None:
     """Let the most memory that a process ever had begin anew, where the system allows it."""
     for number in _tree(os.getpid()):
@@ -50,14 +124,11 @@ def forget_peaks() -> None:
 
 
 def _tree(root: int) -> Iterator[int]:
+    """The numbers of a process and of all below it."""
     children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int(_stat(int(entry.name))[1][1])
-            except OSError:
-                continue
-            children.setdefault(parent, []).append(int(entry.name))
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            children.setdefault(int(_stat(int(entry.name))[1][1]), []).append(int(entry.name))
     todo = [root]
     while todo:
         number = todo.pop()

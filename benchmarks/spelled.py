@@ -1,164 +1,141 @@
-"""The queries of other systems' users, in their spelling, over the same bids.
+"""The queries of other systems' users, in their spelling, on Headrace.
 
-    python benchmarks/spelled.py --only tumbling over --runs 5
+    python benchmarks/spelled.py --folder build/bids --only tumbling over --runs 5
 
-Windows are written as for Flink and Spark: by TUMBLE and HOP, grouped by their ends, and frames by OVER.
+Runs are on a Spark session that is started as `headrace run` does, or with --inline in this process.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Final
+from types import TracebackType
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace import Database, connect
-from processes import Usage
-from structured_streaming import write_bids
+from bids import EVENTS, auctions_of, few_of, prepare, rows_of
+from headrace import Database, Summary, connect
+from measured import Measured, measure
+from spellings import SPELLED
 
-_TUMBLE: Final = "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
-_HOP: Final = "TABLE(HOP(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' SECOND, INTERVAL '60' SECONDS))"
-_FRAME: Final = "ORDER BY ts RANGE BETWEEN INTERVAL '60' SECONDS PRECEDING AND CURRENT ROW"
+MASTER = "local[2]"
 
-
-def _over(table: str, partition: str) -> str:
-    frame = f"OVER ({partition} {_FRAME})"
-    return f"SELECT auction, bidder, price, SUM(price) {frame} AS total, COUNT(*) {frame} AS n FROM {table}"
+_LONG = {"100 shapes": 1}
+"""For queries that take half a minute, the runs that are counted, and those that warm up."""
 
 
-def _counts(number: int) -> tuple[str, ...]:
-    return tuple(
-        f"SELECT window_start, window_end, COUNT(*) AS n FROM {_TUMBLE} "
-        f"WHERE MOD(auction, {number}) = {place} GROUP BY window_start, window_end"
-        for place in range(number)
-    )
+class Headrace:
+    """Headrace, and the Spark session that all of its runs share.
+
+    Args:
+        inline: whether queries run in this process, without Spark.
+    """
+
+    def __init__(self, *, inline: bool) -> None:
+        self._inline = inline
+        # A session lives until the last database that uses it is closed.
+        self._holder = self._connect()
+        self._holder.stream("nothing", pa.table({"ts": [0]}), timestamp="ts")
+        self._holder.query("SELECT * FROM nothing")
+        self._holder.run()
+
+    def __enter__(self) -> Headrace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._holder.close()
+
+    def run(self, queries: Sequence[str], bids: Path) -> float:
+        """Compute and count the results of queries over a folder of bids, and write them nowhere.
+
+        Returns:
+            The seconds from the first epoch's start to the last one's end.
+
+        Raises:
+            RuntimeError: a query failed.
+        """
+        with self._database(bids, keep_results=False) as db:
+            for query in queries:
+                db.query(query)
+            return _checked(db.run()).seconds
+
+    def save(self, queries: Sequence[str], bids: Path, answer: Path) -> None:
+        """Write the results of queries to Parquet files in a folder."""
+        with self._database(bids, keep_results=True) as db:
+            answers = [db.query(query) for query in queries]
+            _checked(db.run())
+            for number, query in enumerate(answers):
+                rows = query.history().drop_columns(["valid_from", "valid_to"])
+                pq.write_table(rows, answer / f"{number}.parquet")
+
+    @contextmanager
+    def _database(self, bids: Path, *, keep_results: bool) -> Iterator[Database]:
+        with self._connect(keep_results=keep_results) as db:
+            for name, path in (("bid", bids), ("auction", auctions_of(bids)), ("few", few_of(bids))):
+                if path.exists():
+                    db.execute(f"CREATE STREAM {name} FROM parquet OPTIONS (path='{path}') TIMESTAMP BY ts")
+            yield db
+
+    def _connect(self, *, keep_results: bool = True) -> Database:
+        if self._inline:
+            return connect(runner="inline", keep_results=keep_results)
+        return connect(master=MASTER, keep_results=keep_results)
 
 
-def _shapes() -> tuple[str, ...]:
-    """A hundred queries of ten kinds: keys, windows and aggregates differ."""
-    keys = ("auction", "bidder", "MOD(auction, 100)", "MOD(bidder, 1000)", "MOD(auction + bidder, 50)")
-    values = ("COUNT(*)", "SUM(price)", "MAX(price)", "AVG(price)")
-    seconds = (5, 10, 20, 30, 60)
-    return tuple(
-        f"SELECT {key} AS k, {value} AS v "
-        f"FROM TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '{length}' SECONDS)) "
-        f"GROUP BY {key}, window_start, window_end"
-        for key in keys
-        for value in values
-        for length in seconds
-    )
+def _checked(summary: Summary) -> Summary:
+    if summary.failed:
+        raise RuntimeError(str(summary.failed))
+    return summary
 
 
-SPELLED: Final[Mapping[str, tuple[str, ...]]] = {
-    "q0": ("SELECT * FROM bid",),
-    "project": ("SELECT auction, price * 0.908 AS euro, bidder FROM bid WHERE price > 100",),
-    "over": (_over("bid", "PARTITION BY auction"),),
-    "over, 100 keys": (_over("few", "PARTITION BY auction"),),
-    "over, no keys": (_over("bid", ""),),
-    "sliding": (
-        "SELECT auction, COUNT(*) AS n, SUM(price) AS total "
-        "FROM bid WINDOW(RANGE 60 SECONDS) GROUP BY auction",
-    ),
-    "join": (
-        "SELECT auction, price, seller FROM bid, auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id",
-    ),
-    "tumbling": (
-        "SELECT auction, window_start, window_end, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS top "
-        f"FROM {_TUMBLE} GROUP BY auction, window_start, window_end",
-    ),
-    "distinct": (
-        "SELECT window_start, window_end, COUNT(DISTINCT bidder) AS bidders "
-        f"FROM {_TUMBLE} GROUP BY window_start, window_end",
-    ),
-    "hop": (
-        "SELECT auction, window_start, window_end, COUNT(*) AS n, SUM(price) AS total "
-        f"FROM {_HOP} GROUP BY auction, window_start, window_end",
-    ),
-    "1 count": (
-        f"SELECT window_start, window_end, COUNT(*) AS n FROM {_TUMBLE} "
-        "WHERE MOD(auction, 2) = 1 GROUP BY window_start, window_end",
-    ),
-    "10 counts": _counts(10),
-    "100 counts": _counts(100),
-    "100 shapes": _shapes(),
-}
-"""The queries, by name."""
+def measure_all(
+    names: Sequence[str], bids: Path, *, inline: bool, warm_ups: int, runs: int
+) -> Iterator[tuple[str, Measured | str]]:
+    """Measure queries one after the other; each with its figures, or with what went wrong."""
+    rows = rows_of(bids)
+    with Headrace(inline=inline) as headrace:
+        for name in names:
+            try:
+                run = partial(headrace.run, SPELLED[name], bids)
+                for _ in range(_LONG.get(name, warm_ups)):
+                    run()
+                yield name, measure(run, rows, _LONG.get(name, runs))
+            except Exception as error:
+                yield name, f"{type(error).__name__}: {error}"
 
 
-def write_few(bids: Path, few: Path, keys: int = 100) -> None:
-    """Copy bids, with so many auctions, all of them there from the first to the last."""
-    few.mkdir()
-    for path in sorted(bids.glob("*.parquet")):
-        table = pq.read_table(path)
-        auctions = pa.array(np.asarray(table["auction"]) * 7919 % 1_000_003 % keys)
-        place = table.schema.get_field_index("auction")
-        pq.write_table(table.set_column(place, "auction", auctions), few / path.name)
-
-
-def prepare(folder: Path, events: int) -> None:
-    """Write the bids, the auctions and the bids on few auctions, where they are not there."""
-    if not folder.exists():
-        for table in ("bid", "auction"):
-            path = folder / table
-            path.mkdir(parents=True)
-            write_bids(path, events, files=50, table=table)
-        write_few(folder / "bid", folder / "few")
-
-
-def _database(folder: Path, epoch_rows: int | None, options: Mapping[str, object]) -> Database:
-    rows = {} if epoch_rows is None else {"epoch_rows": epoch_rows}
-    db = connect(keep_results=False, **rows, **options)
-    for name in ("bid", "auction", "few"):
-        db.execute(f"CREATE STREAM {name} FROM parquet OPTIONS (path='{folder / name}') TIMESTAMP BY ts")
-    return db
-
-
-def main() -> None:
+def main() -> int:
     """Run the queries that are asked for, and print the median rate of each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--folder", type=Path, required=True, help="where the bids are, or are written to")
-    parser.add_argument("--events", type=int, default=5_434_783)
+    parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--only", nargs="+", choices=SPELLED, default=list(SPELLED))
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--warm-ups", type=int, default=2)
-    parser.add_argument("--epoch-rows", type=int)
     parser.add_argument("--inline", action="store_true")
+    parser.add_argument("--json", type=Path, help="a file for the figures")
     options = parser.parse_args()
-    prepare(options.folder, options.events)
-    where: dict[str, object] = {"runner": "inline"}
-    if not options.inline:
-        from pyspark.sql import SparkSession
-
-        from ours import session_settings
-
-        builder = SparkSession.builder.master("local[2]")
-        for name, value in session_settings("local[2]").items():
-            builder = builder.config(name, value)
-        where = {"spark": builder.getOrCreate()}
-    for name in options.only:
-        seconds, before = [], None
-        for run in range(options.warm_ups + options.runs):
-            if run == options.warm_ups:
-                before = Usage.now()
-            with _database(options.folder, options.epoch_rows, where) as db:
-                for query in SPELLED[name]:
-                    db.query(query)
-                summary = db.run()
-            seconds.append(summary.seconds)
-        after = Usage.now()
-        counted = sorted(seconds[options.warm_ups :])
-        used = (after.seconds - before.seconds) / options.runs / summary.rows * 1e6
-        rate = summary.rows / counted[len(counted) // 2] / 1e6
-        print(
-            f"{name:16} {rate:7.3f} M/s  cpu {used:6.2f} s/M  emitted {sum(summary.emitted.values()):>10,} "
-            f"worker {after.worker_bytes / 1e6:6.0f} MB  state {summary.state_rows_peak:,}",
-            flush=True,
-        )
+    bids = prepare(options.folder, options.events)
+    found = {}
+    for name, measured in measure_all(
+        options.only, bids, inline=options.inline, warm_ups=options.warm_ups, runs=options.runs
+    ):
+        print(f"{name:16} {measured}", flush=True)
+        if isinstance(measured, Measured):
+            found[name] = asdict(measured)
+    if options.json:
+        options.json.write_text(json.dumps(found))
+    return int(len(found) < len(options.only))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

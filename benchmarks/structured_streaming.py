@@ -1,85 +1,46 @@
-"""The peer of our benchmarks: plain PySpark Structured Streaming over NEXMark bids in Parquet files.
+"""Structured Streaming among the peers: plain PySpark over NEXMark bids in Parquet files.
 
-Structured Streaming cannot say `SELECT auction, COUNT(*), SUM(price) FROM bid WINDOW(RANGE 60 SECONDS)
-GROUP BY auction`, whose answer changes at every bid and again when the bid leaves. Nearest to it:
+It cannot say OVER, and `COUNT(DISTINCT ...)` is spelled as a count of what is left without duplicates. Many
+counts are one query, a union of them, since each query of its own takes long to start. All run in append mode
+with a watermark of zero, so that a window is written once, when it is final, which is what Headrace does;
+windows that end after the last bid are not written. State is kept by Spark's default state store.
 
-- `sliding`: windows of 60 seconds, one every second (an answer per second, each bid counted in 60 windows);
-- `tumbling`: windows of 10 seconds, one every 10 seconds; count, sum and maximum per auction.
-- `project`: a filter and a projection.
-- `join`: bids with the auctions of the minute before.
-- `hundred`: a hundred filtered counts; as ten queries at once, since a hundred take minutes to start.
-
-Both run in append mode with a watermark of zero, so that a window is written once, when it is final, which is
-what our strong queries do. State is kept by Spark's default state store. A rate counts the input rows, and
-the time that Spark itself reports for its micro-batches: the start of the query is left out.
-
-    python benchmarks/structured_streaming.py --events 1000000
+The own clock is what Spark reports for its micro-batches; the start of the query is left out.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
+from typing import Final
 
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
-from headrace.workloads.nexmark import TABLES, Nexmark, generate
+from bids import auctions_of
+from peer import CORES, Peer, serve
 
-QUERIES = ("project", "sliding", "join", "tumbling", "hundred")
+QUERIES: Final = (
+    "q0",
+    "project",
+    "join",
+    "tumbling",
+    "distinct",
+    "hop",
+    "1 count",
+    "10 counts",
+    "100 counts",
+)
 
-
-@dataclass(frozen=True)
-class Measured:
-    """What runs of one query took.
-
-    Attributes:
-        query: one of `QUERIES`.
-        rows: input rows of a run.
-        batches: micro-batches of a run.
-        seconds: of each run, the time of its micro-batches.
-        state_rows: rows in Spark's state stores at their fullest.
-    """
-
-    query: str
-    rows: int
-    batches: int
-    seconds: tuple[float, ...]
-    state_rows: int
-
-    @property
-    def rate(self) -> float:
-        """Input rows per second, in the median of the runs."""
-        return self.rows / statistics.median(self.seconds)
-
-
-def write_bids(
-    folder: Path, events: int, files: int = 8, seed: int = 1, rate: int = 10_000, table: str = "bid"
-) -> int:
-    """Write the bids of so many NEXMark events to Parquet files, in order of time; how many bids they are.
-
-    Spark takes the files in order of their modification times, so these are set a second apart.
-    """
-    spec = Nexmark(events, seed=seed, rate=rate)
-    rows = 0
-    for number in range(files):
-        first, last = (events * place // files for place in (number, number + 1))
-        bids = generate(spec, table, first, last, TABLES[table].names)
-        path = folder / f"{table}-{number:04}.parquet"
-        with pq.ParquetWriter(path, bids.schema) as writer:
-            writer.write_batch(bids)
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
-        rows += bids.num_rows
-    return rows
+_ROWS_PER_BATCH: Final = 1_000_000
+"""About so many rows a micro-batch takes; with fewer it is slower, as Headrace's epochs are."""
 
 
 def start_spark(master: str, others: Mapping[str, str] | None = None) -> SparkSession:
@@ -106,79 +67,68 @@ def start_spark(master: str, others: Mapping[str, str] | None = None) -> SparkSe
     return session
 
 
-WARM_UPS = 3
-"""So many runs of a query are not counted; the JVM goes on compiling for longer than one."""
-
-
-def measure(
-    spark: SparkSession, query: str, folder: Path, *, runs: int = 3, files_per_batch: int = 1
-) -> Measured:
-    """Run a query over the bids of a folder, `WARM_UPS` times to warm up and then `runs` times."""
-    expected = sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
-    progress: list[list[dict[str, object]]] = []
-    for _ in range(WARM_UPS + runs):
-        with tempfile.TemporaryDirectory() as checkpoint:
-            running = start(spark, query, folder, "noop", checkpoint, files_per_batch)
-            progress.append(_batches(running))
-        rows = sum(int(str(batch["numInputRows"])) for batch in progress[-1])
-        # A join reads auctions besides, and some queries read the bids more than once.
-        assert rows >= expected, f"Spark reports {rows} rows of {expected}"
-    return Measured(
-        query=query,
-        rows=expected,
-        batches=len(progress[-1]),
-        seconds=tuple(sum(map(_seconds, batches)) for batches in progress[WARM_UPS:]),
-        state_rows=max(map(_state_rows, progress[-1])),
-    )
-
-
 def start(
-    spark: SparkSession, query: str, folder: Path, sink: str, checkpoint: str, files_per_batch: int
+    spark: SparkSession, query: str, bids: Path, checkpoint: str, sink: Mapping[str, str]
 ) -> StreamingQuery:
     """Start a query over the bids that are there; it ends by itself.
 
     Args:
         spark: the session.
         query: one of `QUERIES`.
-        folder: with Parquet files of bids.
-        sink: `noop`, or `memory` for a table named as the query.
+        bids: a folder with Parquet files of bids.
         checkpoint: an empty folder.
-        files_per_batch: how many files a micro-batch takes.
+        sink: its `format`, and its options.
     """
     spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", "100000")
-    answer = _answer(spark, query, folder, files_per_batch)
-    writer = answer.writeStream.queryName(query).outputMode("append").format(sink)
-    return writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    writer = _answer(spark, query, bids).writeStream.options(**sink, checkpointLocation=checkpoint)
+    return writer.outputMode("append").format(sink["format"]).trigger(availableNow=True).start()
 
 
-def _answer(spark: SparkSession, query: str, folder: Path, files_per_batch: int) -> DataFrame:
-    bids = _read(spark, folder, files_per_batch)
+def _answer(spark: SparkSession, query: str, bids: Path) -> DataFrame:
+    rows = _read(spark, bids, bids)
     match query:
+        case "q0":
+            return rows
         case "project":
-            return bids.where("price > 100").selectExpr("auction", "price * 0.908 AS euro", "bidder")
-        case "sliding":
-            return _sliding(bids)
+            return rows.where("price > 100").selectExpr("auction", "price * 0.908 AS euro", "bidder")
         case "join":
-            return _join(bids, _read(spark, auctions_of(folder), files_per_batch))
+            return _join(rows, _read(spark, auctions_of(bids), bids))
         case "tumbling":
-            return _tumbling(bids)
-        case "hundred":
-            parts = (_read(spark, folder, files_per_batch).where(f"auction % 100 = {i}") for i in range(10))
-            return reduce(DataFrame.unionAll, map(_count, parts))
+            groups = rows.groupBy("auction", F.window("ts", "10 seconds"))
+            return _flat(groups.agg(*_sums(), F.max("price").alias("top")), "auction")
+        case "distinct":
+            window = F.window("ts", "10 seconds")
+            apart = rows.select(window, "bidder").dropDuplicates(["window", "bidder"])
+            return _flat(apart.groupBy("window").agg(F.count("*").alias("bidders")))
+        case "hop":
+            groups = rows.groupBy("auction", F.window("ts", "60 seconds", "1 second"))
+            return _flat(groups.agg(*_sums()), "auction")
+        case "1 count":
+            return _counts(spark, bids, 2, [1])
+        case "10 counts" | "100 counts":
+            number = int(query.partition(" ")[0])
+            return _counts(spark, bids, number, range(number))
         case _:
             raise ValueError(f"no query {query}")
 
 
-def _read(spark: SparkSession, folder: Path, files_per_batch: int) -> DataFrame:
+def _read(spark: SparkSession, folder: Path, bids: Path) -> DataFrame:
+    """The rows of a folder, as many files at a time as of bids."""
+    files = max(1, _ROWS_PER_BATCH // pq.read_metadata(min(bids.glob("*.parquet"))).num_rows)
     schema = spark.read.parquet(str(folder)).schema
-    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_per_batch)
+    stream = spark.readStream.schema(schema).option("maxFilesPerTrigger", files)
     return stream.parquet(str(folder)).withWatermark("ts", "0 seconds")
 
 
-def auctions_of(folder: Path) -> Path:
-    """Where the auctions lie that belong to a folder of bids."""
-    return folder.with_name(f"{folder.name}-auction")
+def _sums() -> tuple[Column, Column]:
+    return F.count("*").alias("n"), F.sum("price").alias("total")
+
+
+def _flat(windows: DataFrame, *keys: str) -> DataFrame:
+    """The start and the end of a window as columns of their own, behind the keys."""
+    values = [name for name in windows.columns if name not in ("window", *keys)]
+    return windows.selectExpr(*keys, "window.start AS window_start", "window.end AS window_end", *values)
 
 
 def _join(bids: DataFrame, auctions: DataFrame) -> DataFrame:
@@ -186,68 +136,40 @@ def _join(bids: DataFrame, auctions: DataFrame) -> DataFrame:
     return bids.join(auctions.withColumnRenamed("ts", "opened"), within).select("auction", "price", "seller")
 
 
-def _count(bids: DataFrame) -> DataFrame:
-    return bids.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n"))
+def _counts(spark: SparkSession, bids: Path, number: int, places: Sequence[int]) -> DataFrame:
+    parts = (_read(spark, bids, bids).where(f"auction % {number} = {place}") for place in places)
+    counts = (part.groupBy(F.window("ts", "10 seconds")).agg(F.count("*").alias("n")) for part in parts)
+    return _flat(reduce(DataFrame.unionAll, counts))
 
 
-def _sliding(bids: DataFrame) -> DataFrame:
-    window = F.window("ts", "60 seconds", "1 second")
-    return bids.groupBy(window, "auction").agg(F.count("*").alias("bids"), F.sum("price").alias("total"))
+def seconds_of(ended: StreamingQuery) -> float:
+    """The seconds of a query's micro-batches, as Spark reports them."""
+    return sum(float(batch["durationMs"]["triggerExecution"]) for batch in ended.recentProgress) / 1e3
 
 
-def _tumbling(bids: DataFrame) -> DataFrame:
-    window = F.window("ts", "10 seconds")
-    return bids.groupBy(window, "auction").agg(
-        F.count("*").alias("bids"), F.sum("price").alias("total"), F.max("price").alias("highest")
-    )
+class _StructuredStreaming:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, query: str, data: Path) -> float:
+        return self._run(query, data, {"format": "noop"})
+
+    def save(self, query: str, data: Path, answer: Path) -> None:
+        self._run(query, data, {"format": "parquet", "path": str(answer)})
+
+    def _run(self, query: str, data: Path, sink: Mapping[str, str]) -> float:
+        with tempfile.TemporaryDirectory() as checkpoint:
+            running = start(self._spark, query, data / "bid", checkpoint, sink)
+            running.awaitTermination()
+        return seconds_of(running)
 
 
-def _batches(running: StreamingQuery) -> list[dict[str, object]]:
-    """What Spark reports of each micro-batch, once the query has ended."""
-    running.awaitTermination()
-    return [dict(batch) for batch in running.recentProgress]
-
-
-def _seconds(batch: dict[str, object]) -> float:
-    durations = batch["durationMs"]
-    assert isinstance(durations, dict)
-    return float(durations["triggerExecution"]) / 1_000
-
-
-def _state_rows(batch: dict[str, object]) -> int:
-    operators = batch["stateOperators"]
-    assert isinstance(operators, list)
-    return sum(int(operator["numRowsTotal"]) for operator in operators)
-
-
-def main(arguments: Sequence[str] | None = None) -> list[Measured]:
-    """Run from the command line; what was measured."""
-    parser = argparse.ArgumentParser(description="Structured Streaming over NEXMark bids.")
-    parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--files", type=int, default=8)
-    parser.add_argument("--files-per-batch", type=int, default=1)
-    parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--master", default="local[*]")
-    parser.add_argument("--queries", nargs="+", choices=QUERIES, default=QUERIES)
-    chosen = parser.parse_args(arguments)
-    spark = start_spark(chosen.master)
-    results = []
-    with tempfile.TemporaryDirectory() as folder:
-        bids = Path(folder, "bids")
-        for path, table in ((bids, "bid"), (auctions_of(bids), "auction")):
-            path.mkdir()
-            write_bids(path, chosen.events, chosen.files, table=table)
-        for query in chosen.queries:
-            result = measure(spark, query, bids, runs=chosen.runs, files_per_batch=chosen.files_per_batch)
-            times = ", ".join(f"{seconds:.2f} s" for seconds in result.seconds)
-            print(
-                f"{query}: {result.rate:,.0f} rows/s over {result.rows:,} bids in {result.batches} "
-                f"micro-batches ({times}); at most {result.state_rows:,} rows of state"
-            )
-            results.append(result)
+@contextmanager
+def _start() -> Iterator[Peer]:
+    spark = start_spark(f"local[{CORES}]")
+    yield _StructuredStreaming(spark)
     spark.stop()
-    return results
 
 
 if __name__ == "__main__":
-    main()
+    serve(_start)

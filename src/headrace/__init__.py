@@ -27,8 +27,11 @@ from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.driver.progress import Progress
+from headrace.time import BEGINNING, INFINITY
 
 __all__ = [
+    "BEGINNING",
+    "INFINITY",
     "Database",
     "FileSink",
     "FunctionSink",

@@ -12,9 +12,9 @@ import pyarrow as pa
 import typer
 
 from headrace.cli.errors import reported
-from headrace.cli.progress import count
 from headrace.errors import UserError
 from headrace.runtime.writing.tables import write_table
+from headrace.runtime.writing.texts import count
 from headrace.time import Duration, parse_duration
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import typer
 
-from headrace.cli.progress import count
 from headrace.errors import UserError
 from headrace.runtime.store.paths import readable_file_name
 from headrace.runtime.writing.tables import write_table
-from headrace.runtime.writing.texts import pad, value_texts, width_of
+from headrace.runtime.writing.texts import count, pad, value_texts, width_of
 from headrace.schema import STRING
 
 

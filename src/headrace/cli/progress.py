@@ -17,6 +17,7 @@ from rich.table import Table
 from headrace.engine import Summary
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.tasks.profile import Profile
+from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
 
 _MANY_ROWS: Final = 1_000
@@ -79,11 +80,6 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
         place = f"in {dead_letters}" if dead_letters else "see them with --dead-letters PATH"
         lines.append(f"{count(summary.dead_letters, 'dead letter')}: {place}")
     typer.echo("\n".join(lines), err=True)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 row`, `2 rows`, `12,345 rows`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def readable_bytes(number: float) -> str:

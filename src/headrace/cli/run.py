@@ -25,12 +25,13 @@ from headrace.cli.output import (
     with_open_ends,
     write_answers,
 )
-from headrace.cli.progress import count, progress_bar, show_profile, show_summary
+from headrace.cli.progress import progress_bar, show_profile, show_summary
 from headrace.engine import Database, Query, Summary
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
 from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
 from headrace.runtime.results.instants import stream_instants
 from headrace.runtime.writing.tables import write_table
+from headrace.runtime.writing.texts import count
 
 
 class View(StrEnum):

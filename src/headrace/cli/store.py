@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from headrace.cli.errors import USER_ERROR, reported
-from headrace.cli.progress import count, readable_bytes
+from headrace.cli.progress import readable_bytes
 from headrace.runtime.journal.inspect import Contents, KeptResults, contents, verify
 from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from headrace.algebra.properties import sources_of
 from headrace.elements import Batch
 from headrace.engine.query import Query
 from headrace.errors import StoreError, UserError
@@ -17,7 +18,7 @@ from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Release
 from headrace.runtime.store.segments import Store
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY
 
 
 @dataclass(eq=False)
@@ -91,6 +92,12 @@ class Answers:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
         self._refuse_failed(query.name, span)
         return ResultReader(query.name, query.plan, self._store, tuple(self._news(query.name, span)))
+
+    def newest(self, query: Query) -> int:
+        """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""
+        seen = self._run.totals.arrivals
+        streams = {source.name for source in sources_of(query.plan)}
+        return max((seen[name].latest for name in streams if name in seen), default=BEGINNING)
 
     def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
         """The changes from an epoch on, as they are committed; ends when the run does, or the query.

@@ -15,11 +15,13 @@ import pyarrow as pa
 from headrace.engine.answers import Answers
 from headrace.engine.compiler import Compiler
 from headrace.engine.definitions import Definitions
+from headrace.engine.display import PlanText, html_of_table
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.inputs import TemporaryFolders, declared, in_memory
 from headrace.engine.policy import Policy
-from headrace.engine.query import Query, explain_plan
-from headrace.engine.show import show
+from headrace.engine.query import Query, View, explain_plan
+from headrace.engine.query_list import QueryList
+from headrace.engine.show import listing, show
 from headrace.engine.summary import Summary
 from headrace.engine.user_code import UserCode
 from headrace.errors import LanguageError, Position, UserError
@@ -37,6 +39,7 @@ from headrace.language.statements import (
     Select,
     SetDialect,
     Show,
+    Shown,
     Statement,
 )
 from headrace.language.syntax import Query as Syntax
@@ -46,6 +49,7 @@ from headrace.runtime.driver.progress import Progress
 from headrace.runtime.journal.description import Differences
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.dead_letters import dead_letters
+from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.tasks.runner import Runner, StreamReader
 from headrace.schema import Schema
@@ -92,10 +96,34 @@ class Database(UserCode):
             self._made = None
         self._folders.close()
 
+    def __getitem__(self, name: str) -> Query:
+        """The query of a name, whatever its case.
+
+        Raises:
+            UserError: there is no such query.
+        """
+        return self._definitions.find_query(name) or self.queries[name]
+
+    def __repr__(self) -> str:
+        names = (", ".join(made) or "none" for made in (self._definitions.inputs, self._definitions.queries))
+        streams, queries = names
+        return (
+            f"<Database {'running' if self.running else 'at rest'}; streams: {streams}; queries: {queries}>"
+        )
+
     @property
-    def queries(self) -> tuple[Query, ...]:
-        """All queries, in the order in which they were registered."""
-        return tuple(self._definitions.queries.values())
+    def _activity(self) -> str:
+        return "running" if self.running else "at rest"
+
+    def _repr_html_(self) -> str:
+        listed = (listing(what, self._definitions, {}) for what in (Shown.STREAMS, Shown.QUERIES))
+        titles = (f"streams ({self._activity})", "queries")
+        return "".join(html_of_table(table, title) for table, title in zip(listed, titles, strict=True))
+
+    @property
+    def queries(self) -> QueryList:
+        """All queries, in the order in which they were registered; also `queries["name"]`."""
+        return QueryList(self._definitions.queries.values())
 
     @property
     def streams(self) -> Mapping[str, StreamInfo | DerivedStream]:
@@ -306,6 +334,20 @@ class Database(UserCode):
         """
         return self._answers_of(query).reader(query)
 
+    def newest(self, query: Query) -> int:
+        """The newest timestamp that was read of a query's streams; see `Query.latest`."""
+        return self._answers_of(query).newest(query)
+
+    def frame(self, query: Query, view: View) -> Any:
+        """A view of what has been committed for a query as a Spark data frame; see `Query.to_spark`."""
+        runner = self._runner()
+        if not isinstance(runner, FrameMaker):
+            raise UserError(
+                "the runner inline makes no Spark data frames",
+                hint="give spark.createDataFrame the table of history(), or connect with the runner spark",
+            )
+        return runner.frame(self.reader(query), view, getattr(query, view))
+
     def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
         """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
         return self._answers_of(query).follow(query, from_epoch)
@@ -346,7 +388,7 @@ class Database(UserCode):
             case Piece():
                 return self._register(statement.name, statement, statement.position, policy)
             case Explain(query=query, stage=stage):
-                return explain_plan(bind(query, policy.visible(self._definitions.catalog)), stage)
+                return PlanText(explain_plan(bind(query, policy.visible(self._definitions.catalog)), stage))
             case SetDialect(defaults=defaults, position=position):
                 policy.check_change("SET dialect", position)
                 with self._lock:

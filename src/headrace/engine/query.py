@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol, assert_never
+from typing import Any, Literal, Protocol, assert_never, get_args
 
 import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
+from headrace.engine.display import PlanText, html_of_rows, html_of_table
+from headrace.engine.frames import to_pandas, to_polars
 from headrace.errors import UserError
 from headrace.language.notes import Note
 from headrace.language.statements import Stage
@@ -20,7 +22,10 @@ from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals
 from headrace.schema import TIMESTAMP
-from headrace.time import TimeDomain
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
+
+View = Literal["history", "changes", "stream", "latest"]
+"""A view of an answer that needs no instant."""
 
 
 class Answers(Protocol):
@@ -28,6 +33,14 @@ class Answers(Protocol):
 
     def reader(self, query: Query) -> ResultReader:
         """What has been committed for a query so far."""
+        ...
+
+    def newest(self, query: Query) -> int:
+        """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""
+        ...
+
+    def frame(self, query: Query, view: View) -> Any:
+        """A view of what has been committed, as a Spark data frame."""
         ...
 
     def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
@@ -58,7 +71,36 @@ class Query:
         self.notes = notes
 
     def __repr__(self) -> str:
-        return f"<Query {self.name} {self.plan.schema}>"
+        return f"<Query {self.name} {self.plan.schema}, {self.described()[2]}>"
+
+    def _repr_html_(self) -> str:
+        name, columns, answer = self.described()
+        try:
+            return html_of_table(self.history(), f"{name}: {answer}")
+        except UserError:
+            return f"{html_of_rows((name,), [(columns,), (answer,)])}{self.explain('logical')._repr_html_()}"
+
+    def described(self) -> tuple[str, str, str]:
+        """The query's name, its columns and how far its answer has come, as texts."""
+        try:
+            heartbeat = self.heartbeat
+        except UserError as error:
+            answer = error.message.removeprefix(f"{self.name} ")
+        else:
+            answer = _how_far(heartbeat, self.domain)
+        return self.name, str(self.plan.schema), answer
+
+    @property
+    def heartbeat(self) -> int:
+        """The instant below which the answer is final; `headrace.INFINITY` when all of it is.
+
+        An instant of a TIMESTAMP is in microseconds since 1970 (UTC). `headrace.BEGINNING` where nothing is
+        final yet.
+
+        Raises:
+            UserError: the query has no answer: it was not run, or it failed.
+        """
+        return self._reader().heartbeat
 
     @property
     def domain(self) -> TimeDomain:
@@ -82,10 +124,71 @@ class Query:
         return self._reader().stream()
 
     def snapshot(self, at: object) -> pa.Table:
-        """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text."""
+        """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text.
+
+        Raises:
+            UserError: the answer is not final there yet.
+        """
         return self._reader().snapshot(_instant(at, self.domain))
 
-    def explain(self, stage: str = "optimized") -> str:
+    def latest(self) -> pa.Table:
+        """The snapshot at the last final instant that is not after the newest row read: the answer now.
+
+        The newest row is that of all streams that the query reads. A row that comes later may change the
+        answer at its own instant, so that while a run goes on this is a moment behind the newest row.
+
+        Raises:
+            UserError: nothing is final yet, or the query has no answer.
+        """
+        # Asked first: what is read in between moves the heartbeat on, too.
+        newest = self._answers.newest(self)
+        reader = self._reader()
+        return reader.snapshot(min(newest, max(reader.heartbeat, BEGINNING + 1) - 1))
+
+    def to_pandas(self, view: View = "history") -> Any:
+        """The answer as a pandas data frame; BIGINTs with NULLs among them are pandas' `Int64`.
+
+        Args:
+            view: the method of the same name that gives the rows.
+
+        Raises:
+            UserError: there is no such view, or as that method does.
+        """
+        return to_pandas(self._view(view))
+
+    def to_polars(self, view: View = "history") -> Any:
+        """The answer as a Polars data frame; see `to_pandas`.
+
+        Raises:
+            UserError: Polars is not installed, there is no such view, or as its method does.
+        """
+        return to_polars(self._view(view))
+
+    def to_spark(self, view: View = "history") -> Any:
+        """The answer as a Spark data frame of the session that the queries run on.
+
+        `history` and `changes` are read by Spark's tasks from where results lie; nothing passes through this
+        process, and the rows come in no order. The frame can be used until the database is closed.
+
+        Args:
+            view: as of `to_pandas`.
+
+        Raises:
+            UserError: the queries do not run on Spark, there is no such view, or as its method does.
+        """
+        self._check_view(view)
+        return self._answers.frame(self, view)
+
+    def _view(self, view: View) -> pa.Table:
+        self._check_view(view)
+        table: pa.Table = getattr(self, view)()
+        return table
+
+    def _check_view(self, view: str) -> None:
+        if view not in get_args(View):
+            raise UserError(f"there is no view {view}", hint=f"ask for {', '.join(get_args(View))}")
+
+    def explain(self, stage: str = "optimized") -> PlanText:
         """The plan as text: `logical`, `optimized` or `physical`.
 
         Raises:
@@ -93,7 +196,7 @@ class Query:
         """
         if stage.upper() not in Stage.__members__:
             raise UserError(f"there is no stage {stage}", hint="ask for logical, optimized or physical")
-        return explain_plan(self.plan, Stage[stage.upper()])
+        return PlanText(explain_plan(self.plan, Stage[stage.upper()]))
 
     def subscribe(self, from_epoch: int = 1) -> Iterator[Change]:
         """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
@@ -185,6 +288,13 @@ def explain_plan(plan: Plan, stage: Stage | None) -> str:
     if stage is not None:
         return shown(stage)
     return "\n".join(f"== {part.value.lower()} ==\n{shown(part)}" for part in Stage)
+
+
+def _how_far(heartbeat: int, domain: TimeDomain) -> str:
+    """Up to where an answer is final, as text."""
+    if heartbeat in (BEGINNING, INFINITY):
+        return "nothing is final yet" if heartbeat == BEGINNING else "final"
+    return f"final below {format_instant(heartbeat, domain)}"
 
 
 def _instant(at: object, domain: TimeDomain) -> int:

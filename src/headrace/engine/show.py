@@ -27,7 +27,14 @@ _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
 def show(what: Shown, definitions: Definitions, functions: Functions) -> str:
-    """The answer to a SHOW statement, in the order in which things were defined; functions by name.
+    """The answer to a SHOW statement, as text; see `listing`."""
+    text = io.StringIO()
+    write_table(listing(what, definitions, functions), "table", text)
+    return text.getvalue().rstrip("\n")
+
+
+def listing(what: Shown, definitions: Definitions, functions: Functions) -> pa.Table:
+    """What a database knows of one kind, in the order in which it was defined; functions by name.
 
     Args:
         what: what to list.
@@ -85,8 +92,6 @@ def _columns(schema: Schema) -> str:
     return str(schema).removeprefix("(").removesuffix(")")
 
 
-def _table(names: Sequence[str], rows: Rows) -> str:
+def _table(names: Sequence[str], rows: Rows) -> pa.Table:
     columns = [pa.array([row[place] for row in rows], STRING) for place in range(len(names))]
-    text = io.StringIO()
-    write_table(pa.table(columns, names=list(names)), "table", text)
-    return text.getvalue().rstrip("\n")
+    return pa.table(columns, names=list(names))

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from headrace.engine.display import html_of_rows
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.run import Run
 from headrace.runtime.tasks.profile import Profile
+from headrace.runtime.writing.texts import count
 from headrace.time import TimeDomain, format_length
 
 
@@ -32,7 +34,7 @@ class StreamSummary:
     needed_disorder: str | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Summary:
     """What a run did.
 
@@ -59,6 +61,29 @@ class Summary:
     emitted: Mapping[str, int]
     failed: tuple[tuple[str, str, str | None], ...]
     profile: Profile
+
+    def __repr__(self) -> str:
+        return f"<Summary: {self}>"
+
+    def __str__(self) -> str:
+        parts = [
+            f"{count(self.rows, 'row')} in {self.seconds:.2f} s",
+            count(self.epochs, "epoch"),
+            f"state at most {count(self.state_rows_peak, 'row')}",
+        ]
+        if self.late:
+            parts.append(f"{self.late:,} late")
+        if self.dead_letters:
+            parts.append(count(self.dead_letters, "dead letter"))
+        parts += [f"{name} failed: {message}" for name, message, _ in self.failed]
+        return ", ".join(parts)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (part.name, f"{part.rows:,}", f"{part.late:,}", f"{part.rejected:,}", part.needed_disorder or "")
+            for part in self.streams
+        ]
+        return html_of_rows(("stream", "rows", "late", "rejected", "needed disorder"), rows, str(self))
 
 
 def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:

@@ -17,8 +17,9 @@ from typer.testing import CliRunner
 import headrace as hr
 from headrace.cli import app
 from headrace.cli.errors import describe, reported
-from headrace.cli.progress import count, describe_progress, readable_bytes
+from headrace.cli.progress import describe_progress, readable_bytes
 from headrace.errors import LanguageError, Position, UserError
+from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
 

@@ -28,7 +28,7 @@ from headrace.runtime.results.instants import expanded, stream_instants
 from headrace.runtime.results.release import Release
 from headrace.runtime.store.segments import Store, read_part
 from headrace.schema import BIGINT, TIMESTAMP, unique_names
-from headrace.time import BEGINNING, INFINITY, TimeDomain
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 
 @dataclass(frozen=True)
@@ -138,13 +138,23 @@ class ResultReader:
             UserError: the instant is not final yet.
         """
         if instant >= self.heartbeat:
-            raise UserError(f"the answer at {instant} is not final yet")
+            raise self._not_final(instant)
         rows = snapshot(self.elements(), instant)
         if isinstance(self.plan, TopK) and self.plan.order:
             places = [key.expression.index for key in self.plan.order if isinstance(key.expression, Column)]
             ranks = rank_rows([rows.column(place) for place in places], self.plan.order)
             rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
         return pa.Table.from_batches([rows], schema=self.plan.schema.arrow())
+
+    def _not_final(self, instant: int) -> UserError:
+        if self.heartbeat == BEGINNING:
+            return UserError(f"nothing of the answer of {self.name} is final yet", hint="wait for rows")
+        asked = format_instant(instant, self.domain)
+        below = format_instant(self.heartbeat, self.domain)
+        return UserError(
+            f"the answer at {asked} is not final yet, only below {below}",
+            hint="ask for an instant before that, or for latest()",
+        )
 
     def heartbeat_of(self, part: EpochResults) -> int:
         """Up to where the result was final after an epoch."""

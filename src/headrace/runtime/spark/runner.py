@@ -11,18 +11,21 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark import RDD, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.errors import UserError
 from headrace.lowering.graph import Graph
+from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
 from headrace.runtime.spark.feed import quoted
+from headrace.runtime.spark.frames import frame_of
 from headrace.runtime.spark.stages import (
     CHUNK_ROW,
     LevelStage,
@@ -180,6 +183,18 @@ class SparkRunner:
                 f"Spark cannot read the format {source}: {reason_of(error)}",
                 hint="give the session the format's package, or use parquet, csv, json, arrow or nexmark",
             ) from error
+
+    def frame(self, reader: ResultReader, view: str, table: Callable[[], pa.Table]) -> DataFrame:
+        """A view of what is committed for a query, as a data frame of the session.
+
+        Args:
+            reader: of the query.
+            view: the view's name.
+            table: its rows, for views that only this process can make.
+        """
+        with _our_python(self._base.sparkContext):
+            found = frame_of(self._base, reader, view, self.parallelism)
+        return self._base.createDataFrame(table()) if found is None else found
 
     def cancel(self) -> None:
         """Cancel the epoch's job; Spark kills the workers that do not end by themselves."""

@@ -27,6 +27,11 @@ _ROWS_AT_ONCE: Final = 32_768
 _BYTES_AT_ONCE: Final = 2**26
 
 
+def count(number: int, noun: str) -> str:
+    """`1 row`, `2 rows`, `12,345 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def value_texts(column: pa.Array) -> pa.StringArray:
     """The values as texts; NULL stays NULL.
 

@@ -63,12 +63,14 @@ def test_groups_may_have_no_columns_of_their_own() -> None:
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_what_is_not_kept_is_counted(keep: bool) -> None:
-    """Rows that pass, groups of one result, and an aggregate, over more than one epoch."""
-    with headrace.connect(runner="inline", keep_results=keep, epoch_rows=3) as db:
-        db.stream("s", pa.table({"v": [0, 1, 1, 2, 2, 2, 9], "ts": range(7)}), timestamp="ts")
-        db.query("SELECT * FROM s", "all_rows")
+    """Rows that pass, of two streams in one task, and groups of one result, in two epochs."""
+    rows = pa.table({"v": [0, 1, 1, 2, 2, 2, 9], "ts": range(7)})
+    with headrace.connect(runner="inline", keep_results=keep, epoch_rows=10) as db:
+        for name in ("s", "t"):
+            db.stream(name, rows, timestamp="ts")
+        db.query("SELECT v FROM s UNION ALL SELECT v FROM t", "all_rows")
         for number in range(3):
             db.query(f"SELECT COUNT(*) AS n FROM s [RANGE 1] WHERE v = {number}", f"of_{number}")
         db.query("SELECT v + 1 AS w FROM s WHERE v = 100", "nothing")
         emitted = db.run().emitted
-    assert emitted == {"all_rows": 7, "of_0": 1, "of_1": 2, "of_2": 3, "nothing": 0}
+    assert emitted == {"all_rows": 14, "of_0": 1, "of_1": 2, "of_2": 3, "nothing": 0}

@@ -43,9 +43,12 @@ TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
     "tumbling": (f"SELECT auction, {_WINDOW}, count(*), sum(price), max(price) FROM bid GROUP BY ALL",),
     "distinct": (f"SELECT {_WINDOW}, count(DISTINCT bidder) FROM bid GROUP BY ALL",),
     "hop": (
-        "SELECT auction, time_bucket(INTERVAL 1 SECOND, ts) - i * INTERVAL 1 SECOND AS window_start, "
-        "window_start + INTERVAL 60 SECONDS AS window_end, count(*), sum(price) "
-        "FROM bid, range(60) AS starts(i) GROUP BY ALL",
+        # Each second is added up once, and not for each of its 60 windows.
+        "WITH seconds AS (SELECT auction, time_bucket(INTERVAL 1 SECOND, ts) AS second, "
+        "count(*) AS n, sum(price) AS total FROM bid GROUP BY ALL) "
+        "SELECT auction, second - i * INTERVAL 1 SECOND AS window_start, "
+        "window_start + INTERVAL 60 SECONDS AS window_end, sum(n), sum(total) "
+        "FROM seconds, range(60) AS starts(i) GROUP BY ALL",
     ),
     "1 count": _counts(2, range(1, 2)),
     "10 counts": _counts(10, range(10)),

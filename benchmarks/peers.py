@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from answers import compare
-from bids import auctions_of, rows_of, write_bids, write_columns
+from bids import rows_of, write_bids, write_columns
 from measured import Measured
 from peer import QUERIES
 from peers_report import report
@@ -39,7 +40,6 @@ TITLE: Final = "Beside Flink, Structured Streaming and DuckDB"
 
 FILES: Final = 80
 """Into so many files the bids are cut. A part of them is the first ones."""
-
 
 _FLINKS: Final = {"bid": ("auction", "bidder", "price", "channel", "ts"), "auction": ("id", "seller", "ts")}
 """The columns that Flink's source has: those that the queries read."""
@@ -66,29 +66,40 @@ class Data:
         part = min(part, FILES)
         folder = self.folder / f"part-{part}"
         if part > 1 and not folder.exists():
-            for table in ("bid", "auction"):
-                (folder / table).mkdir(parents=True)
-                for path in sorted((self.part(1) / table).iterdir())[: FILES // part]:
-                    os.link(path, folder / table / path.name)
+            with _whole(folder) as unfinished:
+                for table in ("bid", "auction"):
+                    (unfinished / table).mkdir()
+                    for path in sorted((self.part(1) / table).iterdir())[: FILES // part]:
+                        os.link(path, unfinished / table / path.name)
         return folder
 
     def columns(self, folder: Path) -> None:
         """Write the rows of a folder as Flink's source wants them."""
-        for table, names in _FLINKS.items():
-            if not (folder / "columns" / table).exists():
-                write_columns(folder / table, names, folder / "columns" / table)
+        if not (folder / "columns").exists():
+            with _whole(folder / "columns") as unfinished:
+                for table, names in _FLINKS.items():
+                    write_columns(folder / table, names, unfinished / table)
 
 
 def _write(folder: Path, events: int, *, files: int, rate: int) -> None:
     if not folder.exists():
         print(f"Writing {events:,} events to {folder}", flush=True)
-        unfinished = folder.with_name(f"{folder.name}-unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        for path in (unfinished / "bid", auctions_of(unfinished / "bid")):
-            path.mkdir(parents=True)
-            # Flink's time has milliseconds, so all get these.
-            write_bids(path, events, files, rate=rate, table=path.name, milliseconds=True)
-        unfinished.rename(folder)
+        with _whole(folder) as unfinished:
+            for table in ("bid", "auction"):
+                (unfinished / table).mkdir()
+                # Flink's time has milliseconds, so all get these.
+                write_bids(unfinished / table, events, files, rate=rate, table=table, milliseconds=True)
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[Path]:
+    """An empty folder that gets this name when all is in it and on the disk."""
+    unfinished = folder.with_name(f"{folder.name}-unfinished")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    yield unfinished
+    os.sync()
+    unfinished.rename(folder)
 
 
 def main() -> int:

@@ -62,4 +62,5 @@ def _parts(text: str) -> list[tuple[str, str]]:
 
 
 def _line(cells: tuple[str, ...]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    """A line of a table; what went wrong may have lines and bars of its own."""
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -22,3 +22,8 @@ def test_a_part_makes_the_file(tmp_path: Path) -> None:
 def test_a_section_is_a_table_below_a_text() -> None:
     section = Section("Rates", ("query", "rate"), (("q0", "8.0"),), "In millions.")
     assert str(section) == "## Rates\n\nIn millions.\n\n| query | rate |\n| --- | --- |\n| q0 | 8.0 |"
+
+
+def test_a_cell_stays_in_its_line_and_column() -> None:
+    section = Section("Rates", ("query", "rate"), (("q0", "failed: a | b\nc"),))
+    assert str(section).endswith("\n| q0 | failed: a \\| b c |")

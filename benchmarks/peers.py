@@ -186,7 +186,8 @@ def _run(command: Sequence[str], variables: Mapping[str, str], output: int, time
 
 
 def _answer(name: str, query: str) -> Path:
-    return FOLDER / "answers" / query / name
+    # Flink does not find its way to a folder with a space.
+    return FOLDER / "answers" / query.replace(" ", "-") / name
 
 
 def _differences(query: str, names: Sequence[str], rows: Path) -> Iterator[str]:

@@ -21,6 +21,8 @@ sources, for as long as it is wanted. `docs/tutorial.md` is the way in; `docs/co
 means.
 """
 
+import logging
+
 from headrace.engine import Database, Policy, Query, Summary, connect
 from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
 from headrace.runtime.delivery.contract import Retry, Sink
@@ -48,3 +50,6 @@ __all__ = [
     "connect",
 ]
 __version__ = "0.1.0"
+
+# Without a handler of its own Python would print warnings that the program has not asked for.
+logging.getLogger("headrace").addHandler(logging.NullHandler())

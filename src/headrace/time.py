@@ -10,6 +10,7 @@ import re
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
 from enum import Enum
 from typing import Final, Protocol
 
@@ -37,6 +38,17 @@ MICROSECONDS: Final[dict[str, int]] = {
     "WEEK": 604_800_000_000,
 }
 """The length of each unit in microseconds; months and years have no fixed length and are refused."""
+
+
+_SHORT: Final = {
+    "US": "MICROSECOND", "USEC": "MICROSECOND", "MS": "MILLISECOND", "MSEC": "MILLISECOND",
+    "S": "SECOND", "SEC": "SECOND", "M": "MINUTE", "MIN": "MINUTE", "H": "HOUR", "HR": "HOUR",
+    "D": "DAY", "W": "WEEK",
+}  # fmt: skip
+"""Units as others shorten them, which hints write out."""
+
+_INEXACT: Final = {"MONTH": 30, "MON": 30, "QUARTER": 91, "YEAR": 365, "YR": 365}
+"""Units of no fixed length, and about how many days they have."""
 
 
 class TimeDomain(Enum):
@@ -96,12 +108,30 @@ def make_duration(count: int, unit: str | None) -> Duration:
     else:
         name = unit.upper().removesuffix("S")
         if name not in MICROSECONDS:
-            known = ", ".join(f"{key}S" for key in MICROSECONDS)
-            raise UserError(f"unknown unit of time {unit}", hint=f"the units are {known}")
+            raise UserError(f"unknown unit of time {unit}", hint=_instead(count, unit))
         length = count * MICROSECONDS[name]
     if length > MAX_INSTANT:
         raise UserError(f"the duration {count} {unit or ''} is too long", hint="write UNBOUNDED instead")
     return Duration(length, name)
+
+
+def _instead(count: int, unit: str) -> str:
+    """What to write instead of a unit that there is not."""
+    upper = unit.upper()
+    name = _SHORT.get(upper) or _SHORT.get(upper.removesuffix("S"))
+    if days := _INEXACT.get(upper.removesuffix("S")):
+        return f"months and years have no fixed length; write {count * days} DAYS"
+    if name is None:
+        near = get_close_matches(upper.removesuffix("S"), MICROSECONDS, n=1)
+        name = near[0] if near else None
+    if name is None:
+        return f"the units are {', '.join(f'{key}S' for key in MICROSECONDS)}"
+    return f"write {Duration(count * MICROSECONDS[name], name)}"
+
+
+def duration_of(length: timedelta) -> Duration:
+    """A duration of TIMESTAMPs, of that many microseconds."""
+    return Duration(length // timedelta(microseconds=1), "MICROSECOND")
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from headrace.algebra.properties import sources_of
 from headrace.elements import Batch
 from headrace.engine.query import Query
+from headrace.engine.subscription import Subscription
 from headrace.errors import StoreError, UserError
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.run import Run
@@ -99,20 +100,31 @@ class Answers:
         streams = {source.name for source in sources_of(query.plan)}
         return max((seen[name].latest for name in streams if name in seen), default=BEGINNING)
 
-    def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
+    def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
         """The changes from an epoch on, as they are committed; ends when the run does, or the query.
 
         Raises:
             UserError: the query has no answer, or it fails; an epoch that is due is no longer kept; or what
                 ended the run.
         """
-        return self._follow(self.reader(query), self._spans[query], from_epoch)
+        closed = threading.Event()
 
-    def _follow(self, reader: ResultReader, span: _Span, from_epoch: int) -> Iterator[Change]:
+        def stop() -> None:
+            closed.set()
+            with self._changed:
+                self._changed.notify_all()
+
+        return Subscription(self._follow(self.reader(query), self._spans[query], from_epoch, closed), stop)
+
+    def _follow(
+        self, reader: ResultReader, span: _Span, from_epoch: int, closed: threading.Event
+    ) -> Iterator[Change]:
         release, last, begin = Release(reader.plan.schema), 0, from_epoch
         while True:
             # Asked first: what ends in between has committed all its news by then.
-            going_on, error = self._wait(reader.name, span, last)
+            going_on, error = self._wait(reader.name, span, last, closed)
+            if closed.is_set():
+                return
             news = self._news(reader.name, span, last)
             if not news and not going_on:
                 self._refuse_failed(reader.name, span)
@@ -132,10 +144,12 @@ class Answers:
                     table = reader.change_table(last, batch)
                     yield Change(last, reader.heartbeat_of(part), batch, table)
 
-    def _wait(self, name: str, span: _Span, last: int) -> tuple[bool, BaseException | None]:
+    def _wait(
+        self, name: str, span: _Span, last: int, closed: threading.Event
+    ) -> tuple[bool, BaseException | None]:
         """Wait for epochs after the last one, or for the end; whether it goes on, and what ended the run."""
         with self._changed:
-            while self._goes_on(name, span) and not self._news(name, span, last):
+            while not closed.is_set() and self._goes_on(name, span) and not self._news(name, span, last):
                 self._changed.wait(timeout=1.0)
         going_on = self._goes_on(name, span)
         return going_on, None if span.is_over else self._state()[1]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never, overload
 
 import pyarrow as pa
 
@@ -17,11 +17,12 @@ from headrace.engine.compiler import Compiler
 from headrace.engine.definitions import Definitions
 from headrace.engine.display import PlanText, html_of_table
 from headrace.engine.execution import Execution, Settings
-from headrace.engine.inputs import TemporaryFolders, declared, in_memory
+from headrace.engine.inputs import Length, TemporaryFolders, declared, in_memory
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query, View, explain_plan
 from headrace.engine.query_list import QueryList
 from headrace.engine.show import listing, show
+from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary
 from headrace.engine.user_code import UserCode
 from headrace.errors import LanguageError, Position, UserError
@@ -155,7 +156,7 @@ class Database(UserCode):
         """The queries that `start` has added to those of a durable store, and dropped from them."""
         return self._execution.differences if self._execution is not None else Differences()
 
-    def execute(self, text: str, base: Path | None = None, policy: Policy | None = None) -> list[Query | str]:
+    def execute(self, text: str, base: Path | None = None, policy: Policy | None = None) -> list[Query | Any]:
         """Carry out statements separated by semicolons.
 
         Args:
@@ -164,13 +165,14 @@ class Database(UserCode):
             policy: what the statements may reach; if None, what `connect` was given.
 
         Returns:
-            A query for each CREATE QUERY or SELECT, the text for each EXPLAIN or SHOW.
+            A query for each CREATE QUERY or SELECT, the text for each EXPLAIN or SHOW. The type says `Any`
+            for the texts, so that type checkers let an item be used as the query that it is.
 
         Raises:
             PolicyError: a statement asks for more than the policy allows.
             UserError: a statement is wrong or an input cannot be read; those before it have taken effect.
         """
-        results: list[Query | str] = []
+        results: list[Query | Any] = []
         for statement in self._compiler.statements(text):
             result = self._execute(statement, base or Path.cwd(), policy or self._policy)
             if result is not None:
@@ -200,7 +202,7 @@ class Database(UserCode):
             case _:
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
-    def stream(self, name: str, data: Any, timestamp: str, disorder: str | int | None = None) -> None:
+    def stream(self, name: str, data: Any, timestamp: str, disorder: Length | None = None) -> None:
         """Register a table as a stream, in the order of its rows, or a streaming data frame.
 
         Args:
@@ -208,8 +210,8 @@ class Database(UserCode):
             data: an Arrow table, a pandas or Polars data frame; a bounded Spark data frame, which is read in
                 order of its timestamps since it has no order of its own; or a streaming Spark data frame.
             timestamp: the column the rows are timed by, a TIMESTAMP or an integer.
-            disorder: how much older than the newest row a row may be, such as "5 seconds", or a number for
-                integer timestamps; None where the rows are in order.
+            disorder: how much older than the newest row a row may be, such as "5 seconds" or a timedelta, or
+                a number for integer timestamps; None where the rows are in order.
 
         Raises:
             UserError: a column has a type that streams do not have, or the timestamp is missing.
@@ -241,6 +243,24 @@ class Database(UserCode):
             self._drop_stream(name, None)
         else:
             self._drop_query(name, None)
+
+    @overload
+    def push(
+        self, name: str, rows: Any, producer: str | None = None, sequence: int | None = None,
+        wait: Literal[True] = True,
+    ) -> bool: ...  # fmt: skip
+
+    @overload
+    def push(
+        self, name: str, rows: Any, producer: str | None = None, sequence: int | None = None, *,
+        wait: Literal[False],
+    ) -> Future[bool]: ...  # fmt: skip
+
+    @overload
+    def push(
+        self, name: str, rows: Any, producer: str | None = None, sequence: int | None = None,
+        wait: bool = True,
+    ) -> bool | Future[bool]: ...  # fmt: skip
 
     def push(
         self,
@@ -348,7 +368,7 @@ class Database(UserCode):
             )
         return runner.frame(self.reader(query), view, getattr(query, view))
 
-    def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
+    def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
         """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
         return self._answers_of(query).follow(query, from_epoch)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import threading
 import time
@@ -10,7 +11,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
@@ -34,6 +35,8 @@ from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
+
+_LOG: Final = logging.getLogger("headrace")
 
 
 @dataclass(frozen=True)
@@ -188,13 +191,14 @@ class Execution:
             endless = [name for name in self.run.streams if self._defined.inputs[name].is_live]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
+            _LOG.info("running to the end: %s", ", ".join(self._defined.queries))
             run_to_end(self.run, self._checked(progress))
             # A run that goes on where it ended so has no further epoch.
             self._refuse_dead_letters()
             self._deliveries.finish()
         finally:
             self._release()
-        return self._summary()
+        return self._logged(self._summary())
 
     def start(self, progress: Callable[[Progress], None] | None) -> None:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
@@ -202,6 +206,7 @@ class Execution:
         used = (self._defined.inputs[name] for name in self.run.streams)
         self._live.start({stream.info.name: self._feed(stream) for stream in used if stream.is_live})
         self._deliveries.start()
+        _LOG.info("started: %s", ", ".join(self._defined.queries))
 
     def push(self, name: str, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
         """Add rows to a pushed stream; resolved when they are committed.
@@ -232,7 +237,7 @@ class Execution:
         if self._live.error is not None:
             raise self._live.error
         self._deliveries.check()
-        return self._summary()
+        return self._logged(self._summary())
 
     def close(self) -> None:
         """Stop what runs, and remove what is temporary."""
@@ -311,6 +316,10 @@ class Execution:
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
             keeps_results=self._settings.keep_results,
         )
+
+    def _logged(self, summary: Summary) -> Summary:
+        _LOG.info("stopped: %s", summary)
+        return summary
 
     def _summary(self) -> Summary:
         domains = {name: stream.info.domain for name, stream in self._defined.inputs.items()}

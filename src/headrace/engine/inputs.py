@@ -7,8 +7,9 @@ import importlib
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -27,10 +28,13 @@ from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
 from headrace.schema import TIMESTAMP, Schema
-from headrace.time import Duration, TimeDomain, parse_duration
+from headrace.time import Duration, TimeDomain, duration_of, parse_duration
 
 PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
+
+Length: TypeAlias = "str | int | timedelta"
+"""A length of time: "5 seconds", a timedelta, or for integer timestamps a number."""
 
 _LIMIT: Final = "max_rows_per_epoch"
 
@@ -158,7 +162,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
 
 
 def in_memory(
-    name: str, data: Any, timestamp: str, disorder: str | int | None, folders: TemporaryFolders
+    name: str, data: Any, timestamp: str, disorder: Length | None, folders: TemporaryFolders
 ) -> Input:
     """The input that a table or a data frame is.
 
@@ -250,9 +254,22 @@ def _schema_of(frame: Any) -> Schema:
     return schema
 
 
-def _disorder(value: str | int | None, domain: TimeDomain) -> int:
-    if value is None:
-        return 0
-    duration = Duration(value) if isinstance(value, int) else parse_duration(value)
+def _disorder(value: Length | None, domain: TimeDomain) -> int:
+    match value:
+        case None:
+            return 0
+        case timedelta():
+            duration = duration_of(value)
+        case str():
+            duration = parse_duration(value)
+        case int():
+            duration = Duration(value)
+        case _:
+            raise UserError(
+                f"{value!r} is not a valid disorder",
+                hint='give a text such as "5 seconds", a timedelta, or a number for integer timestamps',
+            )
+    if duration.length < 0:
+        raise UserError(f"the disorder {value!r} is negative", hint="give None where rows are in order")
     check_duration(duration, domain, "disorder")
     return duration.length

@@ -11,6 +11,7 @@ from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
 from headrace.engine.display import PlanText, html_of_rows, html_of_table
 from headrace.engine.frames import to_pandas, to_polars
+from headrace.engine.subscription import Subscription
 from headrace.errors import UserError
 from headrace.language.notes import Note
 from headrace.language.statements import Stage
@@ -43,7 +44,7 @@ class Answers(Protocol):
         """A view of what has been committed, as a Spark data frame."""
         ...
 
-    def follow(self, query: Query, from_epoch: int) -> Iterator[Change]:
+    def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
         """The changes from an epoch on, as they are committed."""
         ...
 
@@ -198,10 +199,10 @@ class Query:
             raise UserError(f"there is no stage {stage}", hint="ask for logical, optimized or physical")
         return PlanText(explain_plan(self.plan, Stage[stage.upper()]))
 
-    def subscribe(self, from_epoch: int = 1) -> Iterator[Change]:
+    def subscribe(self, from_epoch: int = 1) -> Subscription[Change]:
         """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
 
-        Waits for the next epoch; ends when the database is stopped.
+        Waits for the next epoch, with `for` or `async for`; ends when the database is stopped.
 
         Args:
             from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1. The
@@ -212,8 +213,10 @@ class Query:
         """
         return self._answers.follow(self, from_epoch)
 
-    def follow(self, view: str = "history", *, begun: bool = False) -> Iterator[pa.Table]:
-        """The rows of an endless run as they become final; waits, and ends when the database is stopped.
+    def follow(self, view: str = "history", *, begun: bool = False) -> Subscription[pa.Table]:
+        """The rows of an endless run as they become final, for `for` or `async for`.
+
+        Waits, and ends when the database is stopped.
 
         Args:
             view: `history` gives each row of the history once, when its end has passed, and at the end those
@@ -226,12 +229,13 @@ class Query:
         """
         if view not in ("history", "changes"):
             raise UserError(f"there is no view {view} to follow", hint="follow history or changes")
-        return self._follow(view, begun)
+        changes = self.subscribe()
+        return Subscription(self._follow(view, begun, changes), changes.close)
 
-    def _follow(self, view: str, begun: bool) -> Iterator[pa.Table]:
+    def _follow(self, view: str, begun: bool, changes: Subscription[Change]) -> Iterator[pa.Table]:
         reader = self._reader()
         finals = Finals(reader.plan.schema)
-        for change in self.subscribe():
+        for change in changes:
             if view == "changes":
                 yield change.rows
             else:

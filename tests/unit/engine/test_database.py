@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from concurrent.futures import Future
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -290,3 +291,37 @@ def test_a_stop_that_fails_lets_another_driver_have_the_store(
     second = started()
     assert second.push("reading", {"v": 1, "ts": 1})
     second.close()
+
+
+@pytest.mark.parametrize("disorder", ["5 seconds", timedelta(seconds=5)])
+def test_a_disorder_is_a_text_or_a_timedelta(disorder: str | timedelta) -> None:
+    times = [datetime(2024, 1, 1, 0, 0, second, tzinfo=UTC) for second in (10, 5, 4)]
+    with hr.connect(runner="inline") as db:
+        db.stream("s", pa.table({"ts": times}), timestamp="ts", disorder=disorder)
+        db.query("SELECT ts FROM s")
+        assert db.run().late == 1
+
+
+@pytest.mark.parametrize(
+    ("disorder", "message"),
+    [
+        (timedelta(seconds=1), "has a unit, but the stream is timed by an integer"),
+        (timedelta(seconds=-1), "is negative"),
+        (-1, "the disorder -1 is negative"),
+        (1.5, "1.5 is not a valid disorder"),
+        ("5s", "unknown unit of time s"),
+    ],
+)
+def test_a_wrong_disorder_is_refused(disorder: Any, message: str) -> None:
+    with hr.connect(runner="inline") as db, pytest.raises(UserError, match=message):
+        db.stream("s", ROWS, timestamp="ts", disorder=disorder)
+
+
+def test_type_checkers_know_what_calls_give(db: hr.Database) -> None:
+    """`mypy` checks these lines; without overloads it refuses each of them."""
+    query = db.execute("CREATE STREAM p (ts BIGINT) FROM push TIMESTAMP BY ts; SELECT ts FROM p")[0]
+    db.start()
+    taken: bool = db.push("p", {"ts": 1})
+    future: Future[bool] = db.push("p", {"ts": 2}, wait=False)
+    assert (taken, future.result()) == (True, True)
+    assert query.history().num_rows == 1

@@ -42,7 +42,7 @@ def parse_duration_at(cursor: Cursor, what: str) -> Duration:
             raise UserError(f"the duration {text} is too long", hint="write UNBOUNDED instead")
         return make_duration(int(text), _unit(cursor))
     except UserError as error:
-        hint = error.hint if text.isdecimal() else _DURATION
+        hint = error.hint if re.fullmatch(r"\d+\s*[A-Za-z]*", text) else _DURATION
         raise LanguageError(error.message, position=position, hint=hint) from None
 
 

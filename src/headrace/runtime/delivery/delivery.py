@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from headrace.errors import DeliveryError, UserError, told
 from headrace.runtime.delivery.contract import Attachment, Origin
@@ -18,6 +20,8 @@ from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Release
 from headrace.runtime.store.crash_points import reach
 from headrace.time import INFINITY
+
+_LOG: Final = logging.getLogger("headrace")
 
 Results = Callable[[], Sequence[EpochResults]]
 """Says what is committed and retained, in order and without gaps."""
@@ -241,6 +245,7 @@ class Delivery:
                         hint="fix it and start again: with a durable store it goes on at that epoch",
                     ) from error
                 self.problem = f"{reason}; {failures} attempts so far, it is tried again"
+                _LOG.warning("%s", self.problem)
             self._stopping.wait(retry.pause_after(failures))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError, told
 from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.feed import Feed
@@ -263,6 +264,7 @@ class LiveRun:
             if reason is not None:
                 error = self._blamed.get(name)
                 self.problems[name] = reason if error is None else f"no epoch can read it: {cause_of(error)}"
+                LOG.warning("the stream %s was given up: %s", name, self.problems[name])
 
     def _settle(self, failed: Mapping[str, BaseException]) -> None:
         """Notify the feeds of what became of what was taken; those that failed may bring it again."""

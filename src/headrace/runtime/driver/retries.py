@@ -18,6 +18,7 @@ from typing import Final
 from headrace.errors import RunnerLostError, StoreError, UserError, WorkerLostError, named, shortened
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.reports import log_retry
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import Intake
 
@@ -77,6 +78,7 @@ def run_epoch(
         rest = {name: intake for name, intake in intakes.items() if name not in left_out}
         if is_stopping():
             break
+        log_retry(run.totals.epochs + 1, error)
         if _tried(run, rest, ended) is None:
             run.sweep_strays()
             return dict.fromkeys(left_out, error)

@@ -18,6 +18,7 @@ from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, 
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
+from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.intake.shares import (
     MOST_HELD,
     MOST_PASSED,
@@ -316,6 +317,7 @@ class Run:
         )
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))
+        log_epoch(outcome.commit, self.totals, self.failed)
         self._accept(outcome)
 
     def _needed(self, outcome: Outcome) -> Iterator[Part]:

@@ -1,0 +1,45 @@
+"""What the logger `headrace` is told of a run; nothing is printed where nobody has set up logging."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from headrace.errors import told
+from headrace.heartbeats.bounded import Arrivals
+from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.journal.records import Commit, Totals
+
+LOG: Final = logging.getLogger("headrace")
+
+
+def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> None:
+    """Log an epoch that was committed, and with a warning what it could not use.
+
+    Args:
+        commit: its record.
+        before: the counters before it.
+        failed: the queries that had failed before it.
+    """
+    after = commit.totals
+    rows = _everything(after) - _everything(before)
+    LOG.debug("epoch %d: %d rows in %.3f s", commit.epoch, rows, after.seconds - before.seconds)
+    for name, seen in after.arrivals.items():
+        known = before.arrivals.get(name, Arrivals())
+        if seen.late > known.late:
+            LOG.warning("epoch %d: %d rows of %s were late", commit.epoch, seen.late - known.late, name)
+    if after.dead_letters > before.dead_letters:
+        LOG.warning("epoch %d: %d dead letters", commit.epoch, after.dead_letters - before.dead_letters)
+    for name, (message, _) in commit.failed.items():
+        if name not in failed:
+            LOG.warning("epoch %d: the query %s failed: %s", commit.epoch, name, message)
+
+
+def log_retry(epoch: int, error: BaseException) -> None:
+    """Log that an epoch has failed, and is tried another way or again."""
+    LOG.warning("epoch %d failed and is tried again: %s", epoch, told(error))
+
+
+def _everything(totals: Totals) -> int:
+    return sum(seen.everything for seen in totals.arrivals.values())

@@ -172,7 +172,7 @@ def in_memory(
     if getattr(data, "isStreaming", False):
         schema = _schema_of(data)
         info = _info(name, schema, timestamp)
-        live = LiveStream(schema, info.timestamp, _disorder(disorder, info.domain))
+        live = LiveStream(schema, info.timestamp, disorder_of(disorder, info.domain))
         return Input(info, live, data, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
         schema = _schema_of(data)
@@ -184,7 +184,7 @@ def in_memory(
     write_arrow(table.select([table.column_names.index(column) for column in chosen]), path)
     source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
     info = _info(name, source.schema, timestamp)
-    return Input(info, BoundedStream(source, info.timestamp, _disorder(disorder, info.domain)))
+    return Input(info, BoundedStream(source, info.timestamp, disorder_of(disorder, info.domain)))
 
 
 def _in_order(frame: Any, names: Sequence[str], timestamp: str) -> pa.Table:
@@ -254,7 +254,12 @@ def _schema_of(frame: Any) -> Schema:
     return schema
 
 
-def _disorder(value: Length | None, domain: TimeDomain) -> int:
+def disorder_of(value: Length | None, domain: TimeDomain) -> int:
+    """A disorder in units of the timestamps.
+
+    Raises:
+        UserError: it is not a length of time, is negative, or does not fit the domain.
+    """
     match value:
         case None:
             return 0

@@ -89,14 +89,14 @@ class Watch:
         self._ended.set()
         self._thread.join()
         share = (busy - processor) / (wall * (os.cpu_count() or 1))
-        self.used = Used(processor, max(self._peak, _memory()), min(max(share, 0.0), 1.0))
+        self.used = Used(processor, max(self._peak, memory()), min(max(share, 0.0), 1.0))
 
     def _look(self) -> None:
         while not self._ended.wait(_INTERVAL):
-            self._peak = max(self._peak, _memory())
+            self._peak = max(self._peak, memory())
 
 
-def _memory() -> int:
+def memory() -> int:
     """The bytes that this process and all below it have in memory."""
     total = 0
     for number in _tree(os.getpid()):

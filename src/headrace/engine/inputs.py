@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -24,6 +25,7 @@ from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import readable_schema
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
+from headrace.runtime.spark.scans import file_batches
 from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
@@ -94,8 +96,10 @@ class Input:
         except OSError as error:
             raise cannot_write(place, error) from error
         if self.frame is not None:
+            checkpoint = inside(place, "checkpoint")
+            files = partial(file_batches, self.frame, self.stream.schema, checkpoint=checkpoint)
             ahead = may_read_ahead(self.frame)
-            return SparkFeed(self.info.name, self.frame, inside(place, "checkpoint"), wake, ahead=ahead)
+            return SparkFeed(self.info.name, self.frame, checkpoint, wake, ahead=ahead, files=files)
         return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, epoch_bytes, wake)
 
 

@@ -266,14 +266,16 @@ class Run:
 
     def _work(self, intakes: Mapping[str, Intake], queries: QuerySet) -> EpochWork:
         columns = self._queries.columns
+        taken = {name: intakes.get(name, Intake(0)) for name in self._streams}
         inputs = {
             name: StreamInput(
-                intakes[name].source if name in intakes else None,
+                taken[name].source,
                 stream.schema.select(tuple(map(stream.schema.names.index, columns[name]))),
                 stream.timestamp,
                 stream.disorder,
                 self._points[name].heartbeat,
-                name in intakes and intakes[name].ended,
+                taken[name].ended,
+                in_order=not taken[name].is_batch,
             )
             for name, stream in self._streams.items()
         }

@@ -66,6 +66,8 @@ class Intake:
             many hand-overs there have been.
         source, start, end: the stretch to read; no source where the rows come in a frame.
         frame: a Spark data frame with the rows, or None.
+        is_batch: whether it is a batch of a Spark stream: its rows have no order, and come again if the epoch
+            is run without them.
         ended: whether the stream has no more rows after it.
         producers: for pushed rows, per producer that pushed some of them its last sequence number.
     """
@@ -75,6 +77,7 @@ class Intake:
     start: int = 0
     end: int = 0
     frame: object = None
+    is_batch: bool = False
     ended: bool = False
     producers: Mapping[str, int] = field(default_factory=dict)
 

@@ -29,7 +29,7 @@ class ParquetSource(TypedSource[TypedPart]):
 
     def batches(self, part: TypedPart, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
         """The rows `[first, last)` of a file, with the file's own types."""
-        with _open(part.path) as file:
+        with open_file(part.path) as file:
             rows = tuple(file.metadata.row_group(index).num_rows for index in range(file.num_row_groups))
             if rows != part.blocks:
                 raise changed(part.label)
@@ -60,12 +60,31 @@ def open_parquet(
     return ParquetSource(*open_parts("parquet", ParquetSource.kind, options, declared, base, allowed, _probe))
 
 
+def part_of(file: pq.ParquetFile, path: Path, label: str) -> TypedPart:
+    """An open file as a part of a source.
+
+    Args:
+        file: the file.
+        path: where it is.
+        label: its name to show.
+    """
+    groups = [file.metadata.row_group(index) for index in range(file.metadata.num_row_groups)]
+    rows = tuple(group.num_rows for group in groups)
+    return TypedPart(path, label, rows, tuple(group.total_byte_size for group in groups))
+
+
+def open_file(path: Path) -> pq.ParquetFile:
+    """Open a Parquet file.
+
+    Raises:
+        OSError, pa.ArrowException: it is missing or damaged.
+    """
+    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+
+
 def _probe(path: Path, label: str) -> tuple[pa.Schema, TypedPart]:
-    with _open(path) as file:
-        groups = range(file.metadata.num_row_groups)
-        rows = tuple(file.metadata.row_group(index).num_rows for index in groups)
-        sizes = tuple(file.metadata.row_group(index).total_byte_size for index in groups)
-        return file.schema_arrow, TypedPart(path, label, rows, sizes)
+    with open_file(path) as file:
+        return file.schema_arrow, part_of(file, path, label)
 
 
 def _rows_at_once(rows: int, size: int) -> int:
@@ -84,12 +103,8 @@ def _between(low: int, high: int, batches: Iterator[pa.RecordBatch]) -> Iterator
         at += batch.num_rows
 
 
-def _open(path: Path) -> pq.ParquetFile:
-    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
-
-
 @lru_cache(maxsize=2)
 def _row_group(path: Path, _modified: int, _size: int, group: int, columns: tuple[str, ...]) -> pa.Table:
     """One decoded row group; kept because the next range often starts where the last one ended in it."""
-    with _open(path) as file:
+    with open_file(path) as file:
         return file.read_row_group(group, list(columns), use_threads=False).select(list(columns))

@@ -11,13 +11,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import ExecutionError, StoreError
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, jvm_needed
+from headrace.runtime.spark.scans import FileBatches
 from headrace.runtime.store.paths import refuse_links
 
 RESTARTS = 3
@@ -77,10 +80,17 @@ class Idle:
 
 @dataclass(frozen=True)
 class Handed:
-    """A batch waits for an epoch."""
+    """A batch waits for an epoch; where our tasks may read its files, they do."""
 
     rows: Any
     number: int
+    files: SplitSource | None = None
+
+    def intake(self) -> Intake:
+        """What the epoch takes."""
+        if self.files is None:
+            return Intake(self.number + 1, frame=self.rows, is_batch=True)
+        return Intake(self.number + 1, self.files, 0, self.files.size, is_batch=True)
 
 
 @dataclass(frozen=True)
@@ -125,16 +135,26 @@ class SparkFeed:
         checkpoint: the folder of Spark's own log.
         wake: called when a batch has come.
         ahead: whether Spark may count a batch as done that an epoch has taken; see `may_read_ahead`.
+        files: from the columns that are read to what reads the batches of the query as files, or None.
     """
 
     def __init__(
-        self, name: str, frame: Any, checkpoint: Path, wake: Callable[[], None], *, ahead: bool
+        self,
+        name: str,
+        frame: Any,
+        checkpoint: Path,
+        wake: Callable[[], None],
+        *,
+        ahead: bool,
+        files: Callable[[Sequence[str]], FileBatches | None] = lambda _: None,
     ) -> None:
         self._name = name
         self._frame = frame
         self._checkpoint = checkpoint
         self._wake = wake
         self._ahead = ahead
+        self._files = files
+        self._spoilt: int | None = None
         self._changed = threading.Condition()
         self._columns: tuple[str, ...] = ()
         self._state: _State = Idle()
@@ -162,7 +182,7 @@ class SparkFeed:
             _rewind(self._checkpoint, self._committed)
         self._state = Idle()
         wanted = self._frame.select(*map(quoted, self._columns))
-        writer = wanted.writeStream.foreachBatch(self._hand_over)
+        writer = wanted.writeStream.foreachBatch(partial(self._hand_over, self._files(self._columns)))
         self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
 
     def read(self, columns: Sequence[str]) -> None:
@@ -179,9 +199,9 @@ class SparkFeed:
         """The batch that waits."""
         with self._changed:
             match self._state:
-                case Handed(rows, number):
+                case Handed(number=number) as batch:
                     self._become(Taken(number))
-                    return Intake(number + 1, frame=rows)
+                    return batch.intake()
                 case _:
                     return None
 
@@ -192,7 +212,8 @@ class SparkFeed:
                 case Taken(number, behind) if error is None:
                     self._committed, self._restarts = number + 1, 0
                     self._become(behind or Idle())
-                case Taken() if error is not None:
+                case Taken(number) if error is not None:
+                    self._spoilt = number
                     self._become(Failed(error))
 
     def check(self) -> str | None:
@@ -239,17 +260,20 @@ class SparkFeed:
             if isinstance(state, Stopped) or isinstance(self._state, Idle | Handed | Taken):
                 self._become(state)
 
-    def _hand_over(self, rows: Any, number: int) -> None:
+    def _hand_over(self, files: FileBatches | None, rows: Any, number: int) -> None:
+        if number < self._committed:
+            return
+        # A batch that has failed is left to Spark, which says what is wrong with it.
+        source = None if files is None or number == self._spoilt else files.source(number)
+        batch = Handed(rows, number, source)
         with self._changed:
-            if number < self._committed:
-                return
             match self._state:
                 case Idle() | Handed():
                     self._refuse_gap(number, self._committed)
-                    self._become(Handed(rows, number))
+                    self._become(batch)
                 case Taken(before):
                     self._refuse_gap(number, before + 1)
-                    self._become(Taken(before, Handed(rows, number)))
+                    self._become(Taken(before, batch))
         self._wake()
         with self._changed:
             self._changed.wait_for(lambda: self._reason_to_fail() is not None or self._may_return(number))

@@ -52,6 +52,8 @@ class StreamInput:
         disorder: how much older than the newest row a row may be (instants).
         heartbeat: the promise at the start of the epoch.
         ended: whether this epoch reads the last of it.
+        in_order: whether its rows come in an order, so that each is judged by those before it; the rows of a
+            batch of Spark's are judged together.
     """
 
     source: SplitSource | None
@@ -60,6 +62,7 @@ class StreamInput:
     disorder: int
     heartbeat: int
     ended: bool
+    in_order: bool
 
 
 @dataclass(frozen=True)
@@ -109,9 +112,7 @@ class EpochWork:
         for part in parts:
             for name, seen in part.items():
                 before = total.get(name, Arrivals())
-                # The rows of a frame come in no order, and neither do the tasks that get them.
-                in_order = self.streams[name].source is not None
-                total[name] = before.then(seen) if in_order else before.beside(seen)
+                total[name] = before.then(seen) if self.streams[name].in_order else before.beside(seen)
         return total
 
     def knowing(self, parts: Iterable[Mapping[str, Arrivals]]) -> EpochWork:

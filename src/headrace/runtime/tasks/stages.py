@@ -51,9 +51,13 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
         source = iter(stream.source.read(split.start, split.end, stream.schema.names))
         seen = Arrivals()
         for read in task.watch.each("read", source):
-            heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), stream.disorder)
-            judge = partial(judge_in_order, heartbeat=heartbeat, disorder=stream.disorder)
-            seen = seen.then(take_in(task, split.stream, read, judge))
+            if stream.in_order:
+                heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), stream.disorder)
+                judge = partial(judge_in_order, heartbeat=heartbeat, disorder=stream.disorder)
+                seen = seen.then(take_in(task, split.stream, read, judge))
+            else:
+                together = partial(judge_together, heartbeat=stream.heartbeat)
+                seen = seen.beside(take_in(task, split.stream, read, together))
         arrivals[split.stream] = seen
     yield from _finished(task, arrivals)
 

@@ -53,7 +53,7 @@ class Judging(InlineRunner):
 def work_of(tasks: int) -> EpochWork:
     schema = Schema((Field("ts", BIGINT),))
     source = TableSource(pa.table({"ts": pa.array([], BIGINT)}))
-    stream = StreamInput(source, schema, "ts", DISORDER, BEGINNING, ended=False)
+    stream = StreamInput(source, schema, "ts", DISORDER, BEGINNING, ended=False, in_order=True)
     splits = tuple((Split("s", task, task + 1),) for task in range(tasks))
     return EpochWork(1, "t", Graph((), ()), 1, 1, {"s": stream}, splits, {}, MemoryStore(), True)
 

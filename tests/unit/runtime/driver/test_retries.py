@@ -56,7 +56,7 @@ class Fake:
 
 
 LOST = WorkerLostError("a worker died", hint="mend it")
-INTAKES = {"a": Intake(1, frame="rows"), "b": Intake(1, frame="rows"), "pushed": Intake(1)}
+INTAKES = {"a": Intake(1, is_batch=True), "b": Intake(1, is_batch=True), "pushed": Intake(1)}
 EVERYTHING = frozenset(INTAKES)
 
 

@@ -1,0 +1,201 @@
+"""File streams that our own tasks read: Spark lists the files of a batch, and no row passes through the JVM.
+
+Only where the rows are known to be the same both ways (decision 0022): the frame is a bare scan of Parquet
+files, with or without a selection of columns, with options and settings that change no value; and every file
+has the columns with the very types that Spark was given for them. All else is left to Spark, file by file
+looked at before: whatever is wrong with a file, Spark says it, or makes of it what it always did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.runtime.sources.parquet import ParquetSource, open_file, part_of
+from headrace.runtime.spark.file_log import files_of_batch
+from headrace.schema import Schema
+
+_MOST_FILES: Final = 1_000
+"""A batch of more files is left to Spark: the driver looks at every file before the epoch."""
+
+_OPTIONS: Final = frozenset(
+    (
+        "discardcachedinputratio",
+        "filenameonly",
+        "latestfirst",
+        "maxbytespertrigger",
+        "maxcachedfiles",
+        "maxfileage",
+        "maxfilespertrigger",
+        "mergeschema",
+        "path",
+        "pathglobfilter",
+        "recursivefilelookup",
+    )
+)
+"""Options that say which files there are and when they are read, and not what is in them."""
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    "spark.sql.extensions": "",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
+"""Settings under which Spark gives the values that are in a file, and the values that they must have."""
+
+_TYPES: Final[Mapping[str, tuple[pa.DataType, str]]] = {
+    "boolean": (pa.bool_(), "BOOLEAN"),
+    "tinyint": (pa.int8(), "INT32"),
+    "smallint": (pa.int16(), "INT32"),
+    "int": (pa.int32(), "INT32"),
+    "bigint": (pa.int64(), "INT64"),
+    "float": (pa.float32(), "FLOAT"),
+    "double": (pa.float64(), "DOUBLE"),
+    "date": (pa.date32(), "INT32"),
+}
+"""Spark's types by name: as Arrow and as Parquet have them."""
+
+_DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+@dataclass(frozen=True)
+class FileBatches:
+    """The batches of a streaming query over Parquet files, as sources for our own tasks.
+
+    Attributes:
+        checkpoint: the query's.
+        schema: the columns that are read, as the stream has them.
+        types: Spark's types of these columns, by name.
+    """
+
+    checkpoint: Path
+    schema: Schema
+    types: Mapping[str, str]
+
+    def source(self, number: int) -> ParquetSource | None:
+        """What reads a batch that Spark has planned; None where Spark must read it."""
+        # Whatever is wrong with the log or a file, Spark finds it as well.
+        with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            files = files_of_batch(self.checkpoint, number)
+            if len(files) > _MOST_FILES or len(set(files)) < len(files):
+                return None
+            parts = []
+            for path in files:
+                with open_file(path) as file:
+                    if not _is_plain(path) or not self._is_alike(file):
+                        return None
+                    parts.append(part_of(file, path, str(path)))
+            return ParquetSource(self.schema, tuple(parts))
+        return None
+
+    def _is_alike(self, file: pq.ParquetFile) -> bool:
+        """Whether our reader and Spark's give the same rows of a file."""
+        return not _is_rebased(file) and all(_has(file, name, kind) for name, kind in self.types.items())
+
+
+def file_batches(frame: Any, schema: Schema, columns: Sequence[str], checkpoint: Path) -> FileBatches | None:
+    """What reads the batches of a streaming frame as files; None where Spark must read them.
+
+    Args:
+        frame: the streaming data frame.
+        schema: the stream's columns.
+        columns: those that are read.
+        checkpoint: the folder of Spark's own log.
+    """
+    relation = _scanned(frame._jdf.queryExecution().analyzed())
+    if relation is None or not _is_plain_parquet(relation.dataSource()):
+        return None
+    settings = frame.sparkSession.conf
+    if any(settings.get(name, value) != value for name, value in _SETTINGS.items()):
+        return None
+    wanted = schema.select(tuple(map(schema.names.index, columns)))
+    return FileBatches(
+        checkpoint, wanted, {name: frame.schema[name].dataType.simpleString() for name in wanted.names}
+    )
+
+
+def _scanned(plan: Any) -> Any:
+    """The file stream of which a plan gives every row and some columns; None if it does anything else."""
+    match plan.nodeName():
+        case "StreamingRelation":
+            return plan
+        case "EventTimeWatermark" | "SubqueryAlias":
+            return _scanned(plan.child())
+        case "Project" if all(_class(value) == "AttributeReference" for value in _each(plan.projectList())):
+            return _scanned(plan.child())
+        case _:
+            return None
+
+
+def _is_plain_parquet(source: Any) -> bool:
+    names = source.options().keySet().toSeq()
+    return (
+        source.className() == "parquet"
+        and source.partitionColumns().size() == 0
+        and all(name.lower() in _OPTIONS for name in _each(names))
+    )
+
+
+def _each(sequence: Any) -> Iterator[Any]:
+    """The items of a Scala sequence."""
+    for number in range(sequence.size()):
+        yield sequence.apply(number)
+
+
+def _class(value: Any) -> str:
+    name: str = value.getClass().getSimpleName()
+    return name
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether Spark makes nothing of where a file is.
+
+    It leaves out names with certain beginnings, takes columns from folders such as `k=1`, and compares a file
+    with Hadoop's checksums where they are beside it.
+    """
+    return (
+        not path.name.startswith(("_", "."))
+        and not any("=" in folder for folder in path.parts[:-1])
+        and not path.with_name(f".{path.name}.crc").exists()
+    )
+
+
+def _is_rebased(file: pq.ParquetFile) -> bool:
+    """Whether Spark takes a file's dates for those of the calendar before 1582, as old Sparks wrote them."""
+    notes = file.metadata.metadata or {}
+    version = notes.get(b"org.apache.spark.version")
+    return version is not None and (version < b"3.0.0" or b"org.apache.spark.legacyDateTime" in notes)
+
+
+def _has(file: pq.ParquetFile, name: str, kind: str) -> bool:
+    """Whether a file has a column of which both readers make the same values.
+
+    Args:
+        file: the file.
+        name: the column's.
+        kind: Spark's name of the type that the frame has.
+    """
+    names = file.schema_arrow.names
+    leaves = [leaf for leaf in map(file.schema.column, range(len(file.schema))) if leaf.path == name]
+    if len(leaves) != 1 or [other for other in names if other.lower() == name.lower()] != [name]:
+        return False
+    (leaf,), found = leaves, file.schema_arrow.field(name).type
+    if kind == "string":
+        return found in (pa.string(), pa.large_string()) and leaf.logical_type.type == "STRING"
+    if kind in ("timestamp", "timestamp_ntz"):
+        zoned = kind == "timestamp"
+        return (
+            pa.types.is_timestamp(found)
+            and (found.unit, found.tz is not None, leaf.physical_type) == ("us", zoned, "INT64")
+        )  # fmt: skip
+    if decimal := _DECIMAL.fullmatch(kind):
+        return bool(found == pa.decimal128(int(decimal[1]), int(decimal[2])))
+    return (found, leaf.physical_type) == _TYPES.get(kind)

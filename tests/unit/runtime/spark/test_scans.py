@@ -117,7 +117,7 @@ def batch_of(folder: Path, *paths: Path, types: Mapping[str, str] = TYPES) -> ob
 
 def test_a_batch_is_the_rows_of_its_files_in_the_order_of_the_log(tmp_path: Path) -> None:
     first = file_of(tmp_path, COLUMNS | {"more": pa.array([[1], None])}, "b", row_group_size=1)
-    second = file_of(tmp_path, dict(reversed(COLUMNS.items())), "a")
+    second = noted(tmp_path, version="3.5.0")
     log(tmp_path / "log", {0: [first.as_uri(), second.as_uri()]}, offsets=[0])
     source = FileBatches(tmp_path / "log", SCHEMA, TYPES).source(0)
     assert source is not None
@@ -142,7 +142,9 @@ def damaged(folder: Path) -> Path:
 
 
 def noted(folder: Path, **notes: str) -> Path:
-    table = pa.table(COLUMNS).replace_schema_metadata({f"org.apache.spark.{k}": v for k, v in notes.items()})
+    table = pa.table(dict(reversed(COLUMNS.items()))).replace_schema_metadata(
+        {f"org.apache.spark.{k}": v for k, v in notes.items()}
+    )
     pq.write_table(table, folder / "f.parquet")
     return folder / "f.parquet"
 

@@ -10,7 +10,7 @@ and, where the area is read by expiry, `__order` int32 (rows in order of expiry)
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -119,6 +119,20 @@ class Area(Protocol):
     def __len__(self) -> int:
         """How many rows it holds."""
         ...
+
+
+TIER = 4
+"""So many runs are merged into one."""
+
+
+def is_tier_full(runs: Sequence[Run]) -> bool:
+    """Whether the newest `TIER` runs are to be merged: the oldest is no larger than the others together.
+
+    So each run is larger than the three after it together, whatever sizes come: there are about as many runs
+    as the logarithm of the rows, and each row is merged about as often.
+    """
+    sizes = [run.rows for run in runs[-TIER:]]
+    return len(sizes) == TIER and sizes[0] <= sum(sizes[1:])
 
 
 def stored_run(ref: RunRef, load: Callable[[RunRef], pa.RecordBatch]) -> Run:

@@ -17,9 +17,9 @@ from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.schedule import net_schedule, next_rows
 from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
-from headrace.operators.state.runs import HASH, ORDER, TIME, Run
+from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Run, is_tier_full
 from headrace.operators.state.sum_columns import SumColumns, sum_arrays, sums_of
-from headrace.operators.state.sweep_area import TIER, Layout
+from headrace.operators.state.sweep_area import Layout
 from headrace.time import INFINITY
 
 
@@ -92,11 +92,11 @@ class Schedule:
     def expire(self, horizon: int) -> None:
         """Forget what the horizon has passed.
 
-        A run that is dead goes; one that is more than half dead is cut; `TIER` runs of one size class are
-        merged.
+        A run that is dead goes; one that is more than half dead is cut; the newest `TIER` runs are merged
+        where they are alike in size.
         """
         self.runs = [_cut(run, horizon) for run in self.runs if run.last >= horizon]
-        while len(self.runs) >= TIER and len({run.rows.bit_length() // 2 for run in self.runs[-TIER:]}) == 1:
+        while is_tier_full(self.runs):
             merged = self.runs[-TIER:]
             del self.runs[-TIER:]
             self._insert_rows(concat_rows([_cut(run, horizon, at_once=True).batch for run in merged]))

@@ -15,8 +15,7 @@ import pyarrow as pa
 from headrace.elements import LIMB, Int64Array, concat_rows, integers, limbs_of
 from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, order_by
-from headrace.operators.state.runs import HASH, TIME, Run
-from headrace.operators.state.sweep_area import TIER
+from headrace.operators.state.runs import HASH, TIER, TIME, Run, is_tier_full
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -105,7 +104,7 @@ class StepArea:
     def expire(self, instant: int) -> None:
         """Forget the steps up to an instant; runs are merged as in a sweep area."""
         self.runs = [run for run in self.runs if run.last > instant]
-        while len(self.runs) >= TIER and len({run.rows.bit_length() // 2 for run in self.runs[-TIER:]}) == 1:
+        while is_tier_full(self.runs):
             merged = self._merge(self.runs[-TIER:], instant)
             self.runs[-TIER:] = [merged] if merged.rows else []
 

@@ -19,12 +19,9 @@ from headrace.kernels.joins import match_hashes
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import count_before, net_points, smallest_per_code
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
-from headrace.operators.state.runs import END, HASH, ORDER, TIME, Run, new_run
+from headrace.operators.state.runs import END, HASH, ORDER, TIER, TIME, Run, is_tier_full, new_run
 from headrace.operators.state.sum_columns import sum_arrays, sums_of
 from headrace.time import BEGINNING
-
-TIER = 4
-"""So many runs of one size class are merged into one of the next."""
 
 
 class Netting(Enum):
@@ -125,8 +122,8 @@ class SweepArea:
     def expire(self, heartbeat: int) -> None:
         """Forget what the heartbeat has passed, and merge runs where it pays.
 
-        A run that is dead goes; one that is more than half dead is written again; `TIER` runs of one size
-        class are merged.
+        A run that is dead goes; one that is more than half dead is written again; the newest `TIER`
+        runs are merged where they are alike in size.
         """
         if self.layout.netting is not Netting.EXPIRE:
             self._merge_when_grown(heartbeat)
@@ -150,7 +147,7 @@ class SweepArea:
 
     def _merge_full_tiers(self, heartbeat: int) -> None:
         self.runs = [run for run in self.runs if run.rows]
-        while len(self.runs) >= TIER and len({run.rows.bit_length() // 2 for run in self.runs[-TIER:]}) == 1:
+        while is_tier_full(self.runs):
             merged = self._merge(self.runs[-TIER:], heartbeat)
             self.runs[-TIER:] = [merged] if merged.rows else []
 

@@ -108,3 +108,15 @@ def test_many_small_runs_become_few() -> None:
 def probe(key: int) -> tuple[np.ndarray, list[pa.Array]]:
     keys = pa.array([key])
     return hash_rows([keys], 1), [keys]
+
+
+def test_runs_of_unlike_sizes_become_few() -> None:
+    """Sizes on both sides of a power of four, as an endless run's are, were once hardly ever merged."""
+    area = schedule()
+    for time, size in enumerate([120, 135] * 64):
+        insert(area, [(key, 1000 + time, 1) for key in range(size)])
+        area.expire(0)
+    sizes = [run.rows for run in area.runs]
+    assert len(sizes) < 16
+    for place in range(len(sizes) - 3):
+        assert sizes[place] > sum(sizes[place + 1 : place + 4])

@@ -126,3 +126,11 @@ def test_the_latest_rows_of_a_key_are_kept_and_no_more(parts: list[list[int]], c
 
 def _columns(run: Run) -> list[list[int]]:
     return [run.batch.column(name).to_pylist() for name in ("k", "n")]
+
+
+def test_runs_of_unlike_sizes_become_few() -> None:
+    area = SweepArea(Layout(("k",), ints=("n",)))
+    for time, size in enumerate([120, 135] * 64):
+        insert(area, [(key, 1000 + time, 1) for key in range(size)])
+        area.expire(0)
+    assert len(area.runs) < 16

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,24 @@ def test_one_job_per_epoch(spark: Any) -> None:
         assert len(tracker.getJobIdsForGroup()) - before == epochs
 
 
+def test_a_small_epoch_is_a_single_task(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", math.inf)
+    tracker = spark.sparkContext.statusTracker()
+    with connect(spark=spark, epoch_rows=10_000, buckets=3) as db:
+        db.execute(STREAMS + QUERIES)
+        before = set(tracker.getJobIdsForGroup())
+        epochs = db.run().epochs
+        jobs = [tracker.getJobInfo(job) for job in sorted(set(tracker.getJobIdsForGroup()) - before)]
+    stages = [[tracker.getStageInfo(stage).numTasks for stage in job.stageIds] for job in jobs]
+    assert len(stages[0]) == 3
+    assert stages[1:] == [[1]] * (epochs - 1)
+
+
 def test_the_same_rows_are_late_as_inline_with_a_second_job_where_splits_must_know_each_other(
-    spark: Any, tmp_path: Path
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # However little work it is, every epoch has several splits.
+    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 0.0)
     times = [(7 * number * number) % 60 + number for number in range(40)]
     table = pa.table({"n": list(range(40)), "ts": times})
     pq.write_table(table, tmp_path / "rows.parquet")

@@ -15,6 +15,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, commit_of_epoch
+from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
@@ -101,6 +102,7 @@ class Run:
         self._state: dict[StateKey, Manifest] = {}
         self._journal: Journal | None = None
         self._description = Description({}, {}, self._buckets)
+        self._effort = Effort()
         self._oldest_needed: Callable[[], int] = lambda: INFINITY
         self.results: list[EpochResults] = []
         self.totals = Totals()
@@ -198,6 +200,7 @@ class Run:
         reports = self._reports(work, intakes)
         ran = time.perf_counter()
         self._commit(work, intakes, ended, reports, started)
+        self._effort = Effort.of(intakes, reports)
         times = [report.time for report in reports if report.time is not None]
         self.profile.add(times, ran - started, time.perf_counter() - ran)
 
@@ -279,7 +282,7 @@ class Run:
             )
             for name, stream in self._streams.items()
         }
-        parts = self._runner.parallelism
+        parts = self._effort.tasks(intakes, self._runner)
         return EpochWork(
             epoch=self.totals.epochs + 1,
             token=self._token,

@@ -32,6 +32,7 @@ from headrace.runtime.spark.stages import (
     PackedWork,
     RowStage,
     SourceStage,
+    WholeStage,
     chunks_of,
     pack_graph,
 )
@@ -86,6 +87,9 @@ _LATER_COMPILATION = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
+_UNDIVIDED = 0.2
+"""Seconds of work for a single task: a stage costs 20 to 60 ms, and two thirds of that are processor time."""
+
 _LONGEST_PLACE = 100 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 """So many bytes the folder of a socket may have in its name; systems allow 104 to 108 for the whole."""
 
@@ -113,6 +117,7 @@ class SparkRunner:
         self._tag = f"headrace-{secrets.token_hex(4)}"
         self._graph: tuple[Graph, bytes] | None = None
         self.parallelism = base.sparkContext.defaultParallelism
+        self.undivided = _UNDIVIDED
 
     def new_store(self) -> Store:
         """A store for the segments of a run; on a cluster the folder must be one that all machines share."""
@@ -137,6 +142,9 @@ class SparkRunner:
         packed = self._packed(work)
         numbers = range(len(work.assignments))
         rows = self._session.sparkContext.parallelize(numbers, len(numbers))
+        if len(numbers) == work.tasks == 1:
+            whole: RDD[Chunk] = rows.mapPartitions(WholeStage(packed).chunks)
+            return list(whole.collect())
         job: RDD[tuple[int, Chunk]] = rows.mapPartitions(SourceStage(packed).keyed)
         for level in range(1, work.graph.levels + 1):
             job = job.partitionBy(work.tasks, _itself).mapPartitions(LevelStage(packed, level).keyed)

@@ -19,7 +19,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from headrace.lowering.graph import Graph
 from headrace.runtime.tasks.messages import Chunk, EpochWork
-from headrace.runtime.tasks.stages import run_level, run_rows, run_sources
+from headrace.runtime.tasks.stages import run_epoch, run_level, run_rows, run_sources
 
 _NAMES = ("task", "bucket", "channel", "sender")
 CHUNK_ROW = StructType(
@@ -72,6 +72,24 @@ def pack_graph(graph: Graph) -> bytes:
 def _graph(packed: bytes) -> Graph:
     graph: Graph = pickle.loads(packed)
     return graph
+
+
+@dataclass(frozen=True)
+class WholeStage:
+    """All levels, where each of them has one task.
+
+    Attributes:
+        work: the epoch.
+    """
+
+    work: PackedWork
+
+    def chunks(self, tasks: Iterable[int]) -> Iterator[Chunk]:
+        """For an RDD of one task number: the chunks that reach the end."""
+        work = self.work.unpacked()
+        for _ in tasks:
+            yield from run_epoch(work, _attempt())
+        _keep_collections_short()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from headrace.runtime.store.segments import MemoryStore, Store
 from headrace.runtime.tasks.messages import REPORT_CHANNEL, Chunk, EpochWork, TaskReport
-from headrace.runtime.tasks.stages import run_level, run_sources
+from headrace.runtime.tasks.stages import run_epoch
 
 
 class InlineRunner:
@@ -15,10 +15,12 @@ class InlineRunner:
 
     Args:
         parallelism: how many tasks a level is cut into; more than one only to test that it does not matter.
+        undivided: seconds of work that are left to one task, for the same purpose.
     """
 
-    def __init__(self, parallelism: int = 1) -> None:
+    def __init__(self, parallelism: int = 1, undivided: float = 0.0) -> None:
         self.parallelism = parallelism
+        self.undivided = undivided
 
     def new_store(self) -> Store:
         """A store for the segments of a run."""
@@ -27,13 +29,7 @@ class InlineRunner:
     def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
         """Run one epoch; the reports of its tasks. Frames are Spark's, so there can be none here."""
         assert not frames
-        chunks: list[Chunk] = []
-        for task in range(len(work.assignments)):
-            chunks += run_sources(work, task, 0)
-        for level in range(1, work.graph.levels + 1):
-            boxes = [[chunk for chunk in chunks if chunk.task == task] for task in range(work.tasks)]
-            chunks = [sent for task, box in enumerate(boxes) for sent in run_level(work, task, 0, level, box)]
-        return reports_of(chunks)
+        return reports_of(run_epoch(work, 0))
 
     def cancel(self) -> None:
         """A thread cannot be ended from outside; it is abandoned."""

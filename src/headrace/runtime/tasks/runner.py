@@ -18,6 +18,11 @@ class Runner(Protocol):
         """How many tasks can run at once."""
         ...
 
+    @property
+    def undivided(self) -> float:
+        """Seconds of work that one task does sooner than several, since each of them costs the runner."""
+        ...
+
     def new_store(self) -> Store:
         """A store that the runner's tasks can reach."""
         ...

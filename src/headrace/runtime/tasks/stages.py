@@ -40,6 +40,17 @@ def _reporting(stage: Stage[P]) -> Stage[P]:
     return run
 
 
+def run_epoch(work: EpochWork, attempt: int) -> list[Chunk]:
+    """All levels of an epoch, one after the other in one place; what reaches the end."""
+    chunks = [sent for task in range(len(work.assignments)) for sent in run_sources(work, task, attempt)]
+    for level in range(1, work.graph.levels + 1):
+        boxes = [[chunk for chunk in chunks if chunk.task == task] for task in range(work.tasks)]
+        chunks = [
+            sent for task, box in enumerate(boxes) for sent in run_level(work, task, attempt, level, box)
+        ]
+    return chunks
+
+
 @_reporting
 def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
     """Level 0: read this task's splits, run the stateless prefix of every query, route."""

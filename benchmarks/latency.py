@@ -1,0 +1,242 @@
+"""How long an answer takes: from the arrival of the rows that make it final to its subscriber.
+
+    python benchmarks/latency.py --only q0 join
+    python benchmarks/latency.py --runner inline --rate half
+
+A thread pushes NEXMark bids at a fixed rate, in small batches; for a join it pushes the auctions of the same
+time first. Another one subscribes to the query. A batch counts as answered when the subscriber is given a
+change whose heartbeat is that of the batch's last row: everything that is final by then was in that change or
+in one before. Where the query is one over windows that end together, only the batches in which a window ends
+count, since the others make nothing final. The clock of a batch starts when it is due, so that a push that
+has to wait is counted.
+
+Events happen at 10,000 per second of event time, as in the other benchmarks, however fast they are pushed: at
+100,000 per second a window of 60 seconds holds those of the last six.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace import Database, Query, connect
+from headrace.workloads.nexmark import TABLES, Nexmark, generate
+from processes import Usage
+from spellings import SPELLED
+
+QUERIES: Final = ("q0", "tumbling", "join", "over")
+EVENT_RATE: Final = 10_000
+"""Events per second of event time."""
+LAP_EVENTS: Final = 1_000_000
+"""So many events are made; after them the same come again, at later times."""
+_LAP_SECONDS: Final = LAP_EVENTS // EVENT_RATE
+_SPANS: Final[Mapping[str, int]] = {"tumbling": 10}
+"""The seconds after which windows end together, where a query has such windows."""
+_FULL_BATCH: Final = 20_000
+"""Rows of a push where as many rows are pushed as are taken."""
+
+
+class Lap:
+    """Events that can be repeated at later times, in batches of one size.
+
+    Args:
+        tables: which of NEXMark's streams.
+        events: how many events a batch has; about 92 % of them are bids.
+    """
+
+    def __init__(self, tables: Sequence[str], events: int) -> None:
+        spec = Nexmark(LAP_EVENTS, seed=1, rate=EVENT_RATE)
+        self._batches = [
+            {table: generate(spec, table, first, first + events, TABLES[table].names) for table in tables}
+            for first in range(0, LAP_EVENTS - events + 1, events)
+        ]
+
+    def batches(self) -> Iterator[Mapping[str, pa.RecordBatch]]:
+        """The batches, lap after lap, without an end."""
+        lap = 0
+        while True:
+            for batch in self._batches:
+                yield {table: _later(rows, lap * _LAP_SECONDS * 1_000_000) for table, rows in batch.items()}
+            lap += 1
+
+
+def _later(rows: pa.RecordBatch, microseconds: int) -> pa.RecordBatch:
+    place = rows.schema.get_field_index("ts")
+    moved = np.asarray(rows.column(place).cast(pa.int64())) + microseconds
+    return rows.set_column(
+        place, rows.schema.field(place), pa.array(moved).cast(rows.schema.field(place).type)
+    )
+
+
+@dataclass
+class Seen:
+    """What a subscriber was given: the time, the heartbeat and the number of elements of every change."""
+
+    times: list[float] = field(default_factory=list)
+    heartbeats: list[int] = field(default_factory=list)
+    elements: int = 0
+
+    def follow(self, query: Query) -> None:
+        """Note the changes of a query until its run ends."""
+        for change in query.subscribe():
+            self.times.append(time.perf_counter())
+            self.heartbeats.append(change.heartbeat)
+            self.elements += len(change.elements)
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """When batches were due, and up to which instant each of them makes the answer final (microseconds)."""
+
+    due: np.ndarray
+    instants: np.ndarray
+
+    def latencies(self, seen: Seen, begin: float, span: int | None) -> np.ndarray:
+        """The seconds from when a batch was due to the change that answers it, of those due after a time."""
+        places = np.searchsorted(np.array(seen.heartbeats), self.instants)
+        counted = (self.due >= begin) & (places < len(seen.times))
+        if span is not None:
+            windows = self.instants // (span * 1_000_000)
+            counted &= np.diff(windows, prepend=windows[:1]) > 0
+        found: np.ndarray = np.array(seen.times)[places[counted]] - self.due[counted]
+        return found
+
+
+class Session:
+    """A query that runs and is subscribed to.
+
+    Args:
+        name: one of `QUERIES`.
+        options: for `connect`.
+    """
+
+    def __init__(self, name: str, options: Mapping[str, object]) -> None:
+        text = SPELLED[name][0]
+        self.tables = ("auction", "bid") if name == "join" else ("bid",)
+        self.db: Database = connect(**options)  # type: ignore[arg-type]
+        for table in self.tables:
+            self.db.execute(f"CREATE STREAM {table} ({_columns(table)}) FROM push TIMESTAMP BY ts")
+        self.query = self.db.query(text, name="q")
+        self.seen = Seen()
+        self.db.start()
+        self._subscriber = threading.Thread(target=self.seen.follow, args=(self.query,), daemon=True)
+        self._subscriber.start()
+
+    def push(self, batch: Mapping[str, pa.RecordBatch]) -> Future[bool]:
+        """Push a batch; the future of its last table."""
+        last: Future[bool] = Future()
+        for table in self.tables:
+            found = self.db.push(table, batch[table], wait=False)
+            assert isinstance(found, Future)
+            last = found
+        return last
+
+    def stop(self) -> None:
+        """End the run, and wait until the subscriber has been given everything."""
+        self.db.stop()
+        self._subscriber.join()
+        self.db.close()
+
+
+def _columns(table: str) -> str:
+    kinds = {pa.int64(): "BIGINT", pa.string(): "STRING"}
+    return ", ".join(f"{part.name} {kinds.get(part.type, 'TIMESTAMP')}" for part in TABLES[table])
+
+
+def full_rate(name: str, options: Mapping[str, object], warm_up: float, seconds: float) -> float:
+    """Bids per second where they are pushed as fast as they are taken."""
+    session = Session(name, options)
+    lap = Lap(session.tables, _FULL_BATCH)
+    begin = time.perf_counter() + warm_up
+    end = begin + seconds
+    marks: list[tuple[float, int]] = []
+    rows, waiting = 0, []
+    for batch in lap.batches():
+        waiting.append((session.push(batch), batch["bid"].num_rows))
+        while waiting and waiting[0][0].done():
+            rows += waiting.pop(0)[1]
+            marks.append((time.perf_counter(), rows))
+        if time.perf_counter() > end:
+            break
+    session.stop()
+    counted = [mark for mark in marks if mark[0] >= begin]
+    (first, before), (last, after) = counted[0], counted[-1]
+    return (after - before) / (last - first)
+
+
+def measure(
+    name: str, options: Mapping[str, object], rate: float, every: float, warm_up: float, seconds: float
+) -> None:
+    """Push so many bids per second, and print how long their answers take."""
+    session = Session(name, options)
+    lap = Lap(session.tables, max(1, round(rate * every * 50 / 46)))
+    due, instants = [], []
+    start = time.perf_counter() + 0.1
+    begin = start + warm_up
+    before = None
+    for number, batch in enumerate(lap.batches()):
+        at = start + number * every
+        if at >= begin and before is None:
+            before, epochs = Usage.now(), len(session.seen.times)
+        if at > begin + seconds:
+            break
+        if (left := at - time.perf_counter()) > 0:
+            time.sleep(left)
+        due.append(at)
+        instants.append(min(_last(rows) for rows in batch.values()))
+        session.push(batch)
+    after, epochs = Usage.now(), len(session.seen.times) - epochs
+    session.stop()
+    found = Pushed(np.array(due), np.array(instants)).latencies(session.seen, begin, _SPANS.get(name))
+    middle, high = np.percentile(found * 1000, (50, 99))
+    assert before is not None
+    print(
+        f"{name:10} {rate:>11,.0f}/s  p50 {middle:6.0f}  p99 {high:6.0f}  most {1000 * found.max():6.0f} ms  "
+        f"of {len(found):5,}  {epochs / seconds:5.1f} epochs/s  "
+        f"{(after.seconds - before.seconds) / seconds:.2f} cores  {session.seen.elements:,} elements",
+        flush=True,
+    )
+
+
+def _last(rows: pa.RecordBatch) -> int:
+    return int(rows.column("ts")[-1].value)
+
+
+def main() -> None:
+    """Measure the queries that are asked for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=SPELLED, default=list(QUERIES))
+    parser.add_argument("--runner", choices=("spark", "inline"), default="spark")
+    parser.add_argument("--master", default="local[2]")
+    parser.add_argument("--rate", default="100000", help="bids per second, or half of what can be pushed")
+    parser.add_argument("--every", type=float, default=0.01, help="seconds between two pushes")
+    parser.add_argument("--warm-up", type=float, default=10)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--storage", help="a folder that makes the runs durable; one is made in it for each")
+    asked = parser.parse_args()
+    options: dict[str, object] = {"runner": asked.runner}
+    if asked.runner == "spark":
+        options["master"] = asked.master
+    for name in asked.only:
+        if asked.storage:
+            options["storage"] = f"{asked.storage}/{name.replace(' ', '-')}"
+        rate = (
+            full_rate(name, options, asked.warm_up, asked.seconds) / 2
+            if asked.rate == "half"
+            else float(asked.rate)
+        )
+        measure(name, options, rate, asked.every, asked.warm_up, asked.seconds)
+
+
+if __name__ == "__main__":
+    main()

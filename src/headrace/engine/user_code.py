@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import pyarrow as pa
 
@@ -17,6 +17,8 @@ from headrace.schema import widen
 TypeLike: TypeAlias = "str | pa.DataType"
 """A column type: its SQL name, such as "BIGINT" or "DECIMAL(10, 2)", or an Arrow type."""
 
+
+_TYPES: Final = "give a type such as BIGINT, DOUBLE, STRING or TIMESTAMP"
 
 Body = TypeVar("Body")
 
@@ -162,12 +164,10 @@ def _type(name: str, dtype: TypeLike) -> pa.DataType:
     if isinstance(dtype, pa.DataType):
         found = widen(dtype)
         if found is None or pa.types.is_null(found):
-            raise UserError(
-                f"{name}: columns cannot have the type {dtype}", hint="docs/language.md lists the types"
-            )
+            raise UserError(f"{name}: columns cannot have the type {dtype}", hint=_TYPES)
         return found
     parts = re.fullmatch(r"\s*(\w+)\s*(?:\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\))?\s*", dtype)
     if parts is None:
-        raise UserError(f"{name}: there is no type {dtype}", hint="docs/language.md lists the types")
+        raise UserError(f"{name}: there is no type {dtype}", hint=_TYPES)
     sizes = tuple(int(size) for size in parts.groups()[1:] if size is not None)
     return column_type(parts[1], sizes, Position(1, 1))

@@ -13,8 +13,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.errors import LanguageError
-from headrace.expressions.evaluation.evaluate import computed
+from headrace.errors import LanguageError, shown
+from headrace.expressions.evaluation.evaluate import computed, failure_of
 from headrace.expressions.tree import Cast, Expression, Literal
 from headrace.expressions.user import UserAggregate, UserFunction, signature
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
@@ -176,7 +176,7 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
     """The expression as a value of that type; itself if it is one, and a literal stays a literal.
 
     Raises:
-        LanguageError: no value of its type can be cast to that one.
+        LanguageError: no value of its type can be cast to that one, or it is a constant that cannot.
     """
     if expression.type == dtype:
         return expression
@@ -187,7 +187,13 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
             hint=_cast_hint(expression.type, dtype),
         )
     cast = Cast(expression, dtype)
-    return computed(cast) if isinstance(expression, Literal) else cast
+    if not isinstance(expression, Literal):
+        return cast
+    if failure_of(cast) is not None:
+        value = expression.value
+        written = shown(value) if isinstance(value, str) else str(value)
+        raise LanguageError(f"{written} is not a valid {sql_type(dtype)}", hint=_constant_hint(dtype))
+    return computed(cast)
 
 
 def _decimal_literal(value: Decimal) -> Literal:
@@ -209,6 +215,17 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     scale = max(scale for _, scale in pairs)
     whole = max(precision - scale for precision, scale in pairs)
     return decimal_type(whole + scale, scale, f"the common type of {sql_type(left)} and {sql_type(right)}")
+
+
+def _constant_hint(dtype: pa.DataType) -> str:
+    """How a constant of a type is written."""
+    if dtype == TIMESTAMP:
+        return "write TIMESTAMP '2024-01-31 12:00:00'"
+    if dtype == DATE:
+        return "write DATE '2024-01-31'"
+    if dtype == BOOLEAN:
+        return "write TRUE or FALSE"
+    return f"write a number that is a valid {sql_type(dtype)}, without quotes"
 
 
 def _cast_hint(source: pa.DataType, target: pa.DataType) -> str | None:

@@ -311,12 +311,15 @@ def _of_types(name: str, arguments: Arguments, types: tuple[pa.DataType, ...], w
     return tuple(make_cast(part, types[0]) if part.type == UNKNOWN else part for part in arguments)
 
 
+_MICROSECONDS: Final = "UNIX_MICROS(x) is the number of microseconds of a TIMESTAMP x"
+
+
 def _numbers(name: str, arguments: Arguments) -> Arguments:
     for argument in arguments:
         if not (is_numeric(argument.type) or argument.type == UNKNOWN):
             raise LanguageError(
                 f"{_spoken(name)} takes numbers, not {sql_type(argument.type)}",
-                hint=argument_hint(argument.type),
+                hint=_MICROSECONDS if argument.type == TIMESTAMP else argument_hint(argument.type),
             )
     dtype = next((part.type for part in arguments if part.type != UNKNOWN), BIGINT)
     return tuple(make_cast(part, dtype) if part.type == UNKNOWN else part for part in arguments)

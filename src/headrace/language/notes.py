@@ -19,7 +19,7 @@ from headrace.errors import Position
 from headrace.language.binding.aggregate_calls import aggregate_parts
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
 from headrace.language.defaults import Defaults
-from headrace.language.dialect import Nested
+from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -66,8 +66,6 @@ def notes_of(query: Query, catalog: Catalog) -> tuple[Note, ...]:
         query: its syntax tree.
         catalog: the streams it uses.
     """
-    if catalog.defaults is not Defaults.PIPES:
-        return ()
     reader = _Reader(catalog)
     reader.query(query, {})
     return tuple(reader.notes)
@@ -158,9 +156,20 @@ class _Reader:
             case _:
                 assert_never(query)
 
+    def _note_quotes(self, query: SelectQuery, nodes: Sequence[Scalar]) -> None:
+        """Note texts in double quotes that other systems take for columns."""
+        tables = (item.name.text for item in query.tables if isinstance(item, NamedTable))
+        names = {name.lower() for table in tables for name in _columns(self.catalog.find(table))}
+        for literal in (part for node in nodes for part in node.find_all(exp.Literal)):
+            text = str(literal.this)
+            if literal.meta.get("double") and text.lower() in names:
+                message = f'"{text}" is a text, not the column {text}'
+                self.notes[Note(message, position_of(literal), f"write `{text}` for the column")] = None
+
     def _select(self, query: SelectQuery, defined: _Defined) -> _Bares:
         listed = [item.expression for item in query.items if isinstance(item, ScalarItem)]
         conditions = [part for part in (query.where, query.having) if part is not None]
+        self._note_quotes(query, [*listed, *conditions, *query.group_by])
         parts = [self._item(item, defined) for item in query.tables]
         bare = self._together(_MEET, parts, conditions)
         for node in (*listed, *conditions):
@@ -220,7 +229,7 @@ class _Reader:
         return bare if len(found) == len(parts) else ()
 
     def _noted(self, kind: _Kind, bare: _Bares) -> _Bares:
-        if bare:
+        if bare and self.catalog.defaults is Defaults.PIPES:
             names, last = list(dict.fromkeys(one.name for one in bare)), bare[-1]
             has = "has" if len(names) == 1 else "have"
             unit, size = _UNITS[last.domain]
@@ -244,6 +253,18 @@ class _Reader:
 
 _UNITS: Final = {TimeDomain.TIMESTAMP: ("microsecond", "10 MINUTES"), TimeDomain.INTEGER: ("instant", "10")}
 """What an instant is called, and a length of time that queries may ask for."""
+
+
+def _columns(entry: StreamInfo | DerivedStream | None) -> tuple[str, ...]:
+    match entry:
+        case StreamInfo(schema=schema):
+            return schema.names
+        case DerivedStream(plan=plan):
+            return plan.schema.names
+        case None:
+            return ()
+        case _:
+            assert_never(entry)
 
 
 def _has_frame(window: WindowClause | None) -> bool:

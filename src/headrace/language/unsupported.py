@@ -28,6 +28,9 @@ CREATABLE: Final[dict[str, str]] = {
     "RELATION": "read it as a stream, CREATE STREAM name FROM format ..., with WINDOW(RANGE UNBOUNDED)",
     "TABLE": "write CREATE STREAM name (columns) FROM format OPTIONS (...) TIMESTAMP BY column",
     "VIEW": "write CREATE STREAM name AS SELECT ...",
+    "MATERIALIZED": "write CREATE QUERY name AS SELECT ..., or CREATE STREAM name AS to read it again",
+    "SOURCE": "write CREATE STREAM name (columns) FROM format OPTIONS (...) TIMESTAMP BY column",
+    "SINK": "write headrace run --output PATH, or in Python query.deliver(hr.FileSink(path))",
     "OR": "leave OR REPLACE out; a name is defined once",
     "TEMPORARY": "leave TEMPORARY out",
     "TEMP": "leave TEMP out",
@@ -45,7 +48,7 @@ CLAUSES: Final[dict[str, str]] = {
     "FETCH": "write ORDER BY ... LIMIT n after the query",
     "TOP": "write ORDER BY ... LIMIT n after the query",
     "QUALIFY": "put the query into FROM (...) and filter it with WHERE",
-    "TABLESAMPLE": "leave it out, or filter with WHERE, such as WHERE MOD(id, 10) = 0",
+    "TABLESAMPLE": "write SAMPLE(10) after the stream for ten percent of its rows",
     "LATERAL": "join with ON instead",
     "PIVOT": "write one CASE expression per column",
     "UNPIVOT": "write a UNION ALL with one SELECT per column",
@@ -64,14 +67,16 @@ CLAUSES: Final[dict[str, str]] = {
 """Clauses that are refused, by the word that starts them, with a hint."""
 
 _FROM_DATA = "answers depend on the data alone; use a column"
-_IN_FROM = "put the window after the stream in FROM: Bid WINDOW(RANGE 10 MINUTES)"
+_NO_PATTERN = "there are no regular expressions yet; write x LIKE 'a%' to compare with a pattern"
+
+WINDOWS: Final = ("TUMBLE", "HOP", "SESSION", "WINDOW", "MZ_NOW", "TIME_BUCKET", "DATE_BIN")
+"""Functions in the place of which a stream has a window."""
 
 CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("ISTREAM", "DSTREAM", "RSTREAM"), "write SELECT ISTREAM(a, b) FROM ..., or ISTREAM(SELECT ...)"
     ),
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
-    **dict.fromkeys(("TUMBLE", "HOP", "SESSION", "WINDOW"), _IN_FROM),
     **dict.fromkeys(
         ("ROW_NUMBER", "LAG", "RANK", "DENSE_RANK", "FIRST_VALUE", "LAST_VALUE"),
         "write OVER (PARTITION BY k ORDER BY ts) after it",
@@ -82,13 +87,63 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
     **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
     "TRY_CAST": "write CAST; a row that cannot be cast goes to the dead letters",
+    "MODE": "count each value with GROUP BY, and keep the first by ORDER BY the count DESC LIMIT 1",
+    **dict.fromkeys(("REGEXP_LIKE", "REGEXP_EXTRACT", "REGEXP_REPLACE", "REGEXP_COUNT"), _NO_PATTERN),
 }
 """Functions that are refused, with a hint."""
+
+REWRITES: Final[dict[str, str]] = {
+    **dict.fromkeys(("MAX_BY", "ARG_MAX"), "LAST({0} ORDER BY {1})"),
+    **dict.fromkeys(("MIN_BY", "ARG_MIN"), "FIRST({0} ORDER BY {1})"),
+    **dict.fromkeys(("STRING_AGG", "LISTAGG", "GROUP_CONCAT"), "ARRAY_AGG({0}), an array of them"),
+    **dict.fromkeys(("UNIX_TIMESTAMP", "TO_UNIXTIME", "EPOCH"), "UNIX_MICROS({0}) DIV 1000000"),
+    **dict.fromkeys(("FROM_UNIXTIME", "TIMESTAMP_SECONDS"), "TIMESTAMP_MICROS({0} * 1000000)"),
+    "TO_TIMESTAMP": "CAST({0} AS TIMESTAMP)",
+    "TO_DATE": "CAST({0} AS DATE)",
+    "DATEDIFF": "(UNIX_MICROS({0}) - UNIX_MICROS({1})) DIV 86400000000",
+    "DATE_ADD": "TIMESTAMP_MICROS(UNIX_MICROS({0}) + 86400000000 * {1})",
+    "DATE_SUB": "TIMESTAMP_MICROS(UNIX_MICROS({0}) - 86400000000 * {1})",
+    "ISNULL": "{0} IS NULL",
+    "ISNOTNULL": "{0} IS NOT NULL",
+}
+"""Functions that are refused, and what to write with their arguments."""
+
+TABLES: Final[dict[str, str]] = {
+    "VALUES": "put the rows into a file for CREATE STREAM, or hand them over: db.stream('name', table, ...)",
+    "LATERAL": "join with ON instead",
+    **dict.fromkeys(("UNNEST", "EXPLODE"), "hand over a row for each value; streams have no arrays"),
+    **dict.fromkeys(
+        ("GENERATE_SERIES", "RANGE", "SEQUENCE"), "write CREATE STREAM name FROM nexmark for made-up rows"
+    ),
+    **dict.fromkeys(
+        ("READ_CSV", "READ_PARQUET", "READ_JSON"), "write CREATE STREAM name FROM csv OPTIONS (path '...')"
+    ),
+}
+"""What is refused in FROM, with a hint."""
+
+AFTER: Final[dict[str, tuple[str, str]]] = {
+    "CHANGES": (
+        "EMIT CHANGES is not supported",
+        "leave it out: queries are continuous; headrace run --as changes shows their changes",
+    ),
+    "FINAL": ("EMIT FINAL is not supported", "leave it out: the history of a query is what is final"),
+}
+"""What follows a query in other systems, by its last word, with a message and a hint."""
+
+FOREIGN_FORMATS: Final[dict[str, str]] = {
+    "avro": "store the rows as Parquet, or hand over a data frame: db.stream('name', frame, timestamp='ts')",
+    "excel": "store the rows as CSV",
+    "xlsx": "store the rows as CSV",
+    "jsonl": "write FROM json, which reads JSON lines",
+    "ndjson": "write FROM json, which reads JSON lines",
+    "tsv": "write FROM csv OPTIONS (path '...', delimiter '\\t')",
+}
+"""Formats that are refused, with a hint."""
 
 NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.Star: ("* is allowed only in a SELECT list and in COUNT(*)", None),
     exp.Tuple: ("a list in parentheses is allowed only after IN", None),
-    exp.Interval: ("there are no intervals in expressions", "compare UNIX_MICROS(timestamp) with a number"),
+    exp.Interval: ("there are no intervals in expressions", "write a number of microseconds"),
     exp.ILike: ("ILIKE is not supported", "write LOWER(x) LIKE 'pattern'"),
     exp.Distinct: ("DISTINCT is allowed only after SELECT and in an aggregate", None),
     exp.Order: ("ORDER BY is allowed only in an aggregate, such as FIRST(x ORDER BY ts)", None),

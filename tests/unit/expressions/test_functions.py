@@ -144,8 +144,24 @@ def test_arguments_are_cast() -> None:
     )
 
 
-def test_a_literal_that_cannot_be_cast_is_left_to_fail_where_it_is_needed() -> None:
-    assert make_cast(literal("abc"), BIGINT) == Cast(literal("abc"), BIGINT)
+@pytest.mark.parametrize(
+    ("value", "dtype", "message", "hint"),
+    [
+        ("abc", BIGINT, "'abc' is not a valid BIGINT", "write a number that is a valid BIGINT"),
+        ("1970-99-01", TIMESTAMP, "'1970-99-01' is not a valid TIMESTAMP", "write TIMESTAMP '2024-"),
+        ("soon", DATE, "'soon' is not a valid DATE", "write DATE '2024-01-31'"),
+        ("perhaps", BOOLEAN, "'perhaps' is not a valid BOOLEAN", "write TRUE or FALSE"),
+        (1e300, BIGINT, r"1e\+300 is not a valid BIGINT", "write a number that is a valid BIGINT"),
+        (300, pa.decimal128(2, 0), r"300 is not a valid DECIMAL\(2, 0\)", "write a number that is"),
+    ],
+)
+def test_a_constant_that_cannot_be_cast_is_refused(
+    value: object, dtype: pa.DataType, message: str, hint: str
+) -> None:
+    with pytest.raises(LanguageError, match=message) as raised:
+        make_cast(literal(value), dtype)
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith(hint)
 
 
 def test_forms_in_short_become_case() -> None:

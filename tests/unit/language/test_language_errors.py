@@ -1,18 +1,27 @@
 """Every error of the language: its message, its place in the text and its hint.
 
-The cases are in errors.txt: a text, indented below it the column and the message, and perhaps a hint.
+The cases are in errors.txt: a text, indented below it the column and the message, and perhaps a hint. Where
+the hint proposes what to write, `run` is the text with that in it, and it runs.
 """
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from auctions import error_of, plan_of
+import headrace as hr
+from auctions import CATALOG, error_of, plan_of
+from headrace.language.catalog import StreamInfo
 from headrace.optimizer import optimize
+from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP
 
+_RUN = "  run: "
 CASES = Path(__file__).with_name("errors.txt").read_text().strip().split("\n\n")
+PROPOSALS = [case for case in CASES if _RUN in case]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.split("\n")[0])
@@ -20,7 +29,39 @@ def test_error(case: str) -> None:
     text, *expected = case.split("\n")
     message, line, column, hint = error_of(text)
     found = [f"  {column}: {message}"] + ([f"  hint: {hint}"] if hint else [])
-    assert (line, found) == (1, expected)
+    assert (line, found) == (1, [part for part in expected if not part.startswith(_RUN)])
+
+
+@pytest.mark.parametrize("case", PROPOSALS, ids=lambda case: case.split("\n")[0])
+def test_what_a_hint_proposes_runs(case: str) -> None:
+    *_, hint, last = case.split("\n")
+    better = last.removeprefix(_RUN)
+    assert _proposed(hint) in better
+    times = [dt.datetime(2024, 5, 1, 9, minute, tzinfo=dt.UTC) for minute in (0, 5)]
+    values = {BIGINT: [1, 2], DOUBLE: [1.5, 2.5], STRING: ["2024-01-01", "b"], TIMESTAMP: times}
+    with hr.connect(runner="inline") as db:
+        for entry in CATALOG.entries.values():
+            assert isinstance(entry, StreamInfo)
+            arrays = [pa.array(values.get(field.type, [1, 2]), field.type) for field in entry.schema]
+            db.stream(entry.name, pa.table(arrays, names=list(entry.schema.names)), entry.timestamp)
+        db.execute(better)
+        assert not db.run().failed
+
+
+_STARTS = r"did you mean|in FROM:|write"
+_ENDS = r"\?| \.\.\.|$|;|, (?=or|in|an|where|whose)| with | after | for | to "
+_IN_WORDS = {"the value itself": "5", "'text', or `name`": "`itemID`", "HOP": "HOP("}
+"""What some hints say in general, and what was written in the text that runs."""
+
+
+def _proposed(hint: str) -> str:
+    """What a hint says should be written; empty where it says what should not."""
+    if hint.startswith(("  hint: a comment", "  hint: leave it out")):
+        return ""
+    found = re.search(rf"(?:{_STARTS}) (.*?)(?:{_ENDS})", hint)
+    assert found is not None
+    general = (written for words, written in _IN_WORDS.items() if hint[found.start(1) :].startswith(words))
+    return next(general, found[1])
 
 
 def test_positions_count_lines() -> None:

@@ -42,6 +42,7 @@ CASES = [
         "SELECT * FROM Bid WHERE itemID IN (SELECT itemID FROM OpenAuction)",
         f"55: Bid and OpenAuction have no window: {MEET}",
     ),
+    ('SELECT "itemID" FROM Bid', '8: "itemID" is a text, not the column itemID'),
     ("SELECT * FROM Bid LIMIT 2", "15: Bid has no window: LIMIT 2 is of the rows of each microsecond"),
     ("SELECT DISTINCT itemID FROM Bid", f"29: Bid has no window: {COMPARED}"),
     (

@@ -36,7 +36,7 @@ from headrace.expressions.evaluation.values import (
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import call_user
 
-__all__ = ["Outcome", "computed", "evaluate", "predicate_mask"]
+__all__ = ["Outcome", "computed", "evaluate", "failure_of", "predicate_mask"]
 
 _KERNELS: Final[dict[str, Kernel]] = {
     **evaluate_numbers.KERNELS,
@@ -67,6 +67,11 @@ def computed(expression: Expression) -> Expression:
         return expression if outcome.failures else Literal(outcome.values[0].as_py(), expression.type)
     except (OverflowError, ValueError):
         return expression
+
+
+def failure_of(expression: Expression) -> str | None:
+    """Why an expression without columns cannot be computed, or None if it can."""
+    return evaluate(expression, empty_columns(1)).reason
 
 
 def predicate_mask(outcome: Outcome) -> BoolArray:

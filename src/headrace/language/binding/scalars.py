@@ -16,6 +16,7 @@ from headrace.expressions.tree import AggregateCall, Call, Column, Expression, S
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.aggregate_calls import aggregate_parts
 from headrace.language.binding.collected import Collected
+from headrace.language.binding.hints import call_hint, refuse_intervals, refuse_moments
 from headrace.language.binding.literals import read_moment, read_number
 from headrace.language.binding.scope import Scope, names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
@@ -26,7 +27,6 @@ from headrace.language.syntax import Scalar
 from headrace.language.types import column_type
 from headrace.language.unsupported import CALLS, NODES
 from headrace.schema import DATE
-from headrace.suggestions import did_you_mean
 
 BINARY: Final[dict[type, str]] = {
     exp.Add: "+",
@@ -100,7 +100,9 @@ def bind_scalar(node: Scalar, context: Context) -> Expression:
             )
     if operator := BINARY.get(type(node)):
         _refuse_parts(node, "this", "expression", "typed", "safe")
+        refuse_intervals(node, lambda part: bind_scalar(part, context).type)
         operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context))
+        refuse_moments(node, tuple(part.type for part in operands))
         return _resolve(operator, operands, node)
     binder = _BINDERS.get(type(node))
     if binder is None:
@@ -279,7 +281,7 @@ def _type(to: Any, position: Position) -> pa.DataType:
         case [exp.DataType() as values] if to.this is exp.DType.ARRAY and not values.args.get("nested"):
             return pa.list_(_type(values, position))
     if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes) or to.args.get("nested"):
-        hint = "columns hold single values; docs/language.md lists the types"
+        hint = "columns hold single values, such as BIGINT, DOUBLE, STRING and TIMESTAMP"
         raise LanguageError(f"there is no type {to.sql()}", position=position, hint=hint)
     name = to.this.value if isinstance(to.this, exp.DType) else str(to.this)
     return column_type(str(name), tuple(int(part.this) for part in sizes), position)
@@ -296,14 +298,8 @@ def _call(node: Any, context: Context) -> Expression:
         with located(position_of(node)):
             return Call(user.name, functions.cast_arguments(user, parts), user.returns, user)
     if name.upper() not in functions.FUNCTIONS:
-        own = [known.name for known in context.scope.functions.values()]
-        known = (*functions.FUNCTIONS, *aggregates.AGGREGATES, *own)
-        hint = CALLS.get(name.upper()) or did_you_mean(name, known)
-        raise LanguageError(
-            f"there is no function {name}",
-            position=position_of(node),
-            hint=hint or "write the expression out; docs/language.md lists the functions",
-        )
+        hint = call_hint(node, context.scope)
+        raise LanguageError(f"there is no function {name}", position=position_of(node), hint=hint)
     return _resolve(name.upper(), tuple(bind_scalar(part, context) for part in node.expressions), node)
 
 

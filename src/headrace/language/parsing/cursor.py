@@ -7,11 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import Token, TokenType
 
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import RESERVED, Headrace, ScalarError
+from headrace.language.foreign import refuse_foreign
 from headrace.language.syntax import Name, Scalar
 from headrace.language.text import SourceText
 
@@ -187,6 +189,7 @@ def _tokenize(dialect: Headrace, source: SourceText) -> list[Token]:
         what = f"the closing {found[1]} is missing" if found else "this is not a word, number or string"
         raise LanguageError(what, position=source.position(offset)) from None
     _refuse_open_comment(tokens, source)
+    refuse_foreign(tokens, source)
     return tokens
 
 
@@ -234,6 +237,10 @@ def _mark_positions(root: Scalar, source: SourceText, start: int) -> None:
         )
     for part in reversed(parts):
         part.node.meta["position"] = source.position(part.offset)
+        if isinstance(part.node, exp.Literal) and source.text.startswith(
+            '"', part.node.meta.get("start", -1)
+        ):
+            part.node.meta["double"] = True
         if part.above is not None:
             part.above.offset = min(part.above.offset, part.offset)
 

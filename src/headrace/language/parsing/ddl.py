@@ -14,6 +14,7 @@ from headrace.language.parsing.window_clauses import parse_duration_at
 from headrace.language.statements import FILE_FORMATS, FORMATS, CreateStream
 from headrace.language.syntax import Name
 from headrace.language.types import column_type
+from headrace.language.unsupported import FOREIGN_FORMATS
 from headrace.schema import Field, Schema
 from headrace.suggestions import did_you_mean
 from headrace.time import Duration
@@ -21,6 +22,7 @@ from headrace.time import Duration
 UNTYPED_FORMATS: Final = ("push",)
 """Formats that do not describe their columns, so CREATE STREAM must; csv and json show them in the data."""
 
+_WATERMARK: Final = "write DISORDER 5 SECONDS after TIMESTAMP BY, for rows that come up to 5 seconds late"
 _WRITTEN = "write CREATE STREAM name (columns) FROM format OPTIONS (path '...') TIMESTAMP BY column"
 
 
@@ -76,7 +78,12 @@ def _columns(cursor: Cursor) -> Schema:
 
 
 def _column(cursor: Cursor) -> Field:
+    if cursor.at("WATERMARK", "FOR"):
+        raise cursor.error("WATERMARK FOR is not supported", _WATERMARK)
     name = cursor.name("a column's name")
+    if cursor.at("AS"):
+        hint = "list the input's columns; compute others in CREATE STREAM other AS SELECT *, ... FROM name"
+        raise cursor.error(f"the column {name.text} is computed", hint)
     return Field(name.text, _type(cursor, name))
 
 
@@ -108,6 +115,8 @@ def _size(cursor: Cursor) -> int:
 def _format(cursor: Cursor, columns: Schema | None) -> Name:
     form = cursor.name("a format")
     kind = form.text.lower()
+    if hint := FOREIGN_FORMATS.get(kind):
+        raise LanguageError(f"there is no format {form.text}", position=form.position, hint=hint)
     if kind not in FORMATS:
         hint = did_you_mean(kind, FORMATS)
         if hint is not None:

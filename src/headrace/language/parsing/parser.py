@@ -20,13 +20,17 @@ from headrace.language.statements import (
     Statement,
 )
 from headrace.language.text import BEGIN, SourceText
-from headrace.language.unsupported import CREATABLE, STATEMENTS
+from headrace.language.unsupported import AFTER, CREATABLE, STATEMENTS
+from headrace.suggestions import did_you_mean
 
 _HINT = (
     "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
     "SHOW, SET or DROP"
 )
 
+
+_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "SET", "DROP")
+"""The words that most statements start with."""
 
 _ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING, WINDOW"
 _ELSEWHERE: Final = {
@@ -59,6 +63,8 @@ def parse(text: str, begin: Position = BEGIN) -> list[Statement]:
             hint = "define the inner queries with CREATE STREAM name AS SELECT ..."
             raise LanguageError("the query is nested too deeply", position=start, hint=hint) from None
         if cursor.peek() is not None and not cursor.at(";"):
+            if cursor.word() in AFTER:
+                raise cursor.error(*AFTER[cursor.word()])
             hint = _ELSEWHERE.get(cursor.word(), "a semicolon ends a statement")
             raise cursor.error(f"{cursor.shown()} is unexpected here", hint)
     return statements
@@ -97,7 +103,7 @@ def _statement(cursor: Cursor) -> Statement:
         return Select(parse_query(cursor), position)
     if hint := STATEMENTS.get(cursor.word()):
         raise cursor.error(f"{cursor.word()} is not supported yet", hint)
-    raise cursor.error(f"{cursor.shown()} starts no statement", _HINT)
+    raise cursor.error(f"{cursor.shown()} starts no statement", did_you_mean(cursor.word(), _STARTS) or _HINT)
 
 
 def _create(cursor: Cursor, position: Position) -> Statement:

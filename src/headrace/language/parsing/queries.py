@@ -38,7 +38,7 @@ from headrace.language.syntax import (
     WindowedTable,
     WithQuery,
 )
-from headrace.language.unsupported import CLAUSES, STATEMENTS
+from headrace.language.unsupported import CLAUSES, STATEMENTS, TABLES
 from headrace.time import Duration
 
 
@@ -279,6 +279,13 @@ def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) ->
     right = _table(cursor)
     if cursor.accept("ON"):
         return JoinedTable(kind, left, right, cursor.scalar("the condition after ON"), (), position)
+    if cursor.at("SYSTEM_TIME"):
+        shown = f"{right.name.text} " if isinstance(right, NamedTable) else ""
+        hint = (
+            f"write {shown}WINDOW(RANGE UNBOUNDED) for all its rows so far, or "
+            "WINDOW(PARTITION BY key ROWS 1) for the last one of each key"
+        )
+        raise cursor.error("FOR SYSTEM_TIME AS OF is not supported", hint)
     if not cursor.accept("USING"):
         hint = "write JOIN ... ON condition, or CROSS JOIN for all pairs"
         raise cursor.error(f"ON is missing after JOIN, before {cursor.shown()}", hint)
@@ -340,9 +347,11 @@ def _named_table(cursor: Cursor) -> NamedTable:
     if cursor.at("."):
         raise cursor.error("a stream's name has one part", "write the name alone")
     if cursor.at("("):
-        raise cursor.error(
-            f"{name.text}(...) is not a stream", "windows are written WINDOW(RANGE ...) after the name"
-        )
+        hint = TABLES.get(name.text.upper(), "windows are written WINDOW(RANGE ...) after the name")
+        raise LanguageError(f"{name.text}(...) is not a stream", position=name.position, hint=hint)
+    if cursor.at("MATCH_RECOGNIZE"):
+        pair = f"{name.text} WINDOW(RANGE ...) A, {name.text} B WHERE A.key = B.key"
+        raise cursor.error("MATCH_RECOGNIZE is not supported", f"join the stream with itself: {pair}")
     return NamedTable(name, *_decoration(cursor))
 
 

@@ -31,8 +31,8 @@ WRITTEN: Final[dict[str, str]] = {
 
 
 def at_table_function(cursor: Cursor) -> bool:
-    """Whether `TABLE(...)` or one of the functions comes next."""
-    return cursor.word(1) == "(" and (cursor.at("TABLE") or cursor.word() in DURATIONS)
+    """Whether `TABLE(...)` or one of the functions comes next, or one like them that there is not."""
+    return cursor.word(1) == "(" and (cursor.at("TABLE") or cursor.word() in (*DURATIONS, "CUMULATE"))
 
 
 def parse_table_function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunction:
@@ -56,6 +56,9 @@ def parse_table_function(cursor: Cursor, table: Callable[[Cursor], FromItem]) ->
 
 def _function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunction:
     position, name = cursor.position, cursor.word()
+    if name == "CUMULATE":
+        hint = "write HOP with the same arguments, whose windows have one size and move by the step"
+        raise cursor.error("CUMULATE is not supported", hint)
     cursor.index += 1
     cursor.expect("(", f"after {name}")
     _label(cursor, name, ("DATA",))
@@ -112,6 +115,9 @@ def _arguments(
             label = next((free for free in known if free not in descriptors and free not in durations), None)
         if label is None:
             raise cursor.error(f"{name} has too many arguments", WRITTEN[name])
+        if cursor.at_name() and cursor.word(1) in (",", ")"):
+            bare = cursor.word() and str(cursor.shown()).strip("'")
+            raise cursor.error(f"DESCRIPTOR is missing around {bare}", f"write DESCRIPTOR({bare})")
         if label in described:
             descriptors[label] = _descriptor(cursor, several=label == "KEY")
         else:

@@ -1,0 +1,75 @@
+"""What the SQL of other systems holds and ours does not: refused by its tokens, before they are parsed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from sqlglot.tokens import Token, TokenType
+
+from headrace.errors import LanguageError
+from headrace.language.text import SourceText
+
+_COMMENT: Final = "a comment starts with --, or is between /* and */"
+_PATTERN: Final = "write LIKE 'a%' to compare with a pattern; there are no regular expressions yet"
+_PARAMETER: Final = "write the value itself, such as 5 or 'text'"
+
+_KINDS: Final[dict[TokenType, tuple[str, str]]] = {
+    TokenType.HASH: ("# starts no comment", _COMMENT),
+    TokenType.RLIKE: ("regular expressions are not supported", _PATTERN),
+    TokenType.TILDE: ("regular expressions are not supported", _PATTERN),
+    TokenType.PLACEHOLDER: ("queries have no parameters", _PARAMETER),
+    TokenType.PARAMETER: ("queries have no parameters", _PARAMETER),
+    TokenType.L_BRACE: ("queries have no parameters", _PARAMETER),
+}
+"""Kinds of tokens that no statement has, with a message and a hint."""
+
+_CURLY: Final = re.compile("[‘’‚“”„]")
+"""Quotes of a text processor."""
+_SINGLE: Final = "‘’‚"
+
+
+def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
+    """Refuse tokens of which we know what is meant, and that it is written otherwise.
+
+    Args:
+        tokens: of a whole text.
+        source: that text.
+
+    Raises:
+        LanguageError: there is one.
+    """
+    curly = _CURLY.search(source.text) is not None
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        if kind in _KINDS:
+            raise _error(*_KINDS[kind], token, source)
+        if kind == TokenType.SLASH and _touches(tokens, index, TokenType.SLASH):
+            raise _error("// starts no comment", _COMMENT, token, source)
+        if kind == TokenType.COLON and _touches(tokens, index, TokenType.VAR):
+            raise _error("queries have no parameters", _PARAMETER, token, source)
+        if kind == TokenType.VAR and str(token.text).upper() == "EXTRACT":
+            _refuse_extract(tokens, index, source)
+        if curly and kind == TokenType.VAR and (found := _CURLY.search(str(token.text))):
+            straight = "'text'" if found[0] in _SINGLE else "'text', or `name` for a name"
+            raise _error(f"{found[0]} is not a quote of SQL", f"write {straight}", token, source)
+
+
+def _touches(tokens: Sequence[Token], index: int, kind: TokenType) -> bool:
+    """Whether a token of that kind follows without a blank."""
+    following = tokens[index + 1] if index + 1 < len(tokens) else None
+    return following is not None and following.token_type == kind and following.start == tokens[index].end + 1
+
+
+def _refuse_extract(tokens: Sequence[Token], index: int, source: SourceText) -> None:
+    words = [str(token.text) for token in tokens[index + 1 : index + 6]]
+    match words:
+        case ["(", part, "FROM" | "from" | "From", *rest]:
+            of = rest[0] if len(rest) == 2 and rest[1] == ")" else "..."
+            hint = f"write {part.upper()}({of})"
+            raise _error("EXTRACT is not supported", hint, tokens[index], source)
+
+
+def _error(message: str, hint: str, token: Token, source: SourceText) -> LanguageError:
+    return LanguageError(message, position=source.position(token.start), hint=hint)

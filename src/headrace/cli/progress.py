@@ -63,6 +63,8 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
     rate = f"{summary.rows / summary.seconds:,.0f} rows/s, " if summary.rows >= _MANY_ROWS else ""
     read = f"{count(summary.rows, 'row')} in {summary.seconds:.2f} s"
     lines = [f"{read}, {rate}{count(summary.epochs, 'epoch')}"]
+    if not summary.rows:
+        lines.append("the inputs have no rows")
     if len(summary.streams) > 1:
         width = max(len(stream.name) for stream in summary.streams)
         lines += [f"  {stream.name:<{width}}  {count(stream.rows, 'row'):>16}" for stream in summary.streams]
@@ -76,6 +78,10 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
             line = f"{stream.name}: {count(stream.late, 'late row')}, {stream.rejected:,} rejected"
             needed = stream.needed_disorder
             lines.append(line if needed is None else f"{line}; with DISORDER {needed} none would be late")
+            if (leap := stream.leap) is not None:
+                lines.append(f"  {leap.late} came after the row of {leap.timestamp}, which made them late")
+            if not stream.rows:
+                lines.append(f"  no row of {stream.name} could be used")
     if summary.dead_letters:
         place = f"in {dead_letters}" if dead_letters else "see them with --dead-letters PATH"
         lines.append(f"{count(summary.dead_letters, 'dead letter')}: {place}")

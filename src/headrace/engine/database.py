@@ -396,7 +396,7 @@ class Database(UserCode):
             case CreateStream():
                 stream = declared(statement, base, policy, self._read_stream)
                 with self._lock:
-                    self._change(self._definitions.with_input(stream))
+                    self._change(self._definitions.with_input(stream, statement.position))
             case CreateStreamAs(name=name, query=query, position=position):
                 with self._lock:
                     entry = derive(name.text, query, policy.visible(self._definitions.catalog))

@@ -45,13 +45,17 @@ class Definitions:
         """What a run reads, by name."""
         return {name: stream.stream for name, stream in self.inputs.items()}
 
-    def with_input(self, stream: Input) -> Definitions:
+    def with_input(self, stream: Input, position: Position | None = None) -> Definitions:
         """A stream more.
+
+        Args:
+            stream: the stream.
+            position: where it is defined, if that is a text.
 
         Raises:
             LanguageError: the name is taken.
         """
-        catalog = self.catalog.define(stream.info)
+        catalog = self.catalog.define(stream.info, position)
         return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
 
     def with_derived(self, entry: DerivedStream, query: Syntax, position: Position) -> Definitions:

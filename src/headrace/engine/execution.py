@@ -323,7 +323,7 @@ class Execution:
 
     def _summary(self) -> Summary:
         domains = {name: stream.info.domain for name, stream in self._defined.inputs.items()}
-        return summarise(self.run, domains)
+        return summarise(self.run, domains, lambda: dead_letters(self.store, self.run.results))
 
     def _feed(self, stream: Input) -> Feed:
         assert self._live is not None

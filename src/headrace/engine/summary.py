@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
+
+import pyarrow as pa
 
 from headrace.engine.display import html_of_rows
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.run import Run
+from headrace.runtime.results.dead_letters import main_heartbeat
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.writing.texts import count
-from headrace.time import TimeDomain, format_length
+from headrace.schema import TIMESTAMP
+from headrace.time import TimeDomain, format_instant, format_length
+
+_SEVERAL: Final = 2
+"""From so many late rows on it is looked for the one that made them late."""
+
+
+@dataclass(frozen=True)
+class Leap:
+    """The row of a stream that moved its heartbeat so that most of the late rows came late.
+
+    Attributes:
+        timestamp: that of the row, as text.
+        late: how many rows came late because of it.
+    """
+
+    timestamp: str
+    late: int
 
 
 @dataclass(frozen=True)
@@ -25,6 +46,7 @@ class StreamSummary:
         rejected: the rows that could not be read.
         needed_disorder: the smallest DISORDER that would have taken the late rows too, as text such as
             `8 MINUTES`; None if no row was late, or the stream has been dropped.
+        leap: the row that made at least half of the late rows late, if those are several.
     """
 
     name: str
@@ -32,6 +54,7 @@ class StreamSummary:
     late: int
     rejected: int
     needed_disorder: str | None
+    leap: Leap | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,12 +109,13 @@ class Summary:
         return html_of_rows(("stream", "rows", "late", "rejected", "needed disorder"), rows, str(self))
 
 
-def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
+def summarise(run: Run, domains: Mapping[str, TimeDomain], letters: Callable[[], pa.Table]) -> Summary:
     """What a run has done so far.
 
     Args:
         run: the run.
         domains: what the instants of each stream count.
+        letters: reads its dead letters.
     """
     totals = run.totals
     return Summary(
@@ -100,7 +124,9 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
         epochs=totals.epochs,
         late=sum(seen.late for seen in totals.arrivals.values()),
         dead_letters=totals.dead_letters,
-        streams=tuple(_of_stream(name, seen, domains.get(name)) for name, seen in totals.arrivals.items()),
+        streams=tuple(
+            _of_stream(name, seen, run, domains, letters) for name, seen in totals.arrivals.items()
+        ),
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
         growing=run.growing,
@@ -110,6 +136,21 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
     )
 
 
-def _of_stream(name: str, seen: Arrivals, domain: TimeDomain | None) -> StreamSummary:
+def _of_stream(
+    name: str, seen: Arrivals, run: Run, domains: Mapping[str, TimeDomain], letters: Callable[[], pa.Table]
+) -> StreamSummary:
+    domain, stream = domains.get(name), run.streams.get(name)
     needed = format_length(seen.drop, domain) if seen.late and domain is not None else None
-    return StreamSummary(name, seen.rows, seen.late, seen.rejected, needed)
+    leap = None
+    if seen.late >= _SEVERAL and domain is not None and stream is not None:
+        leap = _leap(main_heartbeat(letters(), name), seen.late, domain, stream.disorder)
+    return StreamSummary(name, seen.rows, seen.late, seen.rejected, needed, leap)
+
+
+def _leap(found: tuple[str, int] | None, late: int, domain: TimeDomain, disorder: int) -> Leap | None:
+    """The row that made most rows late: its timestamp less the disorder is their heartbeat."""
+    if found is None or 2 * found[1] < late:
+        return None
+    heartbeat, count = found
+    instant = int(heartbeat) if domain is TimeDomain.INTEGER else pa.scalar(heartbeat).cast(TIMESTAMP).value
+    return Leap(format_instant(instant + disorder, domain), count)

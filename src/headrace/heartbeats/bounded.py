@@ -102,6 +102,9 @@ class Judgement:
     heartbeats: Int64Array
 
 
+LATE: Final = "late: older than the heartbeat "
+"""How the reason of a late row begins in the dead letters; the heartbeat follows."""
+
 _NONE: Int64Array = np.empty(0, dtype=np.int64)
 
 

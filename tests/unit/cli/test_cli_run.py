@@ -151,6 +151,32 @@ def test_a_strict_run_that_goes_on_is_still_refused(folder: Path) -> None:
     assert run(STREAM + DEAR, "--storage", "store").exit_code == 0
 
 
+def test_the_row_that_makes_all_later_ones_late_is_named(folder: Path) -> None:
+    lines = [f"2024-05-01 09:{minute:02}:00,{minute}\n" for minute in range(30)]
+    lines[3] = lines[3].replace("2024", "2126")
+    lines[20] = "2024-05-01 09:19:00,no number\n"
+    (folder / "bids.csv").write_text("ts,price\n" + "".join(lines))
+    stream = (
+        "CREATE STREAM bid (ts TIMESTAMP, price BIGINT) FROM csv OPTIONS (path 'bids.csv') "
+        "TIMESTAMP BY ts DISORDER 5 MINUTES;"
+    )
+    for epoch_rows in ("1", "7", "1000"):
+        done = run(stream + "SELECT price FROM bid;", "--epoch-rows", epoch_rows)
+        assert "bid: 25 late rows, 1 rejected; with DISORDER " in done.stderr
+        assert "\n  25 came after the row of 2126-05-01T09:03:00Z, which made them late\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [("", "the inputs have no rows"), ("x,7,1\nx,8,1\n", "  no row of bid could be used")],
+)
+def test_an_input_without_usable_rows_is_said(folder: Path, rows: str, line: str) -> None:
+    (folder / "bids.csv").write_text(BIDS.splitlines()[0] + "\n" + rows)
+    done = run(STREAM + DEAR)
+    assert done.exit_code == 0
+    assert line in done.stderr.splitlines()
+
+
 def test_the_summary_of_few_rows_is_short(folder: Path) -> None:
     (folder / "bids.csv").write_text(BIDS.splitlines()[0] + "\n2,7,99\n")
     done = run(STREAM + "SELECT price FROM bid;")

@@ -325,3 +325,9 @@ def test_type_checkers_know_what_calls_give(db: hr.Database) -> None:
     future: Future[bool] = db.push("p", {"ts": 2}, wait=False)
     assert (taken, future.result()) == (True, True)
     assert query.history().num_rows == 1
+
+
+def test_a_stream_that_is_there_already_is_refused_at_its_statement() -> None:
+    create = "CREATE STREAM s (ts BIGINT) FROM push TIMESTAMP BY ts;"
+    with hr.connect(runner="inline") as db, pytest.raises(LanguageError, match="2:3: there is a stream s al"):
+        db.execute(f"{create}\n  {create}")

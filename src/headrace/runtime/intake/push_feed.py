@@ -18,7 +18,7 @@ from typing import Any, Final, SupportsIndex
 import pyarrow as pa
 
 from headrace.conversion import MisfitError, cast_exactly, column_of
-from headrace.errors import UserError, message_of, shown, told
+from headrace.errors import SourceError, UserError, message_of, shown, told
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import open_source
@@ -28,6 +28,7 @@ from headrace.runtime.sources.widening import check_columns, find_column
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.schema import TIMESTAMP, Schema
+from headrace.suggestions import did_you_mean
 
 _MOST_WAITING: Final = 4
 """While more epochs' rows wait, whoever pushes waits."""
@@ -195,6 +196,7 @@ class PushFeed:
             return _of_dictionaries(rows, schema, self._name)
         try:
             table = to_arrow_table(rows)
+            _refuse_misspelt(table.column_names, schema, self._name)
             check_columns(table.schema, schema, self._name)
             places = [find_column(table.column_names, name, self._name) for name in schema.names]
             batches = table.select(places).combine_chunks().to_batches()
@@ -244,6 +246,7 @@ def _of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Tabl
     for name in names:
         if not isinstance(name, str):
             raise UserError(f"these rows do not fit {label}: the name of a column is not text: {shown(name)}")
+    _refuse_misspelt(names, schema, label)
     found = [names[find_column(names, field.name, label)] for field in schema]
     columns = []
     for name, field in zip(found, schema, strict=True):
@@ -257,6 +260,20 @@ def _of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Tabl
         except pa.ArrowException as error:
             raise UserError(f"these rows do not fit {label}: {field.name}: {message_of(error)}") from error
     return pa.Table.from_arrays(columns, schema=schema.arrow())
+
+
+def _refuse_misspelt(names: Sequence[str], schema: Schema, label: str) -> None:
+    """Refuse rows that lack a column of the stream and have another one of nearly its name.
+
+    Raises:
+        SourceError: a name is misspelt, as far as one can tell.
+    """
+    given = {name.lower() for name in names}
+    missing = [field.name for field in schema if field.name.lower() not in given]
+    for name in names:
+        hint = did_you_mean(name, missing) if schema.find(name) is None else None
+        if hint is not None:
+            raise SourceError(f"{label} has no column {name}", hint=hint)
 
 
 def _numbered(producer: str | None, sequence: int | None) -> tuple[str | None, int | None]:

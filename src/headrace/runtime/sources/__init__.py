@@ -9,7 +9,7 @@ from headrace.errors import SourceError
 from headrace.language.statements import SPLIT_FORMATS
 from headrace.runtime.sources.arrow import open_arrow
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource
-from headrace.runtime.sources.csv import open_csv
+from headrace.runtime.sources.csv import open_csv, other_delimiter
 from headrace.runtime.sources.json import open_json
 from headrace.runtime.sources.nexmark import open_nexmark
 from headrace.runtime.sources.parquet import open_parquet
@@ -65,7 +65,8 @@ def open_source(
 def _check_timestamp(schema: Schema, timestamp: str) -> None:
     place = schema.find(timestamp)
     if place is None:
-        hint = did_you_mean(timestamp, schema.names) or f"the columns are {', '.join(schema.names)}"
+        listed = f"the columns are {', '.join(schema.names)}"
+        hint = other_delimiter(schema.names) or did_you_mean(timestamp, schema.names) or listed
         raise SourceError(f"there is no column {timestamp} to time the stream by", hint=hint)
     if schema[place].type not in (TIMESTAMP, BIGINT):
         raise SourceError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -141,7 +141,7 @@ def open_csv(
             first = first or sample
             schema = schema or _infer_schema(part, sample, form)
             for field in schema:
-                find_column(list(part.names), field.name, label)
+                _find_column(part.names, field.name, label)
     if schema is None:
         raise SourceError(f"{required(options, 'path')}: there is nothing in it", hint="declare the columns")
     size = sum(part.text.size for part in parts)
@@ -281,6 +281,27 @@ def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> 
         raise SourceError(f"{label}: the header is not UTF-8 text")
     columns, _ = _arrow_columns(row, width, list(range(width)), [STRING] * width, form)
     return tuple((column[0].as_py() or "").strip() for column in columns)
+
+
+def _find_column(names: tuple[str, ...], name: str, label: str) -> None:
+    """Check that a header has a column.
+
+    Raises:
+        SourceError: it has not; with the delimiter, if that seems to be another one.
+    """
+    try:
+        find_column(list(names), name, label)
+    except SourceError as error:
+        if (hint := other_delimiter(names)) is not None:
+            raise SourceError(error.message, hint=hint) from None
+        raise
+
+
+def other_delimiter(names: Sequence[str]) -> str | None:
+    """A hint where the only name of a header holds what other files separate columns by."""
+    found = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
+    written = "\\t" if found == "\t" else found
+    return found and f"if {written} separates the columns, add the option delimiter '{written}'"
 
 
 def _blocks(part: TextPart, form: CsvFormat, first: int, last: int) -> Iterator[Block]:

@@ -60,7 +60,7 @@ def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tupl
     if place.is_file():
         return ((place, path),)
     if not place.exists():
-        raise SourceError(f"{path}: no such file or folder", hint=f"relative paths start at {base.resolve()}")
+        raise SourceError(f"{path}: no such file or folder", hint=_instead(path, base))
     if not place.is_dir():
         raise SourceError(f"{path}: neither a file nor a folder")
     names = sorted(entry.name for entry in place.iterdir() if not entry.name.startswith((".", "_")))
@@ -81,6 +81,20 @@ def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tupl
             hint="files in subfolders, or whose names start with . or _, are not read",
         )
     return tuple(found)
+
+
+def _instead(path: str, base: Path) -> str:
+    """What to do about a path that leads to nothing."""
+    if path.startswith("file://"):
+        return f"write the path alone: {path.removeprefix('file://')}"
+    if "://" in path:
+        return "remote files cannot be read yet: copy them here, or read them with Spark and db.stream(...)"
+    if path.startswith("~"):
+        return f"write {os.path.expanduser(path)}"
+    if set("*?[") & set(path):
+        folder = os.path.dirname(path) or "."
+        return f"patterns are not replaced; name a folder, such as {folder}, to read all of its files"
+    return f"relative paths start at {base.resolve()}"
 
 
 def mark_of(pieces: Sequence[tuple[str, int]], position: int, *, whole: bool = False) -> str:

@@ -111,6 +111,8 @@ def open_json(
         parts.append(TextPart(path, label, sample.size, sample.body))
         if first is None and sample.data[sample.body :].strip():
             first = sample
+            if not objects:
+                _refuse_other_layout(sample)
     if declared is None:
         schema = _infer_schema(objects, required(options, "path"))
         keys = schema.names
@@ -313,6 +315,21 @@ def _first_objects(sample: Sample) -> list[dict[str, object]]:
     found = _objects(Block(part, sample.body, lines))
     rest = line_blocks(part, sample.body + len(lines), sample.size)
     return found or next(filter(None, map(_objects, rest)), [])
+
+
+def _refuse_other_layout(sample: Sample) -> None:
+    """Refuse JSON that is not written as one object per line.
+
+    Raises:
+        SourceError: the file is an array, or an object over several lines.
+    """
+    begin = sample.data[sample.body :].lstrip()
+    if begin.startswith(b"[") and b"{" in begin:
+        hint = f"write one object per line, as jq -c '.[]' {sample.label} does"
+        raise SourceError(f"{sample.label}: this is a JSON array", hint=hint)
+    if begin.partition(b"\n")[0].strip() == b"{":
+        hint = f"write one object per line, as jq -c . {sample.label} does"
+        raise SourceError(f"{sample.label}: its objects are spread over several lines", hint=hint)
 
 
 def _objects(block: Block) -> list[dict[str, object]]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch, take_rows
-from headrace.heartbeats.bounded import Arrivals, Judgement
+from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
 from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.tasks.messages import StreamInput
@@ -75,7 +75,7 @@ def _timed(
     if len(found.late):
         domain = _domain(stream)
         limits = (format_instant(limit, domain) for limit in found.heartbeats.tolist())
-        reasons = [f"late: older than the heartbeat {limit}" for limit in limits]
+        reasons = [f"{LATE}{limit}" for limit in limits]
         letters.drop(name, take_rows(rows, found.late), reasons)
         kept = np.delete(np.arange(len(times)), found.late)
         rows, times = take_rows(rows, kept), times[kept]

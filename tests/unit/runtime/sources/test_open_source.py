@@ -94,3 +94,52 @@ def test_errors_carry_nothing_of_arrow_alone(tmp_path: Path) -> None:
         open_source("parquet", {"path": "f"}, None, "t", "s", tmp_path)
     assert isinstance(caught.value.__cause__, pa.ArrowException | OSError)
     assert caught.value.message.startswith("f/x: ")
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("s3://bucket/a.csv", "remote files cannot be read yet: copy them here, "),
+        ("https://host/a.csv", "remote files cannot be read yet: copy them here, "),
+        ("file:///data/a.csv", "write the path alone: /data/a.csv"),
+        ("~/a.csv", f"write {Path.home()}/a.csv"),
+        ("in/*.csv", "patterns are not replaced; name a folder, such as in, "),
+        ("[ab].csv", "patterns are not replaced; name a folder, such as ., "),
+    ],
+)
+def test_what_other_systems_take_as_a_path(path: str, hint: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="no such file or folder") as raised:
+        open_csv(tmp_path, path=path)
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(("mark", "written"), [(";", ";"), ("\t", "\\t"), ("|", "|")])
+@pytest.mark.parametrize("declared", [None, Schema((Field("t", BIGINT),))])
+def test_another_delimiter_is_proposed_and_works(
+    mark: str, written: str, declared: Schema | None, tmp_path: Path
+) -> None:
+    (tmp_path / "f.csv").write_text(f"t{mark}item\n1{mark}vase\n")
+    with pytest.raises(SourceError) as raised:
+        open_source("csv", {"path": "f.csv"}, declared, "t", "s", tmp_path)
+    assert raised.value.hint == f"if {written} separates the columns, add the option delimiter '{written}'"
+    source = open_source("csv", {"path": "f.csv", "delimiter": written}, declared, "t", "s", tmp_path)
+    assert [read.rows["t"].to_pylist() for read in source.read(0, source.size, ("t",))] == [[1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ('[{"t": 1},\n {"t": 2}]\n', "this is a JSON array", "jq -c '.[]' f.json"),
+        ('{\n  "t": 1\n}\n', "its objects are spread over several lines", "jq -c . f.json"),
+    ],
+)
+@pytest.mark.parametrize("declared", [None, Schema((Field("t", BIGINT),))])
+def test_json_that_is_not_in_lines(
+    text: str, message: str, hint: str, declared: Schema | None, tmp_path: Path
+) -> None:
+    (tmp_path / "f.json").write_text(text)
+    with pytest.raises(SourceError, match=f"f.json: {message}") as raised:
+        open_source("json", {"path": "f.json"}, declared, "t", "s", tmp_path)
+    assert raised.value.hint is not None
+    assert hint in raised.value.hint

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pyflink.common import Configuration
 from pyflink.table import EnvironmentSettings, Schema, TableDescriptor, TableEnvironment
 
 from peer import CORES, Peer, serve
@@ -39,6 +40,8 @@ _SETTINGS: Final = {
     "pipeline.jars": JAR.as_uri(),
     "pipeline.object-reuse": "true",
     "state.backend.type": "hashmap",
+    # Of what a local cluster has by default, a hundred queries get too little each to start with.
+    "taskmanager.memory.managed.size": "1g",
     "table.local-time-zone": "UTC",
     "table.exec.mini-batch.enabled": "true",
     "table.exec.mini-batch.allow-latency": "1 s",
@@ -76,9 +79,11 @@ class _Flink:
 
 
 def _environment(data: Path) -> TableEnvironment:
-    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    settings = Configuration()
     for name, value in _SETTINGS.items():
-        environment.get_config().set(name, value)
+        settings.set_string(name, value)
+    builder = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(settings)
+    environment = TableEnvironment.create(builder.build())
     for name, columns in _TABLES.items():
         environment.execute_sql(
             f"CREATE TABLE {name} ({columns}, WATERMARK FOR ts AS ts) "

@@ -69,7 +69,7 @@ SYSTEMS: Final[Mapping[str, System]] = {
         "Flink",
         (str(_FLINK / "bin" / "python"), str(Path(__file__).with_name("peer_flink.py"))),
         Load(runs=1, warm_ups=1),
-        {"hop": Load(10, 1, 1), "100 counts": Load(4, 1, 1)},
+        {"hop": Load(10, 1, 1)},
         variables={"JAVA_HOME": str(FOLDER / "jdk")},
     ),
     "streaming": System(

@@ -205,6 +205,8 @@ class Database(UserCode):
     def stream(self, name: str, data: Any, timestamp: str, disorder: Length | None = None) -> None:
         """Register a table as a stream, in the order of its rows, or a streaming data frame.
 
+        Columns of types that streams do not have, such as lists, are left out with a `HeadraceWarning`.
+
         Args:
             name: the stream's name.
             data: an Arrow table, a pandas or Polars data frame; a bounded Spark data frame, which is read in
@@ -214,7 +216,7 @@ class Database(UserCode):
                 a number for integer timestamps; None where the rows are in order.
 
         Raises:
-            UserError: a column has a type that streams do not have, or the timestamp is missing.
+            UserError: the data is not a table, or the timestamp is missing.
         """
         stream = in_memory(name, data, timestamp, disorder, self._folders)
         with self._lock:

@@ -170,8 +170,10 @@ def in_memory(
 ) -> Input:
     """The input that a table or a data frame is.
 
+    Columns of types that streams do not have are left out with a warning.
+
     Raises:
-        UserError: a column has a type that streams do not have, or the timestamp is missing.
+        UserError: the data is not a table, or the timestamp is missing.
     """
     if getattr(data, "isStreaming", False):
         schema = _schema_of(data)

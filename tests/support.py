@@ -15,6 +15,7 @@ from headrace.reference.operators import evaluate
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.store.segments import MemoryStore
@@ -70,7 +71,7 @@ def run_plans(
     run = Run(InlineRunner(parallelism), store, streams, plans, epoch_rows, buckets)
     run_to_end(run)
     assert not run.failed, run.failed
-    return {name: ResultReader(name, plan, store, run.results) for name, plan in plans.items()}
+    return {name: ResultReader(name, form_of(plan), store, run.results) for name, plan in plans.items()}
 
 
 def check_by_reference(plans: Mapping[str, Plan], table: pa.Table, buckets: int) -> None:

@@ -24,6 +24,8 @@ means.
 import logging
 
 from headrace.engine import Database, Policy, Query, Summary, connect
+from headrace.engine.stored import StoredDatabase, StoredQuery
+from headrace.engine.stored import open_store as open
 from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
 from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
@@ -45,9 +47,12 @@ __all__ = [
     "Query",
     "Retry",
     "Sink",
+    "StoredDatabase",
+    "StoredQuery",
     "Summary",
     "UserError",
     "connect",
+    "open",
 ]
 __version__ = "0.1.0"
 

@@ -7,6 +7,7 @@ Results may also be ARRAYs of these types, held as Arrow lists.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -34,6 +35,22 @@ def sql_type(dtype: pa.DataType) -> str:
     names = {BOOLEAN: "BOOLEAN", BIGINT: "BIGINT", DOUBLE: "DOUBLE", STRING: "STRING", DATE: "DATE"}
     names |= {TIMESTAMP: "TIMESTAMP", UNKNOWN: "VOID"}
     return names.get(dtype, str(dtype))
+
+
+def type_named(text: str) -> pa.DataType:
+    """The column type that `sql_type` gives a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for dtype in (BOOLEAN, BIGINT, DOUBLE, STRING, DATE, TIMESTAMP, UNKNOWN):
+        if sql_type(dtype) == text:
+            return dtype
+    if array := re.fullmatch("ARRAY<(.*)>", text):
+        return pa.list_(type_named(array[1]))
+    if decimal := re.fullmatch(r"DECIMAL\((\d+), (\d+)\)", text):
+        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    raise ValueError(f"there is no type {text}")
 
 
 def widen(dtype: pa.DataType) -> pa.DataType | None:

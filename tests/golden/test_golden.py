@@ -22,6 +22,7 @@ from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import BoundedStream, Intake
+from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks.inline import InlineRunner
@@ -81,7 +82,7 @@ def inline(case: Case, plan: Plan, **options: int) -> ResultReader:
     for epoch in intakes(case, used, bool(options.get("one_by_one"))):
         run.step(epoch)
     assert not run.failed, run.failed
-    return ResultReader("q", plan, store, run.results)
+    return ResultReader("q", form_of(plan), store, run.results)
 
 
 def rows_of(reader: ResultReader) -> Rows:

@@ -25,6 +25,7 @@ from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
+from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
@@ -94,7 +95,7 @@ class Script:
                 for part in self.run.results
                 if part.epoch >= query.start and (query.end is None or part.epoch < query.end)
             ]
-            reader = ResultReader(query.name, query.plan, self.store, parts)
+            reader = ResultReader(query.name, form_of(query.plan), self.store, parts)
             rows = {
                 stream.name: Stream(
                     stream.schema.names, stream.elements[query.positions.get(stream.name, 0) :]

@@ -26,10 +26,11 @@ from headrace.cli.output import (
     write_answers,
 )
 from headrace.cli.progress import progress_bar, show_profile, show_summary
-from headrace.engine import Database, Query, Summary
+from headrace.engine import Database, Summary
+from headrace.engine.readable import Readable
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
 from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
-from headrace.runtime.results.instants import stream_instants
+from headrace.runtime.results.instants import form_of, stream_instants
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 
@@ -208,7 +209,7 @@ def _run_to_the_end(db: Database, wanted: _Wanted) -> Summary:
         check_output(format_, wanted.output, [query.name for query in db.queries])
         if wanted.view is View.STREAM:
             for query in db.queries:
-                stream_instants(query.name, query.plan)
+                stream_instants(query.name, form_of(query.plan))
     with progress_bar(wanted.progress) as show:
         summary = db.run(progress=show)
     with reported():
@@ -251,7 +252,7 @@ def _deliver(db: Database, summary: Summary, wanted: _Wanted, format_: Format) -
     """Print or write the answers of the queries that did not fail."""
     failed = {name for name, _, _ in summary.failed}
     going_on = [query for query in db.queries if query.name not in failed]
-    answers = ((query.name, _view(query, wanted.view, format_)) for query in going_on)
+    answers = ((query.name, rows_of(query, wanted.view, format_)) for query in going_on)
     if format_ is Format.NULL:
         for name, elements in summary.emitted.items():
             typer.echo(f"{name}: {count(elements, 'element')}", err=True)
@@ -276,7 +277,8 @@ def _show_failed(file: Path, summary: Summary) -> None:
         raise typer.Exit(USER_ERROR)
 
 
-def _view(query: Query, view: View, format_: Format) -> pa.Table:
+def rows_of(query: Readable, view: View, format_: Format) -> pa.Table:
+    """A view of an answer; in a table for people its open ends are empty."""
     match view:
         case View.HISTORY:
             answer, end = query.history(), -1

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import pyarrow as pa
 import typer
 
+import headrace as hr
 from headrace.cli.errors import USER_ERROR, reported
+from headrace.cli.output import Format, check_output, chosen_format, print_answers
 from headrace.cli.progress import readable_bytes
+from headrace.cli.run import View, rows_of
 from headrace.runtime.journal.inspect import Contents, KeptResults, contents, verify
 from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
@@ -26,13 +32,50 @@ def store(
             help="Read every file that counts and compare it with its checksum; exits 2 on damage.",
         ),
     ] = False,
+    query: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print the answer of this query instead.")
+    ] = None,
+    view: Annotated[View, typer.Option("--as", help="With --query: in which form.")] = View.HISTORY,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="INSTANT",
+            help="With --query: the content at an instant, or at the last final one: latest.",
+        ),
+    ] = None,
+    format_: Annotated[
+        Format | None,
+        typer.Option("--format", help="With --query: how to write it; else as --output ends."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="With --query: a file for the answer.")
+    ] = None,
 ) -> None:
-    """Show what a durable store holds: streams, state, results. Changes nothing and needs no lock."""
+    """Show what a durable store holds, or the answer of one of its queries.
+
+    Nothing is run or changed, and a run may be at work on the store.
+    """
     with reported():
         if check:
             _verify(folder)
+        elif query is not None:
+            chosen = chosen_format(format_, output, 1)
+            check_output(chosen, output, [query])
+            rows = _answer(hr.open(folder)[query], view, at, chosen)
+            if output is None:
+                print_answers([(query, rows)], chosen, several=False, head=None)
+            else:
+                write_table(rows, chosen.value, output)
         else:
             typer.echo("\n".join(_lines(contents(folder))))
+
+
+def _answer(query: hr.StoredQuery, view: View, at: str | None, format_: Format) -> pa.Table:
+    if at is None:
+        return rows_of(query, view, format_)
+    if at.lower() == "latest":
+        return query.latest()
+    return query.snapshot(int(at) if re.fullmatch(r"-?\d+", at) else at)
 
 
 def _verify(folder: Path) -> None:

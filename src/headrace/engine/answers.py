@@ -16,6 +16,7 @@ from headrace.runtime.driver.run import Run
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of, whole_from
 from headrace.runtime.results.changes import Change
+from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Release
 from headrace.runtime.store.segments import Store
@@ -92,7 +93,7 @@ class Answers:
         if span is None:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
         self._refuse_failed(query.name, span)
-        return ResultReader(query.name, query.plan, self._store, tuple(self._news(query.name, span)))
+        return ResultReader(query.name, form_of(query.plan), self._store, tuple(self._news(query.name, span)))
 
     def newest(self, query: Query) -> int:
         """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""
@@ -119,7 +120,7 @@ class Answers:
     def _follow(
         self, reader: ResultReader, span: _Span, from_epoch: int, closed: threading.Event
     ) -> Iterator[Change]:
-        release, last, begin = Release(reader.plan.schema), 0, from_epoch
+        release, last, begin = Release(reader.form.schema), 0, from_epoch
         while True:
             # Asked first: what ends in between has committed all its news by then.
             going_on, error = self._wait(reader.name, span, last, closed)

@@ -19,8 +19,9 @@ from headrace.engine.display import PlanText, html_of_table
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.inputs import Length, TemporaryFolders, declared, in_memory
 from headrace.engine.policy import Policy
-from headrace.engine.query import Query, View, explain_plan
+from headrace.engine.query import Query, explain_plan
 from headrace.engine.query_list import QueryList
+from headrace.engine.readable import View
 from headrace.engine.show import listing, show
 from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary
@@ -122,7 +123,7 @@ class Database(UserCode):
         return "".join(html_of_table(table, title) for table, title in zip(listed, titles, strict=True))
 
     @property
-    def queries(self) -> QueryList:
+    def queries(self) -> QueryList[Query]:
         """All queries, in the order in which they were registered; also `queries["name"]`."""
         return QueryList(self._definitions.queries.values())
 

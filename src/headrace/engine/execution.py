@@ -32,6 +32,7 @@ from headrace.runtime.intake.shares import FIRST_ROWS
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.dead_letters import dead_letters
+from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
@@ -315,6 +316,7 @@ class Execution:
             query_domains={name: query.domain for name, query in defined.queries.items()},
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
             keeps_results=self._settings.keep_results,
+            forms={name: form_of(query.plan) for name, query in defined.queries.items()},
         )
 
     def _logged(self, summary: Summary) -> Summary:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, Protocol, assert_never, get_args
+from typing import Any, Protocol, assert_never
 
 import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
-from headrace.engine.display import PlanText, html_of_rows, html_of_table
-from headrace.engine.frames import to_pandas, to_polars
+from headrace.engine.display import PlanText
+from headrace.engine.readable import Readable, View
 from headrace.engine.subscription import Subscription
 from headrace.errors import UserError
 from headrace.language.notes import Note
@@ -22,11 +22,8 @@ from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals
-from headrace.schema import TIMESTAMP
-from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
-
-View = Literal["history", "changes", "stream", "latest"]
-"""A view of an answer that needs no instant."""
+from headrace.schema import Schema
+from headrace.time import TimeDomain
 
 
 class Answers(Protocol):
@@ -55,7 +52,7 @@ class Answers(Protocol):
         ...
 
 
-class Query:
+class Query(Readable):
     """A continuous query and its answer.
 
     Attributes:
@@ -71,99 +68,18 @@ class Query:
         self.plan = plan
         self.notes = notes
 
-    def __repr__(self) -> str:
-        return f"<Query {self.name} {self.plan.schema}, {self.described()[2]}>"
-
     def _repr_html_(self) -> str:
-        name, columns, answer = self.described()
-        try:
-            return html_of_table(self.history(), f"{name}: {answer}")
-        except UserError:
-            return f"{html_of_rows((name,), [(columns,), (answer,)])}{self.explain('logical')._repr_html_()}"
-
-    def described(self) -> tuple[str, str, str]:
-        """The query's name, its columns and how far its answer has come, as texts."""
-        try:
-            heartbeat = self.heartbeat
-        except UserError as error:
-            answer = error.message.removeprefix(f"{self.name} ")
-        else:
-            answer = _how_far(heartbeat, self.domain)
-        return self.name, str(self.plan.schema), answer
+        return super()._repr_html_() or f"{self._html_of_columns()}{self.explain('logical')._repr_html_()}"
 
     @property
-    def heartbeat(self) -> int:
-        """The instant below which the answer is final; `headrace.INFINITY` when all of it is.
-
-        An instant of a TIMESTAMP is in microseconds since 1970 (UTC). `headrace.BEGINNING` where nothing is
-        final yet.
-
-        Raises:
-            UserError: the query has no answer: it was not run, or it failed.
-        """
-        return self._reader().heartbeat
+    def schema(self) -> Schema:
+        """The answer's columns."""
+        return self.plan.schema
 
     @property
     def domain(self) -> TimeDomain:
         """What the answer's instants count."""
         return self.plan.domain
-
-    def history(self) -> pa.Table:
-        """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever)."""
-        return self._reader().history()
-
-    def changes(self) -> pa.Table:
-        """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`."""
-        return self._reader().changes()
-
-    def stream(self) -> pa.Table:
-        """What ISTREAM, DSTREAM or RSTREAM yields: the payload and `ts`.
-
-        Raises:
-            UserError: the query yields no stream of instants.
-        """
-        return self._reader().stream()
-
-    def snapshot(self, at: object) -> pa.Table:
-        """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text.
-
-        Raises:
-            UserError: the answer is not final there yet.
-        """
-        return self._reader().snapshot(_instant(at, self.domain))
-
-    def latest(self) -> pa.Table:
-        """The snapshot at the last final instant that is not after the newest row read: the answer now.
-
-        The newest row is that of all streams that the query reads. A row that comes later may change the
-        answer at its own instant, so that while a run goes on this is a moment behind the newest row.
-
-        Raises:
-            UserError: nothing is final yet, or the query has no answer.
-        """
-        # Asked first: what is read in between moves the heartbeat on, too.
-        newest = self._answers.newest(self)
-        reader = self._reader()
-        return reader.snapshot(min(newest, max(reader.heartbeat, BEGINNING + 1) - 1))
-
-    def to_pandas(self, view: View = "history") -> Any:
-        """The answer as a pandas data frame; BIGINTs with NULLs among them are pandas' `Int64`.
-
-        Args:
-            view: the method of the same name that gives the rows.
-
-        Raises:
-            UserError: there is no such view, or as that method does.
-        """
-        return to_pandas(self._view(view))
-
-    def to_polars(self, view: View = "history") -> Any:
-        """The answer as a Polars data frame; see `to_pandas`.
-
-        Raises:
-            UserError: Polars is not installed, there is no such view, or as its method does.
-        """
-        return to_polars(self._view(view))
 
     def to_spark(self, view: View = "history") -> Any:
         """The answer as a Spark data frame of the session that the queries run on.
@@ -179,15 +95,6 @@ class Query:
         """
         self._check_view(view)
         return self._answers.frame(self, view)
-
-    def _view(self, view: View) -> pa.Table:
-        self._check_view(view)
-        table: pa.Table = getattr(self, view)()
-        return table
-
-    def _check_view(self, view: str) -> None:
-        if view not in get_args(View):
-            raise UserError(f"there is no view {view}", hint=f"ask for {', '.join(get_args(View))}")
 
     def explain(self, stage: str = "optimized") -> PlanText:
         """The plan as text: `logical`, `optimized` or `physical`.
@@ -234,7 +141,7 @@ class Query:
 
     def _follow(self, view: str, begun: bool, changes: Subscription[Change]) -> Iterator[pa.Table]:
         reader = self._reader()
-        finals = Finals(reader.plan.schema)
+        finals = Finals(reader.form.schema)
         for change in changes:
             if view == "changes":
                 yield change.rows
@@ -270,6 +177,9 @@ class Query:
     def _reader(self) -> ResultReader:
         return self._answers.reader(self)
 
+    def _newest(self) -> int:
+        return self._answers.newest(self)
+
 
 def explain_plan(plan: Plan, stage: Stage | None) -> str:
     """A plan as text: as written, optimized with the rewrites that led there, or as it runs; all for None."""
@@ -292,24 +202,3 @@ def explain_plan(plan: Plan, stage: Stage | None) -> str:
     if stage is not None:
         return shown(stage)
     return "\n".join(f"== {part.value.lower()} ==\n{shown(part)}" for part in Stage)
-
-
-def _how_far(heartbeat: int, domain: TimeDomain) -> str:
-    """Up to where an answer is final, as text."""
-    if heartbeat in (BEGINNING, INFINITY):
-        return "nothing is final yet" if heartbeat == BEGINNING else "final"
-    return f"final below {format_instant(heartbeat, domain)}"
-
-
-def _instant(at: object, domain: TimeDomain) -> int:
-    if isinstance(at, int):
-        return at
-    if domain is TimeDomain.INTEGER:
-        raise UserError(f"{at!r} is not an instant of an integer timeline", hint="give a number")
-    try:
-        moment = pa.scalar(at)
-        if pa.types.is_timestamp(moment.type) and moment.type.tz is None:
-            moment = moment.cast(pa.timestamp("us"))
-        return int(moment.cast(TIMESTAMP).value)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UserError(f"{at!r} is not a valid timestamp", hint="write 2024-01-01T00:00:00Z") from error

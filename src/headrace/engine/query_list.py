@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import SupportsIndex, overload
+from typing import SupportsIndex, TypeVar, overload
 
 from headrace.engine.display import html_of_rows
-from headrace.engine.query import Query
+from headrace.engine.readable import Readable
 from headrace.errors import UserError
 from headrace.suggestions import did_you_mean
 
+Q = TypeVar("Q", bound=Readable)
 
-class QueryList(tuple[Query, ...]):
+
+class QueryList(tuple[Q, ...]):
     """Queries in the order in which they were registered; also `queries["totals"]`, whatever the case."""
 
     __slots__ = ()
 
     @overload
-    def __getitem__(self, key: SupportsIndex | str) -> Query: ...
+    def __getitem__(self, key: SupportsIndex | str) -> Q: ...
 
     @overload
-    def __getitem__(self, key: slice) -> tuple[Query, ...]: ...
+    def __getitem__(self, key: slice) -> tuple[Q, ...]: ...
 
-    def __getitem__(self, key: SupportsIndex | str | slice) -> Query | tuple[Query, ...]:
+    def __getitem__(self, key: SupportsIndex | str | slice) -> Q | tuple[Q, ...]:
         """The query at a place or of a name.
 
         Raises:
@@ -37,4 +39,4 @@ class QueryList(tuple[Query, ...]):
         raise UserError(f"there is no query {key}", hint=did_you_mean(key, names) or there_are)
 
     def _repr_html_(self) -> str:
-        return html_of_rows(("query", "columns", "answer"), map(Query.described, self))
+        return html_of_rows(("query", "columns", "answer"), map(Readable.described, self))

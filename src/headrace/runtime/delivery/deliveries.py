@@ -16,6 +16,7 @@ from headrace.runtime.delivery.delivery import Delivery, Results
 from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.delivery.positions import Ledger
 from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import Store
 from headrace.time import INFINITY
@@ -84,7 +85,7 @@ class Deliveries:
             UserError: the sink cannot be used, or would miss epochs.
         """
         attachment = replace(attachment, from_epoch=max(attachment.from_epoch, start))
-        reader = ResultReader(attachment.query, plan, self._store, ())
+        reader = ResultReader(attachment.query, form_of(plan), self._store, ())
         ledger = Ledger(self._store, attachment.query, attachment.name)
         delivery = Delivery(attachment, reader, ledger, lambda: self._since(start), self._changed, start)
         # From here on results are kept for it, also while the sink gets ready.

@@ -64,7 +64,7 @@ class Delivery:
         self._ledger = ledger
         self._results = results
         self._changed = changed
-        self._release = Release(reader.plan.schema)
+        self._release = Release(reader.form.schema)
         position = ledger.load()
         if position is not None and position.first < start:
             # It is that of an earlier query of the same name.

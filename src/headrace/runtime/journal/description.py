@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headrace.errors import StoreError
+from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.time import TimeDomain
 
 
@@ -21,6 +22,7 @@ class Description:
         query_domains, stream_domains: what the instants of each count, for whoever looks into the store.
         starts: the epoch from which on a query answers; 1 if it is not named.
         keeps_results: whether results are stored, or only counted.
+        forms: what readers have to know of each query; none where an earlier Headrace has written it.
     """
 
     queries: Mapping[str, str]
@@ -30,6 +32,7 @@ class Description:
     stream_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
     starts: Mapping[str, int] = field(default_factory=dict)
     keeps_results: bool = True
+    forms: Mapping[str, Form] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class Differences:
 
 def packed(description: Description) -> dict[str, Any]:
     """A description as JSON has it."""
-    content = asdict(description)
+    content = asdict(replace(description, forms={}))
+    content["forms"] = {name: packed_form(form) for name, form in description.forms.items()}
     for domains in ("query_domains", "stream_domains"):
         content[domains] = {name: domain.value for name, domain in content[domains].items()}
     return content
@@ -60,7 +64,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
 
     Raises:
         KeyError: a part is missing.
-        ValueError: there is no such time domain.
+        ValueError: there is no such type or time domain.
     """
     return Description(
         content["queries"],
@@ -70,6 +74,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         _domains(content["stream_domains"]),
         content["starts"],
         content["keeps_results"],
+        {name: unpacked_form(form) for name, form in content.get("forms", {}).items()},
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from headrace.errors import StoreError
+from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.state.runs import Part
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import load_description
@@ -94,6 +95,25 @@ class Contents:
 
 
 @dataclass(frozen=True)
+class Committed:
+    """What a store has committed, for readers of its results.
+
+    Attributes:
+        store: where the results lie.
+        description: what it is for.
+        results: those that are kept, in order.
+        failed: the queries that have ended early, with the reason and a hint.
+        arrivals: what was read of each stream.
+    """
+
+    store: FolderStore
+    description: Description
+    results: tuple[EpochResults, ...]
+    failed: Mapping[str, tuple[str, str | None]]
+    arrivals: Mapping[str, Arrivals]
+
+
+@dataclass(frozen=True)
 class Problem:
     """A file that is damaged or missing.
 
@@ -143,6 +163,22 @@ def contents(path: Path) -> Contents:
         _results(description, commits),
         last.totals.dead_letters if last else 0,
     )
+
+
+def committed(path: Path) -> Committed:
+    """What a store has committed so far; its driver may be at work.
+
+    Raises:
+        StoreError: it is not a store, has another layout, or its records are damaged.
+    """
+    store = _store(path)
+    made_for = load_description(store)
+    commits = _commits(store)
+    if not commits:
+        return Committed(store, made_for, (), {}, {})
+    last = commits[-1]
+    results = tuple(commit.results for commit in commits if commit.epoch >= last.retained)
+    return Committed(store, plan_after(commits) or made_for, results, last.failed, last.totals.arrivals)
 
 
 def verify(path: Path) -> Check:

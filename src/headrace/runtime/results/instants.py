@@ -1,4 +1,4 @@
-"""At which instants a query yields its stream."""
+"""What an answer looks like, and at which instants a query yields its stream."""
 
 from __future__ import annotations
 
@@ -11,14 +11,28 @@ from headrace.algebra.nodes import (
     Project,
     Rstream,
     TimeWindow,
+    TopK,
     WindowBounds,
 )
+from headrace.algebra.properties import sources_of
 from headrace.elements import Batch, Int64Array
 from headrace.errors import UserError
+from headrace.runtime.journal.forms import Form
 from headrace.time import INFINITY
 
 
-def stream_instants(name: str, plan: Plan) -> tuple[int, int]:
+def form_of(plan: Plan) -> Form:
+    """What readers of a query's results have to know of its plan."""
+    return Form(
+        plan.schema,
+        plan.domain,
+        _steps_of(plan),
+        plan.order if isinstance(plan, TopK) else (),
+        tuple(dict.fromkeys(source.name for source in sources_of(plan))),
+    )
+
+
+def stream_instants(name: str, form: Form) -> tuple[int, int]:
     """At which instants a query yields its stream: all, or those of the slide or granule under an RSTREAM.
 
     Returns:
@@ -27,14 +41,19 @@ def stream_instants(name: str, plan: Plan) -> tuple[int, int]:
     Raises:
         UserError: the query yields no stream of instants.
     """
-    found = _step_of(plan) if isinstance(plan, Rstream) else (1, 0)
-    if found is None or not (isinstance(plan, Rstream) or plan.is_chronon):
+    if form.steps is None:
         raise UserError(
             f"{name} is not a stream: its rows are valid for longer than an instant",
             hint="wrap the query in ISTREAM(...) or DSTREAM(...), or in RSTREAM(...) over a window with "
             "a SLIDE or a GRANULARITY, or ask for the history",
         )
-    return found
+    return form.steps
+
+
+def _steps_of(plan: Plan) -> tuple[int, int] | None:
+    if isinstance(plan, Rstream):
+        return _step_of(plan)
+    return (1, 0) if plan.is_chronon else None
 
 
 def _step_of(plan: Plan) -> tuple[int, int] | None:

@@ -13,15 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import (
-    Plan,
-    TopK,
-)
 from headrace.elements import Batch, Int64Array, concat, decode
 from headrace.errors import HistoryError, UserError
 from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
 from headrace.operators.state.order import rank_rows
+from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import whole_from
 from headrace.runtime.results.instants import expanded, stream_instants
@@ -37,25 +34,30 @@ class ResultReader:
 
     Attributes:
         name: the query.
-        plan: its plan.
+        form: what there is to know of its plan.
         store: where the segments are.
         epochs: what was committed, in order.
     """
 
     name: str
-    plan: Plan
+    form: Form
     store: Store
     epochs: Sequence[EpochResults]
 
     @property
     def domain(self) -> TimeDomain:
         """What the result's instants count."""
-        return self.plan.domain
+        return self.form.domain
 
     @property
     def heartbeat(self) -> int:
         """Up to where the result is final."""
         return self.heartbeat_of(self.epochs[-1]) if self.epochs else BEGINNING
+
+    @property
+    def oldest(self) -> int | None:
+        """The oldest epoch that is kept, if there is one."""
+        return self.epochs[0].epoch if self.epochs else None
 
     @property
     def first(self) -> int:
@@ -64,7 +66,7 @@ class ResultReader:
 
     def released(self) -> Iterator[tuple[int, Batch]]:
         """Per epoch the elements that became part of the strong answer, in order of `ts`."""
-        release, first = Release(self.plan.schema), self.first
+        release, first = Release(self.form.schema), self.first
         for part in self.epochs:
             batch = self.release(release, part)
             if len(batch) and part.epoch >= first:
@@ -76,7 +78,7 @@ class ResultReader:
 
     def elements(self) -> Batch:
         """All released elements."""
-        return concat(self.plan.schema, [batch for _, batch in self.released()])
+        return concat(self.form.schema, [batch for _, batch in self.released()])
 
     def history(self) -> pa.Table:
         """The final content as coalesced intervals, sorted by `valid_from`, then payload.
@@ -110,7 +112,7 @@ class ResultReader:
             `epoch`, the payload, `valid_from`, `valid_to` and `change` (+1, -1, ...).
         """
         parts = [self.change_table(epoch, batch) for epoch, batch in self.released()]
-        return pa.concat_tables(parts) if parts else self.change_table(0, concat(self.plan.schema, []))
+        return pa.concat_tables(parts) if parts else self.change_table(0, concat(self.form.schema, []))
 
     def change_table(self, epoch: int, batch: Batch) -> pa.Table:
         """Elements that an epoch released, in the form of `changes`."""
@@ -124,7 +126,7 @@ class ResultReader:
         Raises:
             UserError: the result is not a stream of instants.
         """
-        step, phase = stream_instants(self.name, self.plan)
+        step, phase = stream_instants(self.name, self.form)
         final = self._final()
         rows, times = expanded(final, step, phase)
         order = np.argsort(times, kind="stable")
@@ -140,11 +142,11 @@ class ResultReader:
         if instant >= self.heartbeat:
             raise self._not_final(instant)
         rows = snapshot(self.elements(), instant)
-        if isinstance(self.plan, TopK) and self.plan.order:
-            places = [key.expression.index for key in self.plan.order if isinstance(key.expression, Column)]
-            ranks = rank_rows([rows.column(place) for place in places], self.plan.order)
+        if order := self.form.order:
+            places = [key.expression.index for key in order if isinstance(key.expression, Column)]
+            ranks = rank_rows([rows.column(place) for place in places], order)
             rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
-        return pa.Table.from_batches([rows], schema=self.plan.schema.arrow())
+        return pa.Table.from_batches([rows], schema=self.form.schema.arrow())
 
     def _not_final(self, instant: int) -> UserError:
         if self.heartbeat == BEGINNING:
@@ -168,7 +170,7 @@ class ResultReader:
         ]
 
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
-        schema = self.plan.schema
+        schema = self.form.schema
         names = unique_names([*schema.names, *times])
         arrays = [*batch.payload.columns, *(self._instants(column) for column in times.values())]
         return pa.table(dict(zip(names, arrays, strict=True)))

@@ -76,7 +76,7 @@ class _Results:
     def history(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The rows of `history` of all elements that have come."""
         chunks = [decode(chunk.as_buffer()) for batch in batches for chunk in batch.column("payload")]
-        final = canonical(concat(self.reader.plan.schema, chunks))
+        final = canonical(concat(self.reader.form.schema, chunks))
         yield from _plain(self.reader.history_table(final))
 
     def _parts(self, batches: Batches) -> Iterator[tuple[int, Batch]]:
@@ -98,9 +98,9 @@ def frame_of(session: SparkSession, reader: ResultReader, view: str, tasks: int)
     """
     if view not in ("history", "changes") or reader.first != 1 or not reader.epochs:
         return None
-    empty = reader.change_table(0, concat(reader.plan.schema, []))
+    empty = reader.change_table(0, concat(reader.form.schema, []))
     if view == "history":
-        empty = reader.history_table(concat(reader.plan.schema, []))
+        empty = reader.history_table(concat(reader.form.schema, []))
     struct = struct_of(
         Schema(tuple(Field(f"c{place}", dtype) for place, dtype in enumerate(empty.schema.types)))
     )

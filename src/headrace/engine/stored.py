@@ -1,0 +1,126 @@
+"""A durable store, read without running its queries; another process may be at work on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.engine.display import html_of_rows
+from headrace.engine.query_list import QueryList
+from headrace.engine.readable import Readable
+from headrace.errors import StoreError, UserError
+from headrace.runtime.journal.forms import Form
+from headrace.runtime.journal.inspect import Committed, committed
+from headrace.runtime.results.reader import ResultReader
+from headrace.schema import Schema
+from headrace.time import BEGINNING, TimeDomain
+
+
+def open_store(folder: str | Path) -> StoredDatabase:
+    """A durable store's answers, as far as they are committed; nothing is run, locked or changed.
+
+    Args:
+        folder: the folder of `storage`. A run may be at work on it: what is read is what is committed then.
+
+    Raises:
+        StoreError: it is not a store, has another layout, or is damaged.
+    """
+    path = Path(folder)
+    committed(path)
+    return StoredDatabase(path)
+
+
+class StoredDatabase:
+    """The queries of a durable store, to be read; made by `headrace.open`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __repr__(self) -> str:
+        names = ", ".join(query.name for query in self.queries) or "none"
+        return f"<StoredDatabase {self._folder}; queries: {names}>"
+
+    def _repr_html_(self) -> str:
+        rows = map(Readable.described, self.queries)
+        return html_of_rows(("query", "columns", "answer"), rows, str(self._folder))
+
+    def __getitem__(self, name: str) -> StoredQuery:
+        """The query of a name, whatever its case.
+
+        Raises:
+            UserError: there is no such query.
+        """
+        return self.queries[name]
+
+    @property
+    def queries(self) -> QueryList[StoredQuery]:
+        """The queries that the store is for, by name.
+
+        Raises:
+            StoreError: it was written by a Headrace that did not record what their answers look like.
+        """
+        found = committed(self._folder)
+        names = sorted(found.description.queries)
+        return QueryList(StoredQuery(self._folder, name, _form_of(found, name)) for name in names)
+
+
+class StoredQuery(Readable):
+    """A query's answer in a store, as far as it is committed when it is read."""
+
+    def __init__(self, folder: Path, name: str, form: Form) -> None:
+        self._folder = folder
+        self._form = form
+        self.name = name
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() or self._html_of_columns()
+
+    @property
+    def schema(self) -> Schema:
+        """The answer's columns."""
+        return self._form.schema
+
+    @property
+    def domain(self) -> TimeDomain:
+        """What the answer's instants count."""
+        return self._form.domain
+
+    def _reader(self) -> ResultReader:
+        found = committed(self._folder)
+        if self.name in found.failed:
+            message, hint = found.failed[self.name]
+            raise UserError(f"{self.name} failed: {message}", hint=hint)
+        if not found.description.keeps_results:
+            raise UserError(f"the store {self._folder} keeps no results", hint="run it with keep_results")
+        start = found.description.starts.get(self.name, 1)
+        # One that was dropped and defined anew meanwhile has another form.
+        form = _form_of(found, self.name)
+        epochs = tuple(part for part in found.results if part.epoch >= start and self.name in part.heartbeats)
+        return ResultReader(self.name, form, found.store, epochs)
+
+    def _read(self, view: Callable[[ResultReader], pa.Table]) -> pa.Table:
+        reader = self._reader()
+        while True:
+            try:
+                return view(reader)
+            except StoreError:
+                # A run that is at work may have removed meanwhile what it no longer keeps.
+                before, reader = reader, self._reader()
+                if reader.oldest == before.oldest:
+                    raise
+
+    def _newest(self) -> int:
+        seen = committed(self._folder).arrivals
+        return max((seen[name].latest for name in self._form.reads if name in seen), default=BEGINNING)
+
+
+def _form_of(found: Committed, name: str) -> Form:
+    form = found.description.forms.get(name)
+    if form is None:
+        raise StoreError(
+            f"the store {found.store.path} does not say what the answer of {name} looks like",
+            hint="its queries were dropped, or an earlier Headrace wrote it: run it once with this one",
+        )
+    return form

@@ -1,0 +1,67 @@
+"""What readers of a query's results have to know of the query, as a store keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from headrace.expressions.tree import Column, SortKey
+from headrace.schema import Field, Schema, sql_type, type_named
+from headrace.time import TimeDomain
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form of a query's answer.
+
+    Attributes:
+        schema: its columns.
+        domain: what its instants count.
+        steps: how far the instants of its stream are apart, and by how much they are above multiples of that;
+            None if it is not a stream of instants.
+        order: the columns by which a snapshot's rows are sorted.
+        reads: the streams that it reads.
+    """
+
+    schema: Schema
+    domain: TimeDomain
+    steps: tuple[int, int] | None
+    order: tuple[SortKey, ...]
+    reads: tuple[str, ...]
+
+
+def packed_form(form: Form) -> dict[str, Any]:
+    """A form as JSON has it."""
+    return {
+        "columns": [[field.name, sql_type(field.type)] for field in form.schema],
+        "domain": form.domain.value,
+        "steps": form.steps,
+        "order": [
+            [key.expression.index, key.descending, key.nulls_first]
+            for key in form.order
+            if isinstance(key.expression, Column)
+        ],
+        "reads": form.reads,
+    }
+
+
+def unpacked_form(content: Mapping[str, Any]) -> Form:
+    """A form from its JSON.
+
+    Raises:
+        KeyError: a part is missing.
+        ValueError: there is no such type or time domain.
+    """
+    schema = Schema(tuple(Field(name, type_named(text)) for name, text in content["columns"]))
+    steps = content["steps"]
+    return Form(
+        schema,
+        TimeDomain(content["domain"]),
+        None if steps is None else (steps[0], steps[1]),
+        tuple(
+            SortKey(Column(index, schema[index].name, schema[index].type), descending, nulls_first)
+            for index, descending, nulls_first in content["order"]
+        ),
+        tuple(content["reads"]),
+    )

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from headrace.cli.doctor import doctor
 from headrace.cli.explain import explain
 from headrace.cli.nexmark import nexmark
 from headrace.cli.run import run
@@ -30,7 +31,7 @@ class _Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
-for _function in (run, explain, nexmark, store):
+for _function in (run, explain, nexmark, store, doctor):
     app.command(cls=_Command)(_function)
 
 

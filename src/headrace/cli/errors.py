@@ -9,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -127,13 +128,49 @@ def _place(file: Path | None, position: Position | None) -> str:
     return f"{place}:{position.line}:{position.column}" if position else place
 
 
+@dataclass(frozen=True)
+class Script:
+    """A text with statements.
+
+    Attributes:
+        file: what messages call it; relative paths in it start from the folder that it is in.
+        text: the SQL.
+    """
+
+    file: Path
+    text: str
+
+
+def script_of(file: Path | None, text: str | None) -> Script:
+    """The statements that the command line gives.
+
+    Args:
+        file: a file, `-` for standard input, or None.
+        text: the SQL itself, or None.
+
+    Raises:
+        typer.Exit: there are none, or two, or they cannot be read.
+    """
+    with reported():
+        if (file is None) == (text is None):
+            what = "there is no query" if file is None else "there are a file and -e"
+            raise UserError(what, hint="name a file, - for standard input, or give -e 'SELECT ...'")
+    if file is None:
+        return Script(Path("-e"), text or "")
+    name = Path("<stdin>") if str(file) == "-" else file
+    with reported(name):
+        return Script(name, read_text(file))
+
+
 def read_text(file: Path) -> str:
-    """The SQL text in the file.
+    """The SQL text in the file, or for `-` in standard input.
 
     Raises:
         SourceError: it cannot be read or is not UTF-8 text.
     """
     try:
+        if str(file) == "-":
+            return sys.stdin.buffer.read().decode("utf-8").replace("\r\n", "\n")
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise SourceError("there is no such file") from None

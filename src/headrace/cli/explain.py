@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import headrace as hr
-from headrace.cli.errors import read_text, reported, show_notes
+from headrace.cli.errors import reported, script_of, show_notes
 from headrace.errors import LanguageError
 
 
@@ -22,19 +22,26 @@ class Stage(StrEnum):
 
 
 def explain(
-    file: Annotated[Path, typer.Argument(metavar="FILE.sql", help="The text with the streams and queries.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.sql", help="The text with streams and queries; - is standard input."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("-e", metavar="SQL", help="The text itself, in place of a file.")
+    ] = None,
     stage: Annotated[
         Stage, typer.Option(help="The plan as written, as rewritten, or as it will run.")
     ] = Stage.OPTIMIZED,
 ) -> None:
     """Show the plans of the file's queries; reads no input."""
-    with reported(file), hr.connect(runner="inline") as db:
-        shown = db.execute(read_text(file), base=file.parent)
+    script = script_of(file, text)
+    with reported(script.file), hr.connect(runner="inline") as db:
+        shown = db.execute(script.text, base=script.file.parent)
         if not shown:
-            raise LanguageError("the file holds no query", hint="add a SELECT or a CREATE QUERY name AS ...")
+            raise LanguageError("there is no query", hint="add a SELECT or a CREATE QUERY name AS ...")
         for item in shown:
             if isinstance(item, str):
                 typer.echo(item)
             else:
                 typer.echo(f"-- {item.name}\n{item.explain(stage.value)}\n")
-        show_notes(db.queries, file)
+        show_notes(db.queries, script.file)

@@ -14,7 +14,7 @@ import typer
 import headrace as hr
 from headrace.algebra.properties import sources_of
 from headrace.cli.endless import run_endless
-from headrace.cli.errors import USER_ERROR, describe, read_text, reported, show_notes
+from headrace.cli.errors import USER_ERROR, Script, describe, reported, script_of, show_notes
 from headrace.cli.output import (
     Format,
     check_file,
@@ -63,7 +63,11 @@ class _Wanted:
     progress: bool
 
 
-_File = Annotated[Path, typer.Argument(metavar="FILE.sql", help="The text with the streams and queries.")]
+_File = Annotated[
+    Path | None,
+    typer.Argument(metavar="FILE.sql", help="The text with the streams and queries; - is standard input."),
+]
+_Text = Annotated[str | None, typer.Option("-e", metavar="SQL", help="The text itself, in place of a file.")]
 _View = Annotated[
     View,
     typer.Option(
@@ -130,7 +134,8 @@ _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show 
 
 
 def run(
-    file: _File,
+    file: _File = None,
+    text: _Text = None,
     view: _View = View.HISTORY,
     format_: _Format = None,
     output: _Output = None,
@@ -159,8 +164,9 @@ def run(
         if dead_letters:
             check_file(dead_letters, str(dead_letters / "dead_letters.jsonl"))
             format_of(dead_letters)
+    script = script_of(file, text)
     with (
-        reported(file),
+        reported(script.file),
         hr.connect(
             runner=runner.value,
             master=master,
@@ -171,9 +177,9 @@ def run(
             max_dead_letters=0 if strict else max_dead_letters,
         ) as db,
     ):
-        _register(db, file)
+        _register(db, script)
         if db.queries:
-            _answer(db, file, wanted)
+            _answer(db, script.file, wanted)
 
 
 def _answer(db: Database, file: Path, wanted: _Wanted) -> None:
@@ -234,18 +240,18 @@ def _check_endless(db: Database, read: Collection[str], wanted: _Wanted) -> None
             )
 
 
-def _register(db: Database, file: Path) -> None:
-    """Execute the file's statements, and print what EXPLAIN and SHOW give and the notes on queries.
+def _register(db: Database, script: Script) -> None:
+    """Execute the statements, and print what EXPLAIN and SHOW give and the notes on queries.
 
     Where there are answers, these alone go to standard output.
     """
-    made = db.execute(read_text(file), base=file.parent)
+    made = db.execute(script.text, base=script.file.parent)
     if not made:
-        raise LanguageError("the file holds no query", hint="add a SELECT or a CREATE QUERY name AS ...")
+        raise LanguageError("there is no query", hint="add a SELECT or a CREATE QUERY name AS ...")
     for item in made:
         if isinstance(item, str):
             typer.echo(item, err=bool(db.queries))
-    show_notes(db.queries, file)
+    show_notes(db.queries, script.file)
 
 
 def _deliver(db: Database, summary: Summary, wanted: _Wanted, format_: Format) -> None:

@@ -214,7 +214,7 @@ def test_a_wrong_java_home_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_help_shows_arguments_without_braces_and_defaults() -> None:
     shown = CliRunner().invoke(app, ["run", "--help"], terminal_width=200).stdout
     text = " ".join(shown.replace("│", " ").split())
-    assert "Usage: headrace run [OPTIONS] FILE.sql " in text.replace("root", "headrace")
+    assert "Usage: headrace run [OPTIONS] [FILE.sql] " in text.replace("root", "headrace")
     assert "{" not in text
     for default in ("500000, growing", "268435456", "all cores", "any number"):
         assert f"[default: ({default})]" in text
@@ -253,3 +253,36 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", interrupting], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "headrace: interrupted\n")
+
+
+@pytest.mark.parametrize("command", [["run", "--runner", "inline"], ["explain"]])
+def test_the_text_may_be_an_argument_or_standard_input(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Relative paths in it start from the current folder."""
+    (tmp_path / "bids.csv").write_text("ts,price\n1,10\n2,20\n")
+    monkeypatch.chdir(tmp_path)
+    text = "CREATE STREAM bid FROM csv OPTIONS (path 'bids.csv') TIMESTAMP BY ts;\r\nSELECT price FROM bid"
+    (tmp_path / "q.sql").write_text(text)
+    expected = CliRunner().invoke(app, [*command, "q.sql"])
+    assert expected.exit_code == 0, expected.output
+    assert "price" in expected.stdout
+    assert CliRunner().invoke(app, [*command, "-e", text]).stdout == expected.stdout
+    assert CliRunner().invoke(app, [*command, "-"], input=text).stdout == expected.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "message"),
+    [
+        (["-e", "SELECT x FROM s"], None, "-e:1:15: there is no stream s"),
+        (["-"], "SELECT x FROM s", "<stdin>:1:15: there is no stream s"),
+        (["-"], b"SELECT \xff", "<stdin>: byte 7 is not UTF-8"),
+        (["-e", ""], None, "-e: there is no query"),
+        ([], None, "headrace: there is no query"),
+        (["q.sql", "-e", "SELECT 1"], None, "headrace: there are a file and -e"),
+    ],
+)
+def test_a_wrong_text_is_named(options: list[str], given: str | bytes | None, message: str) -> None:
+    done = CliRunner().invoke(app, ["run", "--runner", "inline", *options], input=given)
+    assert done.exit_code == 2, done.output
+    assert done.stderr.startswith(message)

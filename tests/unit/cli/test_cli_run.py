@@ -286,7 +286,7 @@ def test_a_query_that_fails_leaves_the_others_their_answers(folder: Path) -> Non
     [
         (STREAM + "SELECT prize FROM bid;", [], "q.sql:3:8: "),
         (STREAM.replace("bids", "none") + DEAR, [], "q.sql:1:1: "),
-        (STREAM, [], "q.sql: the file holds no query"),
+        (STREAM, [], "q.sql: there is no query"),
         (STREAM + DEAR, ["--format", "parquet"], "headrace: parquet cannot be printed"),
         (STREAM + DEAR + COUNTS, ["--format", "csv"], "headrace: 2 answers cannot be printed as one csv"),
         (STREAM + DEAR, ["--output", "o.doc"], "headrace: o.doc does not say its format"),

@@ -114,6 +114,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.write and (set(options.only), set(options.systems)) != (set(QUERIES), set(SYSTEMS)):
         parser.error("--write is for all queries and systems together")
+    if "flink" in options.systems and not Path(SYSTEMS["flink"].command[0]).exists():
+        parser.error("Flink is not there; scripts/setup_peers.sh installs it below this folder")
     data = Data(FOLDER / "data", options.events, options.few_events)
     figures: dict[tuple[str, str], Measured] = {}
     problems: list[str] = []

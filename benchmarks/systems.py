@@ -38,7 +38,7 @@ class System:
     """A system that is measured.
 
     Attributes:
-        title: its name and what it reads.
+        title: its name.
         command: starts the process that measures a query.
         load: of queries that are not in `loads`.
         loads: of the others.
@@ -91,6 +91,8 @@ SYSTEMS: Final[Mapping[str, System]] = {
 
 def versions() -> str:
     """The versions of the systems, as text."""
-    (flink,) = _FLINK.glob("lib/python*/site-packages/apache_flink-*.dist-info")
-    number = flink.name.removeprefix("apache_flink-").removesuffix(".dist-info")
-    return f"Flink {number} (PyFlink), Spark {version('pyspark')}, DuckDB {version('duckdb')}"
+    found = [f"Spark {version('pyspark')}", f"DuckDB {version('duckdb')}"]
+    for flink in _FLINK.glob("lib/python*/site-packages/apache_flink-*.dist-info"):
+        number = flink.name.removeprefix("apache_flink-").removesuffix(".dist-info")
+        found.append(f"Flink {number} through PyFlink")
+    return ", ".join(found)

@@ -28,7 +28,7 @@ find_jdk() {
     local home version
     for home in "${JAVA_HOME:-}" "$(scripts/find_java.sh)" /usr/lib/jvm/* "$HOME"/.sdkman/candidates/java/*; do
         version=$("$home/bin/javac" -version 2>/dev/null | sed 's/javac \([0-9]*\).*/\1/')
-        if [[ $version == 17 || $version == 21 ]]; then
+        if [[ -n $home && ($version == 17 || $version == 21) ]]; then
             echo "$home"
             return
         fi

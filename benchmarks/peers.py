@@ -116,6 +116,8 @@ def main() -> int:
         parser.error("--write is for all queries and systems together")
     if "flink" in options.systems and not Path(SYSTEMS["flink"].command[0]).exists():
         parser.error("Flink is not there; scripts/setup_peers.sh installs it below this folder")
+    # So that the process that is measured ends with this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     data = Data(FOLDER / "data", options.events, options.few_events)
     figures: dict[tuple[str, str], Measured] = {}
     problems: list[str] = []

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
 from headrace.engine.display import html_of_rows, html_of_table
 from headrace.engine.frames import to_pandas, to_polars
+from headrace.engine.plotting import chart_of
 from headrace.errors import UserError
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import TIMESTAMP, Schema
@@ -140,6 +141,18 @@ class Readable(ABC):
             UserError: Polars is not installed, there is no such view, or as its method does.
         """
         return to_polars(self._view(view))
+
+    def plot(self, value: str | None = None, by: Sequence[str] | None = None) -> Any:
+        """The history as an Altair chart: a value over time, as a line of steps per group.
+
+        Args:
+            value: the column that is drawn; the last one with numbers if None.
+            by: the columns that make the groups; all others if None.
+
+        Raises:
+            UserError: Altair is not installed, there is no such column, or as `history` does.
+        """
+        return chart_of(self.history(), value, by, self.name)
 
     def _view(self, view: View) -> pa.Table:
         self._check_view(view)

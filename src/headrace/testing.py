@@ -23,6 +23,7 @@ from headrace.engine import Database, Query, Summary, connect
 from headrace.engine.inputs import Length, disorder_of
 from headrace.errors import UserError
 from headrace.runtime.sources.tables import to_arrow_table
+from headrace.runtime.writing.texts import count
 from headrace.schema import TIMESTAMP
 from headrace.time import TimeDomain
 
@@ -152,7 +153,7 @@ def _check_late(summary: Summary, expected: int) -> None:
         for stream in summary.streams
         if stream.needed_disorder is not None
     ]
-    raise AssertionError(f"{summary.late} rows came too late, not {expected}{''.join(hints)}")
+    raise AssertionError(f"{count(summary.late, 'row')} came too late, not {expected}{''.join(hints)}")
 
 
 def _last_query(db: Database, text: str) -> Query:

@@ -72,7 +72,7 @@ def test_open_ends_and_values_without_equality() -> None:
 def test_late_rows_are_expected_or_an_error() -> None:
     rows = {"reading": [{"ts": 9, "v": 1}, {"ts": 1, "v": 2}]}
     query = "SELECT v FROM reading"
-    with pytest.raises(AssertionError, match="1 rows came too late, not 0; reading needs the disorder 8"):
+    with pytest.raises(AssertionError, match="1 row came too late, not 0; reading needs the disorder 8"):
         check_query(query, rows, history=[(1, 9, 10)])
     check_query(query, rows, history=[(1, 9, 10)], late=1)
     check_query(query, rows, history=[(1, 9, 10), (2, 1, 2)], disorder=8)

@@ -33,9 +33,9 @@ def test_a_run_logs_its_epochs_and_what_it_could_not_use(caplog: pytest.LogCaptu
         "epoch 2: 2 rows in",
     ]
     assert [text for level, text in levels if level == "WARNING"] == [
-        "epoch 1: 1 rows of s were late",
-        "epoch 1: 1 dead letters",
-        "epoch 2: 1 rows of s were late",
+        "epoch 1: 1 row of s came too late",
+        "epoch 1: 1 dead letter",
+        "epoch 2: 1 row of s came too late",
         "epoch 2: 2 dead letters",
     ]
 

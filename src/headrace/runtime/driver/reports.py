@@ -10,6 +10,7 @@ from headrace.errors import told
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.journal.records import Commit, Totals
+from headrace.runtime.writing.texts import count
 
 LOG: Final = logging.getLogger("headrace")
 
@@ -24,13 +25,14 @@ def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> N
     """
     after = commit.totals
     rows = _everything(after) - _everything(before)
-    LOG.debug("epoch %d: %d rows in %.3f s", commit.epoch, rows, after.seconds - before.seconds)
+    LOG.debug("epoch %d: %s in %.3f s", commit.epoch, count(rows, "row"), after.seconds - before.seconds)
     for name, seen in after.arrivals.items():
         known = before.arrivals.get(name, Arrivals())
         if seen.late > known.late:
-            LOG.warning("epoch %d: %d rows of %s were late", commit.epoch, seen.late - known.late, name)
-    if after.dead_letters > before.dead_letters:
-        LOG.warning("epoch %d: %d dead letters", commit.epoch, after.dead_letters - before.dead_letters)
+            late = count(seen.late - known.late, "row")
+            LOG.warning("epoch %d: %s of %s came too late", commit.epoch, late, name)
+    if letters := after.dead_letters - before.dead_letters:
+        LOG.warning("epoch %d: %s", commit.epoch, count(letters, "dead letter"))
     for name, (message, _) in commit.failed.items():
         if name not in failed:
             LOG.warning("epoch %d: the query %s failed: %s", commit.epoch, name, message)

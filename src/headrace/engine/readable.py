@@ -112,7 +112,9 @@ class Readable(ABC):
         """The snapshot at the last final instant that is not after the newest row read: the answer now.
 
         The newest row is that of all streams that the query reads. A row that comes later may change the
-        answer at its own instant, so that while a run goes on this is a moment behind the newest row.
+        answer at its own instant, so that while a run goes on this is a moment behind the newest row. Where
+        `retain_epochs` is set, rows that began in epochs which are no longer kept are missing, as they are in
+        `snapshot` and `history`.
 
         Raises:
             UserError: nothing is final yet, or the query has no answer.

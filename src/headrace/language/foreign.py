@@ -13,12 +13,12 @@ from headrace.language.text import SourceText
 
 _COMMENT: Final = "a comment starts with --, or is between /* and */"
 _PATTERN: Final = "write LIKE 'a%' to compare with a pattern; there are no regular expressions yet"
+_REGULAR: Final = "regular expressions are not supported"
 _PARAMETER: Final = "write the value itself, such as 5 or 'text'"
 
 _KINDS: Final[dict[TokenType, tuple[str, str]]] = {
     TokenType.HASH: ("# starts no comment", _COMMENT),
-    TokenType.RLIKE: ("regular expressions are not supported", _PATTERN),
-    TokenType.TILDE: ("regular expressions are not supported", _PATTERN),
+    TokenType.TILDE: (_REGULAR, _PATTERN),
     TokenType.PLACEHOLDER: ("queries have no parameters", _PARAMETER),
     TokenType.PARAMETER: ("queries have no parameters", _PARAMETER),
     TokenType.L_BRACE: ("queries have no parameters", _PARAMETER),
@@ -45,6 +45,9 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
         kind = token.token_type
         if kind in _KINDS:
             raise _error(*_KINDS[kind], token, source)
+        # Without a pattern it may be a name.
+        if kind == TokenType.RLIKE and _precedes(tokens, index, TokenType.STRING):
+            raise _error(_REGULAR, _PATTERN, token, source)
         if kind == TokenType.SLASH and _touches(tokens, index, TokenType.SLASH):
             raise _error("// starts no comment", _COMMENT, token, source)
         if kind == TokenType.COLON and _touches(tokens, index, TokenType.VAR):
@@ -56,10 +59,14 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
             raise _error(f"{found[0]} is not a quote of SQL", f"write {straight}", token, source)
 
 
+def _precedes(tokens: Sequence[Token], index: int, kind: TokenType) -> bool:
+    """Whether a token of that kind follows."""
+    return index + 1 < len(tokens) and bool(tokens[index + 1].token_type == kind)
+
+
 def _touches(tokens: Sequence[Token], index: int, kind: TokenType) -> bool:
     """Whether a token of that kind follows without a blank."""
-    following = tokens[index + 1] if index + 1 < len(tokens) else None
-    return following is not None and following.token_type == kind and following.start == tokens[index].end + 1
+    return _precedes(tokens, index, kind) and bool(tokens[index + 1].start == tokens[index].end + 1)
 
 
 def _refuse_extract(tokens: Sequence[Token], index: int, source: SourceText) -> None:

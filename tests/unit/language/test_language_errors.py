@@ -64,6 +64,11 @@ def _proposed(hint: str) -> str:
     return next(general, found[1])
 
 
+def test_words_of_other_systems_may_be_names() -> None:
+    plan = plan_of("SELECT kind AS regexp, id AS extract, id AS mode FROM tick -- # // ? $1 ~ “ ”")
+    assert plan.schema.names == ("regexp", "extract", "mode")
+
+
 def test_positions_count_lines() -> None:
     text = "-- first\nSELECT itemID\n  FROM Bid\n WHERE  missing = 'a\n b'"
     message, line, column, _ = error_of(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -166,10 +167,11 @@ class Answers:
 
     def _news(self, name: str, span: _Span, last: int = 0) -> list[EpochResults]:
         """The query's epochs after one; it has no heartbeat once it has failed, or is just being dropped."""
-        first = max(span.start, last + 1)
-        return [
-            part for part in self._run.results if first <= part.epoch < span.end and name in part.heartbeats
-        ]
+        results = self._run.results
+        # All epochs of a long run are kept, and this is asked several times in each.
+        begin = bisect_left(results, max(span.start, last + 1), key=lambda part: part.epoch)
+        end = bisect_left(results, span.end, begin, key=lambda part: part.epoch)
+        return [part for part in results[begin:end] if name in part.heartbeats]
 
     def _released(self, reader: ResultReader, release: Release, part: EpochResults) -> Batch:
         try:

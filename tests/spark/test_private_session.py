@@ -26,6 +26,7 @@ LOOPBACK = ("0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 START = """
 import pyarrow, headrace
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 first, last = (headrace.connect(master="local[1]") for _ in range(2))
 for db in (first, last):
     db.stream("s", pyarrow.table({"ts": [1, 2], "v": [1, 2]}), timestamp="ts")
@@ -34,6 +35,7 @@ for db in (first, last):
 first.close()
 last.query("SELECT MAX(v) AS v FROM s [RANGE 10]")
 last.run()
+assert SparkSession._instantiatedSession is None, "epochs over splits need no session"
 print("started", flush=True)
 input()
 last.close()

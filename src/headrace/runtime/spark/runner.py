@@ -13,10 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark import RDD, SparkContext
+from pyspark import RDD, SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
 
@@ -98,26 +99,37 @@ _FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
 
 
 class SparkRunner:
-    """Runs each epoch as one job of a Spark session.
+    """Runs each epoch as one Spark job.
 
     Args:
         session: a session of the user's; its settings are kept, the epochs run under a clone of it.
         master: where to run when there is no session; a local master with all cores by default.
 
     A process has one Spark, so runners without a session of their own share one. The last of them that is
-    closed stops it, unless it was there before the first.
+    closed stops it, unless it was there before the first. Epochs over splits need no session, and a fifth of
+    the time that Spark takes to start goes into one, so that it is made when a data frame is asked for.
     """
 
     def __init__(self, session: SparkSession | None = None, master: str | None = None) -> None:
-        base, self._shared = _share(master) if session is None else (session, False)
-        self._session = base.newSession()
-        for name, value in _SQL_SETTINGS.items():
-            self._session.conf.set(name, value)
-        self._base = base
+        self._given = session
+        self._context, self._shared = _share(master) if session is None else (session.sparkContext, False)
         self._tag = f"headrace-{secrets.token_hex(4)}"
         self._graph: tuple[Graph, bytes] | None = None
-        self.parallelism = base.sparkContext.defaultParallelism
+        self.parallelism = self._context.defaultParallelism
         self.undivided = _UNDIVIDED
+
+    @cached_property
+    def _base(self) -> SparkSession:
+        """The session that the user's data frames are of."""
+        return SparkSession.builder.getOrCreate() if self._given is None else self._given
+
+    @cached_property
+    def _session(self) -> SparkSession:
+        """A clone of it, with the settings that serve epochs."""
+        session = self._base.newSession()
+        for name, value in _SQL_SETTINGS.items():
+            session.conf.set(name, value)
+        return session
 
     def new_store(self) -> Store:
         """A store for the segments of a run; on a cluster the folder must be one that all machines share."""
@@ -131,7 +143,7 @@ class SparkRunner:
         Raises:
             WorkerLostError, RunnerLostError: a worker, or all of Spark, is gone.
         """
-        context = self._session.sparkContext
+        context = self._context
         with faults_named(context, work.epoch), _our_python(context):
             context.setJobDescription(f"headrace epoch {work.epoch}")
             context.addJobTag(self._tag)
@@ -141,7 +153,7 @@ class SparkRunner:
         """The epoch's job where all rows come from splits, on RDDs: half the overhead of a data frame's."""
         packed = self._packed(work)
         numbers = range(len(work.assignments))
-        rows = self._session.sparkContext.parallelize(numbers, len(numbers))
+        rows = self._context.parallelize(numbers, len(numbers))
         if len(numbers) == work.tasks == 1:
             whole: RDD[Chunk] = rows.mapPartitions(WholeStage(packed).chunks)
             return list(whole.collect())
@@ -200,20 +212,20 @@ class SparkRunner:
             view: the view's name.
             table: its rows, for views that only this process can make.
         """
-        with _our_python(self._base.sparkContext):
+        with _our_python(self._context):
             found = frame_of(self._base, reader, view, self.parallelism)
         return self._base.createDataFrame(table()) if found is None else found
 
     def cancel(self) -> None:
         """Cancel the epoch's job; Spark kills the workers that do not end by themselves."""
         with suppress(*GATEWAY_ERRORS):
-            self._base.sparkContext.cancelJobsWithTag(self._tag)
+            self._context.cancelJobsWithTag(self._tag)
 
     def close(self) -> None:
-        """Stop the session if it was started here and nobody else uses it."""
+        """Stop Spark if it was started here and nobody else uses it."""
         if self._shared:
             self._shared = False
-            _release(self._base)
+            _release(self._context)
 
 
 @contextmanager
@@ -276,45 +288,50 @@ _users: dict[SparkContext, int] = {}
 """How many runners use each Spark that was started here."""
 
 
-def _share(master: str | None) -> tuple[SparkSession, bool]:
-    """The session of this process, started if there is none; and whether it was started here."""
+def _share(master: str | None) -> tuple[SparkContext, bool]:
+    """The Spark of this process, started if there is none; and whether it was started here."""
     with _lock:
-        before = SparkContext._active_spark_context
-        session = _start(master)
-        context = session.sparkContext
-        ours = context is not before or context in _users
+        context = SparkContext._active_spark_context
+        ours = context is None or context in _users
+        if context is None:
+            context = _start(master)
         if ours:
             _users[context] = _users.get(context, 0) + 1
-        return session, ours
+        return context, ours
 
 
-def _release(session: SparkSession) -> None:
-    """Stop a session that was started here, if this was its last user; forget one that is dead."""
-    context = session.sparkContext
+def _release(context: SparkContext) -> None:
+    """Stop a Spark that was started here, if this was its last user; forget one that is dead."""
     with _lock:
         _users[context] -= 1
         if not is_alive(context):
             if SparkContext._active_spark_context is context:
-                _forget_gateway(session)
+                _forget_gateway(context)
         elif not _users[context]:
-            session.stop()
+            _stop(context)
         if not _users[context]:
             del _users[context]
 
 
-def _start(master: str | None) -> SparkSession:
+def _stop(context: SparkContext) -> None:
+    session = SparkSession._instantiatedSession
+    if session is not None and session.sparkContext is context:
+        session.stop()
+    else:
+        context.stop()
+
+
+def _start(master: str | None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("headrace").master(master or "local[*]")
     settings = session_settings(master)
     if _is_local(master):
         settings = _with_private_folders(settings, private_folder())
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+    conf = SparkConf().setAppName("headrace").setMaster(master or "local[*]").setAll(list(settings.items()))
     try:
-        session = builder.getOrCreate()
+        context = SparkContext(conf=conf)
         # It would print a traceback when the JVM is killed, which is reported as what it is.
-        session.sparkContext._accumulatorServer.handle_error = lambda *_: None
-        return session
+        context._accumulatorServer.handle_error = lambda *_: None
+        return context
     except PySparkRuntimeError as error:
         if error.getCondition() != "JAVA_GATEWAY_EXITED":
             raise
@@ -325,9 +342,8 @@ def _start(master: str | None) -> SparkSession:
         ) from error
 
 
-def _forget_gateway(session: SparkSession) -> None:
-    """Let PySpark start a new JVM when it is asked for a session again; the one it knows is dead."""
-    context = session.sparkContext
+def _forget_gateway(context: SparkContext) -> None:
+    """Let PySpark start a new JVM when it is asked for Spark again; the one it knows is dead."""
     accumulators = context._accumulatorServer
     with SparkContext._lock:
         SparkContext._active_spark_context = None

@@ -23,6 +23,18 @@ from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_
 _MANY_ROWS: Final = 1_000
 """A rate is shown from so many rows on: that of a few rows is the time of a start."""
 
+_FIRST: Final = "running the first epoch (the first run on a machine compiles)"
+
+
+@contextmanager
+def waiting(wanted: bool, what: str) -> Iterator[None]:
+    """Show what takes a while until it is done, if that is wanted and standard error is a terminal."""
+    if not (wanted and sys.stderr.isatty()):
+        yield
+        return
+    with Console(stderr=True).status(f"{what} ..."):
+        yield
+
 
 @contextmanager
 def progress_bar(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
@@ -32,7 +44,7 @@ def progress_bar(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
         return
     columns = (SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}"))
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
+        task = bar.add_task(_FIRST, total=None)
         yield lambda progress: bar.update(
             task,
             description=describe_progress(progress),

@@ -25,7 +25,7 @@ from headrace.cli.output import (
     with_open_ends,
     write_answers,
 )
-from headrace.cli.progress import progress_bar, show_profile, show_summary
+from headrace.cli.progress import progress_bar, show_profile, show_summary, waiting
 from headrace.engine import Database, Summary
 from headrace.engine.readable import Readable
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
@@ -52,8 +52,9 @@ class Runner(StrEnum):
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What is to become of the answers, as the options say."""
+    """What runs the queries, and what is to become of the answers, as the options say."""
 
+    runner: Runner
     view: View
     format: Format | None
     output: Path | None
@@ -155,7 +156,7 @@ def run(
 
     Answers go to standard output, progress and the summary to standard error.
     """
-    wanted = _Wanted(view, format_, output, head, dead_letters, profile, progress)
+    wanted = _Wanted(runner, view, format_, output, head, dead_letters, profile, progress)
     with reported():
         if master and runner is not Runner.SPARK:
             raise UserError("--master is for --runner spark")
@@ -216,6 +217,8 @@ def _run_to_the_end(db: Database, wanted: _Wanted) -> Summary:
         if wanted.view is View.STREAM:
             for query in db.queries:
                 stream_instants(query.name, form_of(query.plan))
+    with waiting(wanted.progress and wanted.runner is Runner.SPARK, "starting Spark"):
+        db.prepare()
     with progress_bar(wanted.progress) as show:
         summary = db.run(progress=show)
     with reported():

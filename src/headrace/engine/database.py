@@ -293,6 +293,15 @@ class Database(UserCode):
         done = self._execution.push(name, rows, producer, sequence)
         return done.result() if wait else done
 
+    def prepare(self) -> None:
+        """Start what the queries run on, such as Spark, which the first `run` or `start` does otherwise.
+
+        Raises:
+            UserError: it does not start.
+        """
+        with self._lock:
+            self._runner()
+
     def run(self, progress: Callable[[Progress], None] | None = None) -> Summary:
         """Read all streams that a query uses to their end, and answer all queries.
 

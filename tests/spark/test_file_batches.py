@@ -299,6 +299,8 @@ def test_an_answer_is_the_same_both_ways(spark: Any, tmp_path: Path, monkeypatch
         letters = db.dead_letters()
         found = {query.name: query.history() for query in db.queries}
     assert opened.batches == [0, 1, 2]
+    logged = tmp_path / "store/streams/ours/checkpoint/offsets"
+    assert (logged / ".2.crc").is_file(), "Spark checks its log when it reads it"
     # The heartbeat is 7 before the second batch, and 18 before the third.
     assert [(part.rows, part.late) for part in summary.streams] == [(11, 4)] * 2
     for what in ("copy", "sums"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -183,7 +183,9 @@ class SparkFeed:
         self._state = Idle()
         wanted = self._frame.select(*map(quoted, self._columns))
         writer = wanted.writeStream.foreachBatch(partial(self._hand_over, self._files(self._columns)))
-        self._query = writer.option("checkpointLocation", str(self._checkpoint)).start()
+        writer = writer.option("checkpointLocation", str(self._checkpoint))
+        with _plainly_logged(self._frame.sparkSession.conf):
+            self._query = writer.start()
 
     def read(self, columns: Sequence[str]) -> None:
         """Refuse batches that lack some of these columns; `check` then starts the query again."""
@@ -312,6 +314,36 @@ class SparkFeed:
             )
             self._become(Lost(reason))
             raise ExecutionError(reason)
+
+
+_LOG_WRITER: Final = (
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+)
+_starting = threading.Lock()
+
+
+@contextmanager
+def _plainly_logged(settings: Any) -> Iterator[None]:
+    """Let a query that is started now write its log without starting processes.
+
+    Spark's default way runs `readlink` for every file, three quarters of the time. It also refuses a file
+    that another query makes in that very moment; but a store has one driver, so that there is none. A query
+    keeps the settings with which it was started.
+
+    Args:
+        settings: those of the session; a choice of the user's is kept, and all are as before at the end.
+    """
+    name, value = _LOG_WRITER
+    with _starting:
+        chosen = settings.get(name, None)
+        if chosen is None:
+            settings.set(name, value)
+        try:
+            yield
+        finally:
+            if chosen is None:
+                settings.unset(name)
 
 
 def _rewind(checkpoint: Path, batches: int) -> None:

@@ -26,6 +26,25 @@ class Frame:
         self.isActive = False
         self.checkpoint = ""
         self.columns: tuple[str, ...] = ()
+        self.settings: dict[str, str] = {}
+        self.started_with: dict[str, str] = {}
+
+    @property
+    def sparkSession(self) -> Frame:
+        return self
+
+    @property
+    def conf(self) -> Frame:
+        return self
+
+    def get(self, name: str, default: None) -> str | None:
+        return self.settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self.settings[name] = value
+
+    def unset(self, name: str) -> None:
+        del self.settings[name]
 
     def select(self, *columns: str) -> Frame:
         self.columns = columns
@@ -47,6 +66,7 @@ class Frame:
     def start(self) -> Frame:
         self.starts += 1
         self.isActive = True
+        self.started_with = dict(self.settings)
         return self
 
     reason = "the broker is gone\nand so on"
@@ -390,6 +410,18 @@ def test_only_the_columns_that_are_read_are_asked_for(
     Batch(frame, 3)
     assert came.acquire(timeout=PATIENCE)
     assert feed.take(point(3)) is not None
+
+
+def test_a_query_is_started_with_a_fast_log_unless_the_user_has_chosen_one(
+    feed: SparkFeed, frame: Frame
+) -> None:
+    (name,) = frame.started_with
+    assert frame.started_with[name].endswith(".FileSystemBasedCheckpointFileManager")
+    assert frame.settings == {}, "the session is as it was"
+    frame.settings[name] = "mine"
+    frame.isActive = False
+    assert feed.check() is None
+    assert frame.started_with == frame.settings == {name: "mine"}
 
 
 @pytest.mark.parametrize("link", ["checkpoint", "checkpoint/offsets"])

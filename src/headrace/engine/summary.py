@@ -15,8 +15,7 @@ from headrace.runtime.driver.run import Run
 from headrace.runtime.results.dead_letters import main_heartbeat
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.writing.texts import count
-from headrace.schema import TIMESTAMP
-from headrace.time import TimeDomain, format_instant, format_length
+from headrace.time import TimeDomain, format_instant, format_length, parse_instant
 
 _SEVERAL: Final = 2
 """From so many late rows on it is looked for the one that made them late."""
@@ -152,5 +151,4 @@ def _leap(found: tuple[str, int] | None, late: int, domain: TimeDomain, disorder
     if found is None or 2 * found[1] < late:
         return None
     heartbeat, count = found
-    instant = int(heartbeat) if domain is TimeDomain.INTEGER else pa.scalar(heartbeat).cast(TIMESTAMP).value
-    return Leap(format_instant(instant + disorder, domain), count)
+    return Leap(format_instant(parse_instant(heartbeat) + disorder, domain), count)

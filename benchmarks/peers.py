@@ -172,7 +172,7 @@ def _measure(name: str, query: str, data: Data, timeout: float) -> Measured | st
     if report.exists():
         return Measured.read(json.loads(report.read_text()))
     lines = log.read_text().strip().splitlines()
-    return f"{ended}; {lines[-1] if lines else 'no output'} (all of it in {log})"
+    return f"{ended}; {lines[-1] if lines else 'no output'} (all of it in {log.relative_to(FOLDER.parent)})"
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], output: int, timeout: float) -> str:

@@ -24,20 +24,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQuery
 
+import peer
 from bids import auctions_of
 from peer import CORES, Peer, serve
 
-QUERIES: Final = (
-    "q0",
-    "project",
-    "join",
-    "tumbling",
-    "distinct",
-    "hop",
-    "1 count",
-    "10 counts",
-    "100 counts",
-)
+QUERIES: Final = tuple(query for query in peer.QUERIES if query != "over")
 
 _ROWS_PER_BATCH: Final = 1_000_000
 """About so many rows a micro-batch takes; with fewer it is slower, as Headrace's epochs are."""

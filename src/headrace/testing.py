@@ -168,7 +168,8 @@ def _table(rows: Rows) -> pa.Table:
         return to_arrow_table(rows)
     if not rows or not all(isinstance(row, Mapping) for row in rows):
         raise UserError(
-            "a stream's rows are not dictionaries", hint="give dictionaries, or a table where there are none"
+            "a stream's rows are not dictionaries",
+            hint="give dictionaries; for a stream without rows, an empty table",
         )
     return pa.Table.from_pylist(rows)
 

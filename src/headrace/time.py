@@ -116,7 +116,7 @@ def make_duration(count: int, unit: str | None) -> Duration:
 
 
 def _instead(count: int, unit: str) -> str:
-    """What to write instead of a unit that there is not."""
+    """What to write instead of an unknown unit."""
     upper = unit.upper()
     name = _SHORT.get(upper) or _SHORT.get(upper.removesuffix("S"))
     if days := _INEXACT.get(upper.removesuffix("S")):

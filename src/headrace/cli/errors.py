@@ -149,7 +149,7 @@ def script_of(file: Path | None, text: str | None) -> Script:
         text: the SQL itself, or None.
 
     Raises:
-        typer.Exit: there are none, or two, or they cannot be read.
+        typer.Exit: none is given, or two are, or they cannot be read.
     """
     with reported():
         if (file is None) == (text is None):

@@ -66,7 +66,7 @@ def specification_of(
 def _value_column(history: pa.Table, payload: Sequence[str], value: str | None) -> str:
     numeric = [name for name in payload if _is_number(history.schema.field(name).type)]
     if value is None and not numeric:
-        raise UserError("there is no column of numbers to draw", hint=f"the columns are {', '.join(payload)}")
+        raise UserError("no column of numbers can be drawn", hint=f"the columns are {', '.join(payload)}")
     if value is None:
         return numeric[-1]
     _check(value, payload)

@@ -27,7 +27,7 @@ class QueryList(tuple[Q, ...]):
         """The query at a place or of a name.
 
         Raises:
-            UserError: there is no query of the name.
+            UserError: no query has that name.
         """
         if not isinstance(key, str):
             return super().__getitem__(key)

@@ -68,7 +68,7 @@ def test_what_cannot_be_drawn_is_refused(
         specification_of(history, value, by, "q")
     if message != "there is no column m":
         assert caught.value.hint == hint
-    with pytest.raises(UserError, match="there is no column of numbers"):
+    with pytest.raises(UserError, match="no column of numbers can be drawn"):
         specification_of(history.drop_columns(["n"]), None, None, "q")
 
 

@@ -31,7 +31,7 @@ WRITTEN: Final[dict[str, str]] = {
 
 
 def at_table_function(cursor: Cursor) -> bool:
-    """Whether `TABLE(...)` or one of the functions comes next, or one like them that there is not."""
+    """Whether `TABLE(...)` or a window function comes next, one of ours or of another system's."""
     return cursor.word(1) == "(" and (cursor.at("TABLE") or cursor.word() in (*DURATIONS, "CUMULATE"))
 
 

@@ -42,7 +42,7 @@ def warn_left_out(label: str, columns: Mapping[str, str]) -> None:
 
     Args:
         label: the input.
-        columns: what each of them holds, by name; nothing happens if there are none.
+        columns: what each of them holds, by name; may be empty.
     """
     if columns:
         listed = ", ".join(f"{name} ({holds})" for name, holds in columns.items())

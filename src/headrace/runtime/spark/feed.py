@@ -328,7 +328,7 @@ def _plainly_logged(settings: Any) -> Iterator[None]:
     """Let a query that is started now write its log without starting processes.
 
     Spark's default way runs `readlink` for every file, three quarters of the time. It also refuses a file
-    that another query makes in that very moment; but a store has one driver, so that there is none. A query
+    that another query makes in that very moment; but a store has one driver, so there is no other query. Each
     keeps the settings with which it was started.
 
     Args:

@@ -39,7 +39,7 @@ class _Results:
     Attributes:
         reader: of the query, without its epochs.
         refs: the place in `heartbeats` of the epoch that yielded each part, and where it lies.
-        epochs: int64[n], the epochs that there are, in order.
+        epochs: int64[n], all epochs, in order.
         heartbeats: int64[n], up to where the answer was final after each (instants).
         first: the first epoch whose changes can be read in full.
         buckets: over how many tasks a history is spread.

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import engine
 
 # Hypothesis profiles: `ci` is the same on every run, `soak` searches longer and at random.
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
@@ -19,6 +20,9 @@ settings.register_profile(
 settings.register_profile(
     "soak", max_examples=5000, deadline=None, database=None, print_blob=True, suppress_health_check=_SLOW
 )
+# The example is made small for at most so many seconds; five minutes of a build went there for one failure.
+engine.MAX_SHRINKING_SECONDS = 30
+
 settings.load_profile(os.environ.get("HEADRACE_HYPOTHESIS", "ci"))
 
 

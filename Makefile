@@ -1,9 +1,11 @@
 # Everything a developer does here; `make help` lists it. Set-up happens by itself and is quick when done.
 BIN := .venv/bin
+# Without the notice about the successors of MkDocs.
+MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench bench-peers golden soak clean
+.PHONY: help setup demo test check docs docs-serve bench bench-peers golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -23,13 +25,20 @@ test: setup  ## all tests: kernels and operators with bounds checks, the rest wi
 	pytest -m spark; spark=$$?; \
 	exit $$((bounds || plain || spark))
 
-check: setup  ## style, types, import layers, and every example of the documentation
+check: setup  ## style, types, import layers, every example of the documentation, and its links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python scripts/draw_imports.py
 	$(WITH_JAVA) python scripts/check_docs.py
+	$(MKDOCS) build --strict
+
+docs: setup  ## the documentation as a site, in build/site
+	$(MKDOCS) build --strict
+
+docs-serve: setup  ## the same at http://127.0.0.1:8000, built again when a page changes
+	$(MKDOCS) serve
 
 bench: setup  ## the benchmarks; writes a part of benchmarks/RESULTS.md; takes a quarter of an hour
 	@$(WITH_JAVA) python benchmarks/bench.py --write

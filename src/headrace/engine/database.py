@@ -23,6 +23,7 @@ from headrace.engine.query import Query, explain_plan
 from headrace.engine.query_list import QueryList
 from headrace.engine.readable import View
 from headrace.engine.show import listing, show
+from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary
 from headrace.engine.user_code import UserCode
@@ -146,6 +147,17 @@ class Database(UserCode):
     def running(self) -> bool:
         """Whether an endless run is going on."""
         return self._execution is not None and self._execution.running
+
+    @property
+    def status(self) -> Status:
+        """How far the streams, queries and operators are, as of the last commit; never waits for the run.
+
+        Raises:
+            UserError: nothing has been run yet.
+        """
+        if self._execution is None:
+            raise UserError("nothing has been run yet", hint="call run() or start() first")
+        return self._execution.status
 
     @property
     def problems(self) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,6 +16,7 @@ from typing import Any, Final
 from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
+from headrace.engine.status import Status, status_of
 from headrace.engine.summary import Summary, summarise
 from headrace.errors import DeadLetterError, ExecutionError, UserError
 from headrace.lowering.lower import identity
@@ -36,6 +37,7 @@ from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
+from headrace.time import Clock, SystemClock
 
 _LOG: Final = logging.getLogger("headrace")
 
@@ -52,6 +54,7 @@ class Settings:
         keep_results: whether results are stored, or only counted.
         retain_epochs: of how many epochs results are kept; of all if None.
         max_dead_letters: how many dead letters end the run if there are more; any number if None.
+        clock: what the time between epochs is measured by.
     """
 
     storage: Path | None
@@ -61,6 +64,7 @@ class Settings:
     keep_results: bool
     retain_epochs: int | None
     max_dead_letters: int | None
+    clock: Clock = field(default_factory=SystemClock)
 
 
 class Execution:
@@ -111,7 +115,7 @@ class Execution:
         self.run = Run(
             runner, self.store, defined.streams, defined.plans,
             settings.epoch_rows, buckets, settings.keep_results, settings.retain_epochs,
-            settings.epoch_bytes,
+            settings.epoch_bytes, settings.clock,
         )  # fmt: skip
         if self._journal is not None:
             try:
@@ -135,6 +139,13 @@ class Execution:
         """Streams that were given up, and sinks that fail, with the reason."""
         streams = self._live.problems if self._live is not None else {}
         return {**streams, **self._deliveries.problems}
+
+    @property
+    def status(self) -> Status:
+        """How far everything is, as of the last commit; ages up to now."""
+        problems = self._live.problems if self._live is not None else {}
+        now = self._settings.clock.now()
+        return status_of(self.run.reading, self.run.results, now, running=self.running, problems=problems)
 
     def change(self, defined: Definitions) -> None:
         """Answer other queries from the next epoch on; returns when that is committed.

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.kernels.extent import extent
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.frames import frame_starts, number_instants, running_sums, subtract_columns
 from headrace.kernels.grouping import dense_codes, order_by_code
@@ -27,7 +28,7 @@ from headrace.kernels.timeline import (
     smallest_per_code,
 )
 from headrace.kernels.windows import cut_by_window
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
 small = st.integers(0, 6)
 
@@ -384,3 +385,24 @@ def test_intervals_are_cut_where_windows_take_over(
         for instant in range(start, start + length)
     ]
     assert len({(row, end) for row, _, end in shown}) == len(rows), "no piece is cut in two"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.just(BEGINNING) | st.integers(MIN_INSTANT, MAX_INSTANT),
+            st.just(INFINITY) | st.integers(0, MAX_INSTANT),
+        ),
+        min_size=1,
+    )
+)
+def test_extent_adds_up_lengths_of_any_size(intervals: list[tuple[int, int]]) -> None:
+    elements = [
+        (ts, te if te == INFINITY else min(max(ts, MIN_INSTANT) + te, MAX_INSTANT + 1))
+        for ts, te in intervals
+    ]
+    first, last, endless, high, low = extent(*map(ints, zip(*elements, strict=True)))
+    ended = [te - ts for ts, te in elements if te != INFINITY and ts != BEGINNING]
+    assert (first, last) == (min(ts for ts, _ in elements), max(ts for ts, _ in elements))
+    assert endless == len(elements) - len(ended)
+    assert high * 2**32 + low == sum(ended)

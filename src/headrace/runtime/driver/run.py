@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from headrace.algebra.nodes import Plan
@@ -19,7 +19,9 @@ from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
+from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.reports import log_epoch
+from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.intake.shares import (
     MOST_HELD,
     MOST_PASSED,
@@ -54,7 +56,7 @@ from headrace.runtime.tasks.messages import (
 )
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.tasks.runner import Runner
-from headrace.time import BEGINNING, INFINITY, TimeDomain
+from headrace.time import BEGINNING, INFINITY, Clock, SystemClock, TimeDomain
 
 DEFAULT_EPOCH_BYTES = 256 * 2**20
 """About how many bytes of rows an epoch takes, from all streams together."""
@@ -73,6 +75,10 @@ class Run:
         keep_results: whether results are stored, or only counted.
         retain: of how many epochs results are kept; of all if None.
         epoch_bytes: about how many bytes of rows an epoch takes.
+        clock: says how much time passes between epochs; the machine's if None.
+
+    Attributes:
+        reading: what is to be seen of the run since its last commit; replaced as a whole.
     """
 
     def __init__(
@@ -86,6 +92,7 @@ class Run:
         keep_results: bool = True,
         retain: int | None = None,
         epoch_bytes: int = DEFAULT_EPOCH_BYTES,
+        clock: Clock | None = None,
     ) -> None:
         self._runner = runner
         self._store = store
@@ -107,6 +114,9 @@ class Run:
         self.results: list[EpochResults] = []
         self.totals = Totals()
         self.profile = Profile()
+        self._clock = clock or SystemClock()
+        now = self._clock.now()
+        self.reading = self._read(Statistics(now), now)
 
     def resume(self, journal: Journal, description: Description, *, adapt: bool = False) -> Differences:
         """Go on where a durable store's last commit was, and commit to it from now on.
@@ -136,6 +146,7 @@ class Run:
             self.totals = last.totals
             check_unchanged(self._declared, self._points)
             self._go_on_with(journal.present(commits), dict(last.failed), found)
+            self.reading = self._read(self.reading.statistics, self._clock.now())
         self.sweep_strays()
         return found
 
@@ -323,7 +334,7 @@ class Run:
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))
         log_epoch(outcome.commit, self.totals, self.failed)
-        self._accept(outcome)
+        self._accept(outcome, work, reports)
 
     def _needed(self, outcome: Outcome) -> Iterator[Part]:
         """The parts of files without which a commit would be worth nothing.
@@ -337,15 +348,40 @@ class Run:
             if results.epoch >= commit.retained:
                 yield from result_parts(results)
 
-    def _accept(self, outcome: Outcome) -> None:
-        """Move on to what a commit says, which counts already, and remove what it made needless."""
+    def _accept(
+        self, outcome: Outcome, work: EpochWork | None = None, reports: Sequence[TaskReport] = ()
+    ) -> None:
+        """Move on to what a commit says, which counts already, and remove what it made needless.
+
+        Args:
+            outcome: what was committed.
+            work: the epoch, or None for a change of the plan.
+            reports: of its tasks.
+        """
         commit = outcome.commit
+        statistics, at = self.reading.statistics, self._clock.now()
+        if work is not None:
+            counted = statistics.keyed(work.graph, work.heartbeats_before(), at)
+            statistics = counted.after(work.graph, reports, self.totals, commit.totals, at)
         before = segments_of(self._state) | outcome.written
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._queries = outcome.queries
         self._streams = {name: self._declared[name] for name in self._queries.columns}
         self.results.append(commit.results)
+        self.reading = self._read(statistics, at)
         self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
+
+    def _read(self, statistics: Statistics, at: int) -> Reading:
+        """What is to be seen of the run from an instant of the clock on."""
+        heartbeats = {name: self._points[name].heartbeat for name in self._streams}
+        return Reading(
+            self._queries,
+            self._streams,
+            self._points,
+            self._state,
+            self.totals,
+            statistics.keyed(self._queries.graph, heartbeats, at),
+        )
 
     def progress(self) -> Progress:
         """How far the run has come."""

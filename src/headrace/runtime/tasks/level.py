@@ -124,6 +124,7 @@ class Level:
             except ExecutionError as error:
                 self.failures.append((node.number, error.message, error.hint))
                 outputs[node.number] = empty(node.plan.schema)
+            self._task.counter.give(node.number, outputs[node.number])
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 
@@ -137,7 +138,7 @@ class Level:
 
     def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
         for port, edge in enumerate(node.inputs):
-            for batch in self._batches(edge, bucket, outputs):
+            for batch in self._batches(node, edge, bucket, outputs):
                 operator.process(port, self._reduced(node, edge, batch))
         producers = [edge.producer for edge in node.inputs]
         before = tuple(self._before[producer] for producer in producers)
@@ -156,14 +157,15 @@ class Level:
         found = [
             apply(plan, batch, report)
             for edge in node.inputs
-            for batch in self._batches(edge, bucket, outputs)
+            for batch in self._batches(node, edge, bucket, outputs)
         ]
         return concat(plan.schema, found)
 
-    def _batches(self, edge: Edge, bucket: int, outputs: dict[int, Batch]) -> list[Batch]:
-        if edge.exchange is None:
-            return [outputs[edge.producer]]
-        return self._inbox.batches(edge, bucket)
+    def _batches(self, node: Node, edge: Edge, bucket: int, outputs: dict[int, Batch]) -> list[Batch]:
+        inbox = self._inbox
+        found = [outputs[edge.producer]] if edge.exchange is None else inbox.batches(edge, bucket)
+        self._task.counter.take(node.number, sum(map(len, found)))
+        return found
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         with self._task.watch("load state"):

@@ -14,6 +14,7 @@ from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.store.segments import Store
+from headrace.runtime.tasks.counts import Counts
 from headrace.runtime.tasks.profile import TaskTime
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY
@@ -162,6 +163,7 @@ class TaskReport:
         failures: nodes that failed, with the message and the hint.
         error: what stopped the task, such as a damaged input; the epoch then does not count.
         time: what it took.
+        counts: what its nodes took in and yielded.
     """
 
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
@@ -172,6 +174,7 @@ class TaskReport:
     failures: tuple[tuple[int, str, str | None], ...] = ()
     error: UserError | None = None
     time: TaskTime | None = None
+    counts: Counts | None = None
 
 
 ARRIVALS_CHANNEL = -1

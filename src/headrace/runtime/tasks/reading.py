@@ -14,6 +14,7 @@ from headrace.elements import Batch, Int64Array, concat, integers, record_batch,
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
 from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
+from headrace.runtime.tasks.counts import Extent
 from headrace.runtime.tasks.messages import StreamInput
 from headrace.runtime.tasks.outbox import DeadLetters
 from headrace.runtime.tasks.task import Task, label
@@ -36,6 +37,7 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
     task.letters.reject(stream, read.rejected)
     with task.watch("take in"):
         batch, seen = _timed(stream, task.work.streams[stream], read, judge, task.letters)
+    task.counter.know(batch, Extent.of_arrivals(seen))
     _run_prefix(task, stream, batch)
     return seen
 
@@ -49,13 +51,16 @@ def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
             if plan.name != stream:
                 continue
             found = [_select(plan, batch)]
+            task.counter.take(node.number, len(batch))
         else:
             inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
             if not inputs or not is_stateless(plan):
                 continue
+            task.counter.take(node.number, sum(map(len, inputs)))
             with task.watch(label(node)):
                 found = [apply(plan, part, task.letters.reporter(node.number)) for part in inputs]
         outputs[node.number] = concat(plan.schema, found)
+        task.counter.give(node.number, outputs[node.number])
         with task.watch("route"):
             task.outbox.put(node.number, outputs[node.number])
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from headrace.heartbeats.bounded import Arrivals
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
+from headrace.runtime.tasks.counts import Counter
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
     REPORT_CHANNEL,
@@ -35,6 +36,7 @@ class Task:
         letters: takes the rows that no query can use.
         outbox: takes what nodes yield.
         watch: measures what it does.
+        counter: counts what its nodes take in and yield.
     """
 
     def __init__(self, work: EpochWork, level: int, number: int, attempt: int) -> None:
@@ -44,6 +46,7 @@ class Task:
         self.letters = DeadLetters(work.epoch)
         self.outbox = Outbox(work, level, number, self.letters)
         self.watch = Stopwatch(level)
+        self.counter = Counter()
         self._name = f"e{work.epoch}-l{level}-t{number}-a{attempt}-{work.token}"
 
     def state_writer(self) -> SegmentWriter:
@@ -79,11 +82,11 @@ class Task:
             results, emitted = self.outbox.write(writer)
             dead = self.letters.write(writer)
             writer.close()
-        time = self.watch.time(self.outbox.sent)
+        time, counts = self.watch.time(self.outbox.sent), self.counter.counts()
         return report_chunk(
             self.work,
             self.number,
-            TaskReport(arrivals or {}, results, emitted, dead, state or {}, failures, time=time),
+            TaskReport(arrivals or {}, results, emitted, dead, state or {}, failures, None, time, counts),
         )
 
 

@@ -1,0 +1,241 @@
+"""What `db.status` gives: how far the streams, queries and operators of a run are."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.engine.display import html_of_rows
+from headrace.errors import UserError
+from headrace.lowering.graph import Graph
+from headrace.runtime.driver.reading import Reading
+from headrace.runtime.driver.status import (
+    OperatorStatus,
+    QueryStatus,
+    StreamStatus,
+    operator_statuses,
+    query_statuses,
+    stream_statuses,
+)
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.writing.tables import write_table
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
+
+Row = tuple[str, ...]
+Table = tuple[Row, list[Row]]
+"""The names of columns, and rows of texts."""
+
+_INSTANTS: Final = frozenset(["heartbeat", "latest", "first", "last"])
+"""The attributes that hold instants."""
+
+
+@dataclass(frozen=True, repr=False)
+class Status:
+    """How far a run is, after one of its commits.
+
+    Attributes:
+        running: whether an endless run is going on.
+        epoch: the last epoch that was committed, 0 if none was.
+        at: when that was (microseconds since 1970).
+        streams, queries, operators: those of the run; operators in the order of the physical plan.
+        graph: the physical plan.
+    """
+
+    running: bool
+    epoch: int
+    at: int
+    streams: tuple[StreamStatus, ...]
+    queries: tuple[QueryStatus, ...]
+    operators: tuple[OperatorStatus, ...]
+    graph: Graph
+
+    def stream(self, name: str) -> StreamStatus:
+        """The status of a stream, whatever the case of its name.
+
+        Raises:
+            UserError: no query reads a stream of that name.
+        """
+        found = next((part for part in self.streams if part.name.lower() == name.lower()), None)
+        if found is None:
+            raise UserError(f"no query that runs reads a stream {name}")
+        return found
+
+    def query(self, name: str) -> QueryStatus:
+        """The status of a query, whatever the case of its name.
+
+        Raises:
+            UserError: no query of that name runs.
+        """
+        found = next((part for part in self.queries if part.name.lower() == name.lower()), None)
+        if found is None:
+            raise UserError(f"the query {name} is not part of the run")
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for JSON, without the plan.
+
+        An instant is None where nothing is final or was read yet, and `end` at the end of all time; those of
+        TIMESTAMPs are texts, and lengths of their time are in microseconds.
+        """
+        return {
+            "running": self.running,
+            "epoch": self.epoch,
+            "at": format_instant(self.at, TimeDomain.TIMESTAMP),
+            "streams": [_plain(part) for part in self.streams],
+            "queries": [_plain(part) for part in self.queries],
+            "operators": [_plain(part) for part in self.operators],
+        }
+
+    def __repr__(self) -> str:
+        return f"<Status {self._title}; {'; '.join(_in_short(part) for part in self.queries)}>"
+
+    def __str__(self) -> str:
+        tables = (_text(names, rows) for names, rows in self._tables)
+        return "\n\n".join([self._title, *tables])
+
+    def _repr_html_(self) -> str:
+        titles = (self._title, "", "")
+        return "".join(html_of_rows(*table, title) for table, title in zip(self._tables, titles, strict=True))
+
+    @property
+    def _title(self) -> str:
+        return f"{'running' if self.running else 'at rest'}, epoch {self.epoch}"
+
+    @property
+    def _tables(self) -> tuple[Table, ...]:
+        return (
+            (STREAM_COLUMNS, list(map(stream_row, self.streams))),
+            (QUERY_COLUMNS, list(map(query_row, self.queries))),
+            (OPERATOR_COLUMNS, list(map(operator_row, self.operators))),
+        )
+
+
+def status_of(
+    reading: Reading,
+    results: Sequence[EpochResults],
+    now: int,
+    *,
+    running: bool,
+    problems: Mapping[str, str],
+) -> Status:
+    """The status of a run.
+
+    Args:
+        reading: what is to be seen of it.
+        results: those that are kept, in order and without gaps.
+        now: the instant of the clock up to which ages count (microseconds since 1970).
+        running: whether an endless run is going on.
+        problems: streams that were given up, with the reason.
+    """
+    return Status(
+        running,
+        reading.totals.epochs,
+        reading.statistics.at,
+        tuple(stream_statuses(reading, now, problems)),
+        tuple(query_statuses(reading, results)),
+        tuple(operator_statuses(reading)),
+        reading.queries.graph,
+    )
+
+
+STREAM_COLUMNS: Final = ("stream", "rows", "late", "rejected", "rows/s", "heartbeat", "lag", "moved")
+QUERY_COLUMNS: Final = ("query", "changes", "changes/s", "heartbeat", "lag", "held by")
+OPERATOR_COLUMNS: Final = ("operator", "rows in", "rows out", "state rows", "state bytes", "seconds", "%")
+
+
+def stream_row(stream: StreamStatus) -> Row:
+    """A stream as texts, for `STREAM_COLUMNS`."""
+    return (
+        stream.name,
+        f"{stream.rows:,}",
+        f"{stream.late:,}",
+        f"{stream.rejected:,}",
+        _rate(stream.rate),
+        instant_text(stream.heartbeat, stream.domain),
+        lag_text(stream),
+        "" if stream.heartbeat == INFINITY else f"{stream.age:,.1f} s ago",
+    )
+
+
+def query_row(query: QueryStatus) -> Row:
+    """A query as texts, for `QUERY_COLUMNS`."""
+    return (
+        query.name,
+        f"{query.changes:,}",
+        _rate(query.rate),
+        "failed" if query.failed is not None else instant_text(query.heartbeat, query.domain),
+        lag_text(query),
+        query.held_by or "",
+    )
+
+
+def operator_row(operator: OperatorStatus) -> Row:
+    """An operator as texts, for `OPERATOR_COLUMNS`."""
+    return (
+        f"#{operator.number} {operator.text}",
+        f"{operator.rows_in:,}",
+        f"{operator.rows_out:,}",
+        f"{operator.state_rows:,}" if operator.state_rows else "",
+        f"{operator.state_bytes:,}" if operator.state_rows else "",
+        f"{operator.seconds:.3f}",
+        f"{100 * operator.share:.0f}",
+    )
+
+
+def instant_text(instant: int, domain: TimeDomain) -> str:
+    """An instant as text; empty where there is none yet, `end` at the end of all time."""
+    if instant == BEGINNING:
+        return ""
+    return "end" if instant == INFINITY else format_instant(instant, domain)
+
+
+def lag_text(part: StreamStatus | QueryStatus) -> str:
+    """How far a heartbeat is behind the newest row, as text; empty where nothing was read or all is final."""
+    if BEGINNING in (part.heartbeat, part.latest) or part.heartbeat == INFINITY:
+        return ""
+    return format_length(max(0, part.latest - part.heartbeat), part.domain)
+
+
+def _rate(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:,.0f}"
+
+
+def _in_short(query: QueryStatus) -> str:
+    if query.failed is not None:
+        return f"{query.name} failed"
+    if query.heartbeat in (BEGINNING, INFINITY):
+        return f"{query.name} {'final' if query.heartbeat == INFINITY else 'has nothing final yet'}"
+    return f"{query.name} final below {instant_text(query.heartbeat, query.domain)}, held by {query.held_by}"
+
+
+def _text(names: Row, rows: Sequence[Row]) -> str:
+    """Rows of texts as a table of text, without their number below it."""
+    columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(len(names))]
+    text = io.StringIO()
+    write_table(pa.table(columns, names=list(names)), "table", text)
+    return text.getvalue().rstrip("\n").rpartition("\n")[0]
+
+
+def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
+    """A part of a status for JSON."""
+    found = {name: value for name, value in asdict(part).items() if name != "domain"}
+    for name in _INSTANTS & found.keys():
+        found[name] = _plain_instant(found[name], part.domain)
+    if isinstance(part, QueryStatus):
+        found["chain"] = [
+            {"node": link.node, "heartbeat": _plain_instant(link.heartbeat, part.domain)}
+            for link in part.chain
+        ]
+    return found
+
+
+def _plain_instant(instant: int | None, domain: TimeDomain) -> int | str | None:
+    if instant is None or instant == BEGINNING:
+        return None
+    if instant == INFINITY:
+        return "end"
+    return instant if domain is TimeDomain.INTEGER else format_instant(instant, domain)

@@ -1,0 +1,287 @@
+"""The status of a run: how far its streams, queries and operators are, and what holds them back."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from headrace.algebra.explain import describe
+from headrace.algebra.nodes import Source
+from headrace.algebra.properties import sources_of
+from headrace.heartbeats.bounded import Arrivals
+from headrace.lowering.graph import Graph
+from headrace.runtime.driver.reading import Reading
+from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.journal.records import EpochResults
+from headrace.schema import BIGINT
+from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """How far a stream has been read.
+
+    Attributes:
+        name: the stream.
+        domain: what its instants count.
+        position: up to where it has been read, in its source's unit.
+        share: the part of it that has been read, from 0 to 1; None if it never ends.
+        rows, late, rejected: rows that were used; that came too late; that could not be read.
+        rate: rows per second of wall-clock time, smoothed; None before any time has passed.
+        heartbeat: no later row is older (instant); `BEGINNING` before any has come, `INFINITY` at the end.
+        latest: the newest timestamp that was read (instant), `BEGINNING` if there was none.
+        disorder: by how much a row may be older than the newest one (instants).
+        age: the seconds of wall-clock time since the heartbeat last moved.
+        problem: why it was given up, or None.
+    """
+
+    name: str
+    domain: TimeDomain
+    position: int
+    share: float | None
+    rows: int
+    late: int
+    rejected: int
+    rate: float | None
+    heartbeat: int
+    latest: int
+    disorder: int
+    age: float
+    problem: str | None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Where a query's heartbeat comes from: a node of its plan, on the way from the query to a stream.
+
+    Attributes:
+        node: the node's number.
+        heartbeat: that of its output (instant).
+    """
+
+    node: int
+    heartbeat: int
+
+
+@dataclass(frozen=True)
+class QueryStatus:
+    """How far a query is.
+
+    Attributes:
+        name: the query.
+        domain: what its instants count.
+        changes: the elements that it has yielded, corrections included.
+        rate: elements per second of wall-clock time, smoothed; None before any time has passed.
+        heartbeat: below it the answer is final (instant); `BEGINNING` if nothing is, `INFINITY` if all is.
+        latest: the newest timestamp that was read of its streams (instant), `BEGINNING` if there was none.
+        lag: how far the heartbeat is behind that (instants); None if nothing is final or was read.
+        held_by: the stream whose heartbeat the query waits for; None if it has ended or failed.
+        chain: the nodes from the query's result to that stream, each the one that the node before waits for.
+        unreleased: at most so many elements have been yielded that wait for the heartbeat.
+        failed: why it has ended early, or None.
+    """
+
+    name: str
+    domain: TimeDomain
+    changes: int
+    rate: float | None = None
+    heartbeat: int = BEGINNING
+    latest: int = BEGINNING
+    lag: int | None = None
+    held_by: str | None = None
+    chain: tuple[Waiting, ...] = ()
+    unreleased: int = 0
+    failed: str | None = None
+
+
+@dataclass(frozen=True)
+class OperatorStatus:
+    """What an operator has done, and holds.
+
+    Attributes:
+        number: its place in the graph.
+        domain: what its instants count.
+        level: the stage that it runs in.
+        text: what it does.
+        inputs: the numbers of the operators that it reads.
+        identity: names it across changes of the plan.
+        rows_in: the rows that came to it; where they were added up before they travelled, what travelled.
+        rows_out: the rows that it yielded, corrections included.
+        endless: how many of those have no end.
+        lifetime: how long the others are valid in the mean (instants), smoothed; None if there are none.
+        first, last: the smallest and the largest beginning of them (instants); None if there are none.
+        rates: rows in and out per second of wall-clock time, smoothed; None before any time has passed.
+        selectivity: rows out per row in, smoothed; None before any came.
+        seconds: of tasks, all together.
+        share: its part of the seconds of all operators, from 0 to 1.
+        state_rows, state_bytes: what it keeps.
+        heartbeat: that of its output (instant).
+    """
+
+    number: int
+    domain: TimeDomain
+    level: int
+    text: str
+    inputs: tuple[int, ...]
+    identity: str
+    rows_in: int
+    rows_out: int
+    endless: int
+    lifetime: float | None
+    first: int | None
+    last: int | None
+    rates: tuple[float, float] | None
+    selectivity: float | None
+    seconds: float
+    share: float
+    state_rows: int
+    state_bytes: int
+    heartbeat: int
+
+
+def chain_of(graph: Graph, node: int, heartbeats: Sequence[int]) -> tuple[Waiting, ...]:
+    """The way from a node to the stream that its heartbeat comes from: of several inputs the smallest.
+
+    Args:
+        graph: the query graph.
+        node: the number of the node.
+        heartbeats: of every node's output (instants).
+    """
+    found = [Waiting(node, heartbeats[node])]
+    while inputs := graph.nodes[found[-1].node].inputs:
+        below = min((edge.producer for edge in inputs), key=lambda producer: heartbeats[producer])
+        found.append(Waiting(below, heartbeats[below]))
+    return tuple(found)
+
+
+def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> Iterator[StreamStatus]:
+    """How far each stream has been read.
+
+    Args:
+        reading: what is to be seen of the run.
+        now: the instant of the clock up to which ages count (microseconds since 1970).
+        problems: streams that were given up, with the reason.
+    """
+    statistics = reading.statistics
+    for place, (name, stream) in enumerate(reading.streams.items()):
+        point, seen = reading.points[name], reading.totals.arrivals.get(name, Arrivals())
+        passed, rows = statistics.streams.recent[place].tolist()
+        heartbeat, since = statistics.moved[name]
+        yield StreamStatus(
+            name=name,
+            domain=_domain(stream),
+            position=point.position,
+            share=point.position / max(stream.source.size, 1) if isinstance(stream, BoundedStream) else None,
+            rows=seen.rows,
+            late=seen.late,
+            rejected=seen.rejected,
+            rate=rows / passed if passed else None,
+            heartbeat=heartbeat,
+            latest=seen.latest,
+            disorder=stream.disorder,
+            age=max(0, now - since) / MICROSECONDS["SECOND"],
+            problem=problems.get(name),
+        )
+
+
+def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterator[QueryStatus]:
+    """How far each query is.
+
+    Args:
+        reading: what is to be seen of the run.
+        results: those that are kept, in order and without gaps.
+    """
+    queries, totals, graph = reading.queries, reading.totals, reading.queries.graph
+    tally, heartbeats, outputs = reading.statistics.queries, _heartbeats(reading), dict(graph.outputs)
+    recent = dict(zip(tally.keys, tally.recent.tolist(), strict=True))
+    kept = results[: bisect_left(results, totals.epochs + 1, key=lambda part: part.epoch)]
+    for name, plan in queries.plans.items():
+        seen = (totals.arrivals.get(source.name, Arrivals()) for source in sources_of(plan))
+        latest, changes = max(part.latest for part in seen), totals.emitted.get(name, 0)
+        if name in queries.failed:
+            message, _ = queries.failed[name]
+            yield QueryStatus(name, plan.domain, changes, latest=latest, failed=message)
+            continue
+        chain = chain_of(graph, graph.node_of(outputs[name]), heartbeats)
+        heartbeat, source = chain[0].heartbeat, graph.nodes[chain[-1].node].plan
+        assert isinstance(source, Source)
+        passed, some = recent[name]
+        yield QueryStatus(
+            name=name,
+            domain=plan.domain,
+            changes=changes,
+            rate=some / passed if passed else None,
+            heartbeat=heartbeat,
+            latest=latest,
+            lag=None if BEGINNING in (heartbeat, latest) else max(0, latest - heartbeat),
+            held_by=source.name if heartbeat != INFINITY else None,
+            chain=chain,
+            unreleased=_unreleased(name, heartbeat, kept),
+        )
+
+
+def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
+    """What each operator has done, and holds, in the order of the graph."""
+    graph, statistics = reading.queries.graph, reading.statistics
+    heartbeats, states = _heartbeats(reading), _states(reading)
+    everything = float(statistics.operators.total[:, -1].sum()) or 1.0
+    rows = zip(
+        graph.nodes, statistics.operators.total.tolist(), statistics.operators.recent.tolist(),
+        statistics.first.tolist(), statistics.last.tolist(), strict=True,
+    )  # fmt: skip
+    for node, total, recent, first, last in rows:
+        _, rows_in, rows_out, endless, _, seconds = total
+        passed, some_in, some_out, some_endless, lifetimes, _ = recent
+        ended = some_out - some_endless
+        held = states.get(node.identity, (0, 0))
+        yield OperatorStatus(
+            number=node.number,
+            domain=node.plan.domain,
+            level=node.level,
+            text=describe(node.plan),
+            inputs=tuple(edge.producer for edge in node.inputs),
+            identity=node.identity,
+            rows_in=int(rows_in),
+            rows_out=int(rows_out),
+            endless=int(endless),
+            lifetime=lifetimes / ended if ended else None,
+            first=first if rows_out else None,
+            last=last if rows_out else None,
+            rates=(some_in / passed, some_out / passed) if passed else None,
+            selectivity=some_out / some_in if some_in else None,
+            seconds=seconds,
+            share=seconds / everything,
+            state_rows=held[0],
+            state_bytes=held[1],
+            heartbeat=heartbeats[node.number],
+        )
+
+
+def _heartbeats(reading: Reading) -> tuple[int, ...]:
+    points = reading.points
+    return reading.queries.graph.heartbeats({name: points[name].heartbeat for name in reading.streams})
+
+
+def _domain(stream: BoundedStream | LiveStream) -> TimeDomain:
+    column = stream.schema[stream.schema.names.index(stream.timestamp)]
+    return TimeDomain.INTEGER if column.type == BIGINT else TimeDomain.TIMESTAMP
+
+
+def _unreleased(query: str, heartbeat: int, results: Sequence[EpochResults]) -> int:
+    """At most how many elements of a query wait for its heartbeat: those of all parts in which one may."""
+    if not results:
+        return 0
+    begin = max(0, results[-1].since.get(query, 0) - results[0].epoch)
+    refs = (ref for part in results[begin:] for ref in part.results.get(query, ()))
+    return sum(ref.rows for ref in refs if ref.latest >= heartbeat)
+
+
+def _states(reading: Reading) -> dict[str, tuple[int, int]]:
+    """Per identity the rows and the bytes of its state."""
+    found: dict[str, tuple[int, int]] = {}
+    for (identity, _), manifest in reading.state.items():
+        rows, size = found.get(identity, (0, 0))
+        runs = [run for area in manifest.values() for run in area]
+        found[identity] = rows + sum(run.rows for run in runs), size + sum(run.part.length for run in runs)
+    return found

@@ -23,6 +23,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "LICENSE": "LICENSE",
     "benchmarks/RESULTS.md": "benchmarks.md",
+    "examples/first_hour.ipynb": "first_hour.ipynb",
 }
 """Where on the site the files outside of `docs/` are."""
 

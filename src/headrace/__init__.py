@@ -24,6 +24,7 @@ means.
 import logging
 
 from headrace.engine import Database, Policy, Query, Summary, connect
+from headrace.engine.display import show_tables_in_notebooks as _show_tables_in_notebooks
 from headrace.engine.stored import StoredDatabase, StoredQuery
 from headrace.engine.stored import open_store as open
 from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
@@ -58,3 +59,4 @@ __version__ = "0.1.0"
 
 # Without a handler of its own Python would print warnings that the program has not asked for.
 logging.getLogger("headrace").addHandler(logging.NullHandler())
+_show_tables_in_notebooks()

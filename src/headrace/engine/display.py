@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Final
@@ -14,6 +15,28 @@ MOST_ROWS: Final = 20
 """So many rows of a table are shown."""
 _MOST_CHARACTERS: Final = 200
 """So much of a text is shown."""
+
+
+def show_tables_in_notebooks() -> None:
+    """Let a notebook show Arrow tables, such as that of `Query.history`, as it shows a query's answer.
+
+    Nothing is changed where IPython is not running, or where Arrow tables are shown as HTML already.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return
+    formatter = shell.display_formatter.formatters["text/html"]
+    if not hasattr(pa.Table, formatter.print_method) and pa.Table not in formatter:
+        formatter.for_type(pa.Table, _html_if_possible)
+
+
+def _html_if_possible(table: pa.Table) -> str | None:
+    """A table as HTML; None, so that IPython shows its own text, where Arrow makes no texts of a type."""
+    try:
+        return html_of_table(table)
+    except pa.ArrowException:
+        return None
 
 
 class PlanText(str):

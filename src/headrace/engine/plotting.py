@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.engine.frames import optional
 from headrace.errors import UserError
 from headrace.runtime.writing.texts import value_texts
 from headrace.suggestions import did_you_mean
 
-_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+_WIDTH: Final = 560
+_HEIGHT: Final = 240
+"""Of the drawing, in pixels; the legend is beside it."""
+
+_FORMATS: Final = (
+    (timedelta(seconds=2), "%H:%M:%S.%L"),
+    (timedelta(minutes=5), "%H:%M:%S"),
+    (timedelta(days=2), "%H:%M"),
+    (timedelta(days=20), "%d %b %H:%M"),
+)
+"""Up to which length of the time axis its labels are of which form; beyond that they are dates."""
+
+_COLOURS: Final = 10
+"""So many groups have different colours in the usual palette."""
 
 
 def chart_of(history: pa.Table, value: str | None, by: Sequence[str] | None, title: str) -> Any:
@@ -30,7 +46,7 @@ def specification_of(
     """A history as a Vega-Lite chart: the value over time, as a line of steps per group.
 
     Where a group has no row there is a gap. A row that holds for ever is drawn to the last instant that any
-    row begins or ends at.
+    row begins or ends at. An answer whose rows are all there for a single instant is drawn as points.
 
     Args:
         history: the payload, `valid_from` and `valid_to`.
@@ -46,21 +62,59 @@ def specification_of(
     groups = [name for name in payload if name != value] if by is None else list(by)
     for name in groups:
         _check(name, payload)
-    points = list(_points(history, value, groups, (start, end)))
-    is_time = pa.types.is_timestamp(history.schema.field(start).type)
-    across: dict[str, Any] = {"field": "at", "title": "time", "type": "quantitative"}
-    if is_time:
-        across |= {"type": "temporal", "scale": {"type": "utc"}}
-    encoding = {"x": across, "y": {"field": "value", "type": "quantitative", "title": value}}
+    events = _are_events(history[start], history[end])
+    points = _events if events else _corners
+    data = [
+        {"at": _time(at), "value": _number(level), "group": label}
+        for at, level, label in points(history, value, _labels(history, groups), (start, end))
+    ]
+    upright = _value_axis(value, [point["value"] for point in data if point["value"] is not None])
+    if pa.types.is_integer(history.schema.field(value).type):
+        upright["axis"] = {"tickMinStep": 1}
+    encoding = {"x": _time_axis(history[start], history[end]), "y": upright}
     if groups:
-        encoding["color"] = {"field": "group", "type": "nominal", "title": ", ".join(groups)}
+        encoding["color"] = _colours(", ".join(groups), len({point["group"] for point in data}))
     return {
-        "$schema": _SCHEMA,
         "title": title,
-        "data": {"values": points},
-        "mark": {"type": "line", "interpolate": "step-after"},
+        "width": _WIDTH,
+        "height": _HEIGHT,
+        "data": {"values": data},
+        "mark": {"type": "circle", "size": 40} if events else {"type": "line", "interpolate": "step-after"},
         "encoding": encoding,
     }
+
+
+def _colours(title: str, groups: int) -> dict[str, Any]:
+    colours: dict[str, Any] = {"field": "group", "type": "nominal", "title": title}
+    return colours if groups <= _COLOURS else colours | {"scale": {"scheme": "tableau20"}}
+
+
+def _are_events(starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> bool:
+    """Whether there are rows, and each of them is there for a single instant."""
+    lengths = pc.subtract(ends.cast(pa.int64()), starts.cast(pa.int64()))
+    return bool(pc.all(pc.equal(lengths, 1).fill_null(False), min_count=1).as_py())
+
+
+def _value_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
+    """The axis of the values, which shows 0 unless more than half of it would be empty then."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    zero = 2 * low <= high if low > 0 else 2 * high >= low
+    return {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": zero}}
+
+
+def _time_axis(starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> dict[str, Any]:
+    if not pa.types.is_timestamp(starts.type):
+        return {"field": "at", "title": "time", "type": "quantitative"}
+    across = {"field": "at", "title": "time (UTC)", "type": "temporal", "scale": {"type": "utc"}}
+    times = [time for time in (*starts.to_pylist(), *ends.to_pylist()) if time is not None]
+    if not times:
+        return across
+    first, last = min(times), max(times)
+    form = next((form for length, form in _FORMATS if last - first <= length), "%Y-%m-%d")
+    if "%d" not in form:
+        days = f"{first:%Y-%m-%d}" if first.date() == last.date() else f"{first:%Y-%m-%d} to {last:%Y-%m-%d}"
+        across["title"] = f"{days}, UTC"
+    return across | {"axis": {"format": form}}
 
 
 def _value_column(history: pa.Table, payload: Sequence[str], value: str | None) -> str:
@@ -85,12 +139,23 @@ def _is_number(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype))
 
 
-def _points(
-    history: pa.Table, value: str, groups: Sequence[str], times: tuple[str, str]
-) -> Iterator[Mapping[str, Any]]:
-    """The corners of each group's line in order of time, with NULL where it ends."""
+def _labels(history: pa.Table, groups: Sequence[str]) -> list[str]:
+    """What each row's group is called."""
     texts = [value_texts(history[name].combine_chunks()).fill_null("NULL").to_pylist() for name in groups]
-    labels = [", ".join(parts) for parts in zip(*texts, strict=True)] if texts else [""] * len(history)
+    return [", ".join(parts) for parts in zip(*texts, strict=True)] if texts else [""] * len(history)
+
+
+def _events(
+    history: pa.Table, value: str, labels: Sequence[str], times: tuple[str, str]
+) -> Iterator[tuple[Any, Any, str]]:
+    """Instant, value and group of each row."""
+    return zip(history[times[0]].to_pylist(), history[value].to_pylist(), labels, strict=True)
+
+
+def _corners(
+    history: pa.Table, value: str, labels: Sequence[str], times: tuple[str, str]
+) -> Iterator[tuple[Any, Any, str]]:
+    """The corners of each group's line in order of time, with NULL where it ends."""
     starts, ends = (history[name].to_pylist() for name in times)
     known = [time for time in (*starts, *ends) if time is not None]
     order = sorted(range(len(history)), key=lambda row: (labels[row], starts[row]))
@@ -99,11 +164,16 @@ def _points(
         end = max(known) if ends[row] is None else ends[row]
         following = order[place + 1] if place + 1 < len(order) else None
         goes_on = following is not None and labels[following] == labels[row] and starts[following] <= end
-        corners = [(starts[row], values[row])]
+        yield starts[row], values[row], labels[row]
         if not goes_on:
-            corners += [(end, values[row]), (end, None)]
-        for at, level in corners:
-            yield {"at": _time(at), "value": None if level is None else float(level), "group": labels[row]}
+            yield end, values[row], labels[row]
+            yield end, None, labels[row]
+
+
+def _number(value: Any) -> float | None:
+    """A value as JSON has it: without NaN and infinities, which leave a gap."""
+    number = math.nan if value is None else float(value)
+    return number if math.isfinite(number) else None
 
 
 def _time(at: Any) -> Any:

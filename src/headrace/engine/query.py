@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import escape
 from typing import Any, Protocol, assert_never
 
 import pyarrow as pa
@@ -69,7 +70,9 @@ class Query(Readable):
         self.notes = notes
 
     def _repr_html_(self) -> str:
-        return super()._repr_html_() or f"{self._html_of_columns()}{self.explain('logical')._repr_html_()}"
+        answer = super()._repr_html_()
+        notes = "".join(f"<div>note at {escape(str(note))}</div>" for note in self.notes)
+        return (answer or f"{self._html_of_columns()}{self.explain('logical')._repr_html_()}") + notes
 
     @property
     def schema(self) -> Schema:

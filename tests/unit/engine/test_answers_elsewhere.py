@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from datetime import UTC, datetime
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+from headrace.engine.display import show_tables_in_notebooks
 from headrace.errors import UserError
 
 ROWS = pa.table({"k": ["a", "b", "a"], "v": [2**53 + 1, 2, 3], "ts": [1, 2, 30]})
@@ -194,6 +197,47 @@ def test_notebooks_show_the_first_rows_of_long_answers() -> None:
         html = query._repr_html_()
         assert html.count("<tr>") == 21
         assert "first 20 of 50 rows" in html
+
+
+def test_notebooks_show_the_notes_of_a_query(db: hr.Database) -> None:
+    query = db.query("SELECT COUNT(*) AS n FROM s WHERE k <> '<'")
+    before = query._repr_html_()
+    db.run()
+    for html in (before, query._repr_html_()):
+        assert "<div>note at 1:27: s has no window" in html
+    assert "note" not in db.query("SELECT COUNT(*) AS n FROM s [RANGE 5]")._repr_html_()
+
+
+class Formatter(dict[type, Any]):
+    """IPython's formatter of HTML, as far as it is used."""
+
+    print_method = "_repr_html_"
+    for_type = dict.__setitem__
+
+
+def test_notebooks_show_arrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    formatter = Formatter()
+    display = SimpleNamespace(formatters={"text/html": formatter})
+    ipython: Any = ModuleType("IPython")
+    ipython.get_ipython = lambda: None
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    show_tables_in_notebooks()
+    assert not formatter
+    ipython.get_ipython = lambda: SimpleNamespace(display_formatter=display)
+    show_tables_in_notebooks()
+    assert "<td>1</td>" in formatter[pa.Table](pa.table({"a": [1]}))
+    # Arrow makes no texts of structs.
+    assert formatter[pa.Table](pa.table({"a": [{"b": 1}]})) is None
+
+
+def test_notebooks_show_arrow_tables_as_others_have_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    formatter = Formatter({pa.Table: repr})
+    display = SimpleNamespace(formatters={"text/html": formatter})
+    ipython: Any = ModuleType("IPython")
+    ipython.get_ipython = lambda: SimpleNamespace(display_formatter=display)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    show_tables_in_notebooks()
+    assert formatter == {pa.Table: repr}
 
 
 def test_a_plan_is_shown_line_by_line(db: hr.Database) -> None:

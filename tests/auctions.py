@@ -66,10 +66,10 @@ def query_of(text: str) -> Query:
     return statement.query
 
 
-def error_of(text: str) -> tuple[str, int, int, str | None]:
+def error_of(text: str, catalog: Catalog = CATALOG) -> tuple[str, int, int, str | None]:
     """The message, line, column and hint of the error that a text makes."""
     with pytest.raises(LanguageError) as raised:
-        define(text, CATALOG)
+        define(text, catalog)
     error = raised.value
     assert error.position is not None, error
     return error.message, error.position.line, error.position.column, error.hint

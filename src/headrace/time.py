@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from enum import Enum
+from fractions import Fraction
 from typing import Final, Protocol
 
 from headrace.errors import UserError
@@ -42,10 +43,10 @@ MICROSECONDS: Final[dict[str, int]] = {
 
 _SHORT: Final = {
     "US": "MICROSECOND", "USEC": "MICROSECOND", "MS": "MILLISECOND", "MSEC": "MILLISECOND",
-    "S": "SECOND", "SEC": "SECOND", "M": "MINUTE", "MIN": "MINUTE", "H": "HOUR", "HR": "HOUR",
-    "D": "DAY", "W": "WEEK",
+    "S": "SECOND", "SEC": "SECOND", "MIN": "MINUTE", "H": "HOUR", "HR": "HOUR", "D": "DAY", "W": "WEEK",
+    "WK": "WEEK",
 }  # fmt: skip
-"""Units as others shorten them, which hints write out."""
+"""Units as they are shortened; M is not among them, since it may be minutes or months."""
 
 _INEXACT: Final = {"MONTH": 30, "MON": 30, "QUARTER": 91, "YEAR": 365, "YR": 365}
 """Units of no fixed length, and about how many days they have."""
@@ -83,16 +84,16 @@ class Duration:
 
 
 def parse_duration(text: str) -> Duration:
-    """Read `10`, `5 seconds`, `1 MINUTE`: a whole number and, for TIMESTAMPs, a unit.
+    """Read `10`, `5 seconds`, `1 MINUTE`, `5s`: a whole number and, for TIMESTAMPs, a unit.
 
     Raises:
         UserError: the text is not a valid duration.
     """
     match = re.fullmatch(r"\s*(\d+)\s*([A-Za-z]+)?\s*", text)
     if match is None:
-        raise UserError(
-            f"'{text}' is not a valid duration", hint="write a number and a unit, such as '5 seconds'"
-        )
+        found = _summed(text)
+        hint = "write a number and a unit, such as 5 SECONDS" if found is None else f"write {found}"
+        raise UserError(f"'{text}' is not a valid duration", hint=hint)
     return make_duration(int(match[1]), match[2])
 
 
@@ -106,27 +107,59 @@ def make_duration(count: int, unit: str | None) -> Duration:
         length = count
         name = None
     else:
-        name = unit.upper().removesuffix("S")
-        if name not in MICROSECONDS:
+        found = _unit_of(unit)
+        if found is None:
             raise UserError(f"unknown unit of time {unit}", hint=_instead(count, unit))
+        name = found
         length = count * MICROSECONDS[name]
     if length > MAX_INSTANT:
         raise UserError(f"the duration {count} {unit or ''} is too long", hint="write UNBOUNDED instead")
     return Duration(length, name)
 
 
+def _unit_of(written: str) -> str | None:
+    """The unit that a word means, in singular and upper case: `SECOND` for `s`, `secs` and `SECONDS`."""
+    upper = written.upper()
+    singular = upper.removesuffix("S")
+    return _SHORT.get(upper) or _SHORT.get(singular) or (singular if singular in MICROSECONDS else None)
+
+
 def _instead(count: int, unit: str) -> str:
     """What to write instead of an unknown unit."""
-    upper = unit.upper()
-    name = _SHORT.get(upper) or _SHORT.get(upper.removesuffix("S"))
-    if days := _INEXACT.get(upper.removesuffix("S")):
+    singular = unit.upper().removesuffix("S")
+    if days := _INEXACT.get(singular):
         return f"months and years have no fixed length; write {count * days} DAYS"
-    if name is None:
-        near = get_close_matches(upper.removesuffix("S"), MICROSECONDS, n=1)
-        name = near[0] if near else None
-    if name is None:
+    if singular == "M":
+        return f"write {count} MINUTES, since M may be minutes or months"
+    near = get_close_matches(singular, MICROSECONDS, n=1)
+    if not near:
         return f"the units are {', '.join(f'{key}S' for key in MICROSECONDS)}"
-    return f"write {Duration(count * MICROSECONDS[name], name)}"
+    return f"write {Duration(count * MICROSECONDS[near[0]], near[0])}"
+
+
+_PARTS: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+_CLOCK: Final = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
+_ISO: Final = re.compile(r"P(?:(?P<D>\d+)D)?(?:T(?:(?P<H>\d+)H)?(?:(?P<MIN>\d+)M)?(?:(?P<S>\d+)S)?)?")
+
+
+def _summed(text: str) -> str | None:
+    """The one number and unit that `1h30m`, `1.5 hours`, `01:30:00`, `PT90M` mean; None for other texts."""
+    text = text.strip()
+    if clock := _CLOCK.fullmatch(text):
+        parts = list(zip(clock.groups("0"), ("HOUR", "MINUTE", "SECOND"), strict=True))
+    elif (iso := _ISO.fullmatch(text)) and any(iso.groups()):
+        parts = [(count, unit) for unit, count in iso.groupdict().items() if count is not None]
+    elif re.fullmatch(rf"(?:{_PARTS.pattern})+", text):
+        minutes = {"M": "MIN"} if re.search(r"[hs]", text, re.IGNORECASE) else {}
+        parts = [(count, minutes.get(unit.upper(), unit)) for count, unit in _PARTS.findall(text)]
+    else:
+        return None
+    units = [_unit_of(unit) for _, unit in parts]
+    pairs = zip(parts, units, strict=True)
+    length = sum((Fraction(count) * MICROSECONDS[unit] for (count, _), unit in pairs if unit), Fraction(0))
+    if None in units or length.denominator != 1 or not 0 < length <= MAX_INSTANT:
+        return None
+    return format_length(int(length), TimeDomain.TIMESTAMP)
 
 
 def duration_of(length: timedelta) -> Duration:

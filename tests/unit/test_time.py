@@ -32,6 +32,14 @@ from headrace.time import (
         (" 2days ", 172_800_000_000, "2 DAYS"),
         ("250 MILLISECONDS", 250_000, "250 MILLISECONDS"),
         ("3 WEEK", 3 * 7 * 86_400_000_000, "3 WEEKS"),
+        ("5s", 5_000_000, "5 SECONDS"),
+        ("10 MIN", 600_000_000, "10 MINUTES"),
+        ("1 mins", 60_000_000, "1 MINUTE"),
+        ("250ms", 250_000, "250 MILLISECONDS"),
+        ("7us", 7, "7 MICROSECONDS"),
+        ("3 hrs", 3 * 3_600_000_000, "3 HOURS"),
+        ("2d", 172_800_000_000, "2 DAYS"),
+        ("1 wk", 7 * 86_400_000_000, "1 WEEK"),
     ],
 )
 def test_durations_are_read_and_written(text: str, length: int, written: str) -> None:
@@ -55,11 +63,7 @@ def test_a_duration_that_cannot_be_added_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("5s", "write 5 SECONDS"),
-        ("10 MIN", "write 10 MINUTES"),
-        ("1 mins", "write 1 MINUTE"),
-        ("250ms", "write 250 MILLISECONDS"),
-        ("3 hrs", "write 3 HOURS"),
+        ("5m", "write 5 MINUTES, since M may be minutes or months"),
         ("2 minuets", "write 2 MINUTES"),
         ("1 month", "months and years have no fixed length; write 30 DAYS"),
         ("2 years", "months and years have no fixed length; write 730 DAYS"),
@@ -68,6 +72,27 @@ def test_a_duration_that_cannot_be_added_is_refused() -> None:
 )
 def test_an_unknown_unit_is_refused_with_what_to_write(text: str, hint: str) -> None:
     with pytest.raises(UserError, match="unknown unit of time") as caught:
+        parse_duration(text)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("1.5 hours", "write 90 MINUTES"),
+        ("1h30m", "write 90 MINUTES"),
+        ("1 day 12 hours", "write 36 HOURS"),
+        ("00:01:30", "write 90 SECONDS"),
+        ("1:30", "write 90 MINUTES"),
+        ("PT1H30M5S", "write 5405 SECONDS"),
+        ("P2D", "write 2 DAYS"),
+        ("0.0000001s", "write a number and a unit, such as 5 SECONDS"),
+        ("1 day 2 months", "write a number and a unit, such as 5 SECONDS"),
+        ("P", "write a number and a unit, such as 5 SECONDS"),
+    ],
+)
+def test_a_duration_of_several_parts_is_refused_with_one_that_has_its_length(text: str, hint: str) -> None:
+    with pytest.raises(UserError, match="is not a valid duration") as caught:
         parse_duration(text)
     assert caught.value.hint == hint
 

@@ -314,12 +314,21 @@ def _of_types(name: str, arguments: Arguments, types: tuple[pa.DataType, ...], w
 _MICROSECONDS: Final = "UNIX_MICROS(x) is the number of microseconds of a TIMESTAMP x"
 
 
+def _number_hint(name: str, argument: Expression) -> str:
+    """What to do with an argument that is not a number."""
+    if argument.type == TIMESTAMP:
+        return _MICROSECONDS
+    if argument.type == STRING and name == "+":
+        return "write || to join texts, or CAST them to numbers"
+    return argument_hint(argument.type)
+
+
 def _numbers(name: str, arguments: Arguments) -> Arguments:
     for argument in arguments:
         if not (is_numeric(argument.type) or argument.type == UNKNOWN):
             raise LanguageError(
                 f"{_spoken(name)} takes numbers, not {sql_type(argument.type)}",
-                hint=_MICROSECONDS if argument.type == TIMESTAMP else argument_hint(argument.type),
+                hint=_number_hint(name, argument),
             )
     dtype = next((part.type for part in arguments if part.type != UNKNOWN), BIGINT)
     return tuple(make_cast(part, dtype) if part.type == UNKNOWN else part for part in arguments)

@@ -56,6 +56,10 @@ _SUFFIXES: Final = {"L": "BIGINT", "D": "DOUBLE", "BD": "DECIMAL"}
 _LITERALS: Final = (TokenType.STRING, TokenType.NUMBER)
 _ENDS_LITERAL: Final = (TokenType.COMMA, TokenType.R_PAREN)
 _ENDS_PARTITION: Final = (TokenType.R_PAREN, TokenType.ORDER_BY)
+_CALLED: Final = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
+"""Words that may be a function's name; SESSION is, for the sake of a hint."""
+_BEHIND: Final = ("Expected END after CASE",)
+"""What sqlglot says of the token before the one that is wrong."""
 _CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
 _CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
 _RANGES: Final = _only(SparkParser.RANGE_PARSERS, "BETWEEN", "ILIKE", "IN", "IS", "LIKE")
@@ -78,12 +82,13 @@ class Nested(exp.Expression):  # type: ignore[misc]
 
 
 class ScalarError(ParseError):  # type: ignore[misc]  # sqlglot is untyped here
-    """A parse error that knows the offset in the text at which it happened."""
+    """A parse error that knows the token at which it happened, None for the end, and its index."""
 
-    def __init__(self, message: str, offset: int) -> None:
+    def __init__(self, message: str, token: Token | None, index: int) -> None:
         super().__init__(message)
         self.message = message
-        self.offset = offset
+        self.token = token
+        self.index = index
 
 
 class Headrace(Spark):  # type: ignore[misc]
@@ -111,6 +116,7 @@ class Headrace(Spark):  # type: ignore[misc]
         PLACEHOLDER_PARSERS = _NOTHING
         LAMBDAS = _NOTHING
         BITWISE = _NOTHING
+        FUNC_TOKENS = _CALLED
         BRACKETS = frozenset[TokenType]()
         RANGE_PARSERS = _RANGES
         UNARY_PARSERS = _UNARY
@@ -152,11 +158,22 @@ class Headrace(Spark):  # type: ignore[misc]
             self, instance: exp.Expression, token: Token | None = None, comments: list[str] | None = None
         ) -> exp.Expression:
             """Record where a node is, also for the kinds for which sqlglot does not."""
+            self._require_left(instance)
             instance = super().expression(instance, token, comments)
             place = token or self._prev
             if place and "start" not in instance.meta:
                 instance.meta["start"] = place.start
             return instance
+
+        def _require_left(self, instance: exp.Expression) -> None:
+            """Refuse an operator with nothing left of it, at the operator; sqlglot does so after its end."""
+            right = instance.args.get("expression")
+            if not isinstance(instance, exp.Binary) or instance.this or not isinstance(right, exp.Expression):
+                return
+            start = min(part.meta.get("start", len(self.sql)) for part in right.walk())
+            index = next((at for at, token in enumerate(self._tokens) if token.start >= start), 0)
+            operator = f"Required keyword: 'this' missing for {type(instance)}"
+            raise ScalarError(operator, self._tokens[index - 1], index - 1)
 
         def build_cast(self, strict: bool, **parts: Any) -> exp.Expression:
             """A cast; but a number with a suffix, such as 10L, is a literal that knows its suffix."""
@@ -173,9 +190,10 @@ class Headrace(Spark):  # type: ignore[misc]
             return cast
 
         def raise_error(self, message: str, token: Token | None = None) -> None:
-            """Raise at once, with the offset."""
-            place = token or self._curr or self._prev
-            raise ScalarError(message, place.start if place else 0)
+            """Raise at once, with the token."""
+            if token is None or message in _BEHIND:
+                raise ScalarError(message, self._curr or None, self._index)
+            raise ScalarError(message, token, self._tokens.index(token))
 
         def _parse_disjunction(self) -> exp.Expression | None:
             """An expression; a literal alone skips the levels of operators, since lists of them are long."""

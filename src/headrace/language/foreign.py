@@ -16,12 +16,30 @@ _PATTERN: Final = "write LIKE 'a%' to compare with a pattern; there are no regul
 _REGULAR: Final = "regular expressions are not supported"
 _PARAMETER: Final = "write the value itself, such as 5 or 'text'"
 
+_BITS: Final = "there are no operators on bits"
+
+_PAIRS: Final[dict[tuple[TokenType, TokenType], tuple[str, str]]] = {
+    (TokenType.SLASH, TokenType.SLASH): ("// starts no comment", _COMMENT),
+    (TokenType.COLON, TokenType.VAR): ("queries have no parameters", _PARAMETER),
+    (TokenType.STAR, TokenType.STAR): ("** is not an operator", "write POWER(x, y)"),
+    (TokenType.EQ, TokenType.LT): ("=< is not an operator", "write <="),
+    (TokenType.GT, TokenType.LT): (">< is not an operator", "write <> for unequal"),
+}
+"""Tokens without a blank between them that no statement has, with a message and a hint."""
+
 _KINDS: Final[dict[TokenType, tuple[str, str]]] = {
     TokenType.HASH: ("# starts no comment", _COMMENT),
     TokenType.TILDE: (_REGULAR, _PATTERN),
     TokenType.PLACEHOLDER: ("queries have no parameters", _PARAMETER),
     TokenType.PARAMETER: ("queries have no parameters", _PARAMETER),
     TokenType.L_BRACE: ("queries have no parameters", _PARAMETER),
+    TokenType.SIMILAR_TO: (_REGULAR, _PATTERN),
+    TokenType.DAMP: ("&& is not an operator", "write AND"),
+    TokenType.AMP: (_BITS, "write x % 2 for the last bit, or db.function in Python"),
+    TokenType.PIPE: (_BITS, "write OR between conditions, and || between texts"),
+    TokenType.CARET: (_BITS, "write POWER(x, y) for a power"),
+    TokenType.COLON_EQ: (":= is not an operator", "write = to compare, and AS name for an alias"),
+    TokenType.DQMARK: ("?? is not an operator", "write COALESCE(x, y)"),
 }
 """Kinds of tokens that no statement has, with a message and a hint."""
 
@@ -46,12 +64,10 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
         if kind in _KINDS:
             raise _error(*_KINDS[kind], token, source)
         # Without a pattern it may be a name.
-        if kind == TokenType.RLIKE and _precedes(tokens, index, TokenType.STRING):
+        if kind in (TokenType.RLIKE, TokenType.GLOB) and _precedes(tokens, index, TokenType.STRING):
             raise _error(_REGULAR, _PATTERN, token, source)
-        if kind == TokenType.SLASH and _touches(tokens, index, TokenType.SLASH):
-            raise _error("// starts no comment", _COMMENT, token, source)
-        if kind == TokenType.COLON and _touches(tokens, index, TokenType.VAR):
-            raise _error("queries have no parameters", _PARAMETER, token, source)
+        if (pair := _pair(tokens, index)) is not None:
+            raise _error(*pair, token, source)
         if kind == TokenType.VAR and str(token.text).upper() == "EXTRACT":
             _refuse_extract(tokens, index, source)
         if curly and kind == TokenType.VAR and (found := _CURLY.search(str(token.text))):
@@ -64,9 +80,12 @@ def _precedes(tokens: Sequence[Token], index: int, kind: TokenType) -> bool:
     return index + 1 < len(tokens) and bool(tokens[index + 1].token_type == kind)
 
 
-def _touches(tokens: Sequence[Token], index: int, kind: TokenType) -> bool:
-    """Whether a token of that kind follows without a blank."""
-    return _precedes(tokens, index, kind) and bool(tokens[index + 1].start == tokens[index].end + 1)
+def _pair(tokens: Sequence[Token], index: int) -> tuple[str, str] | None:
+    """What is wrong with a token and the one that follows it without a blank."""
+    here, following = tokens[index], tokens[index + 1] if index + 1 < len(tokens) else None
+    if following is None or following.start != here.end + 1:
+        return None
+    return _PAIRS.get((here.token_type, following.token_type))
 
 
 def _refuse_extract(tokens: Sequence[Token], index: int, source: SourceText) -> None:
@@ -75,6 +94,8 @@ def _refuse_extract(tokens: Sequence[Token], index: int, source: SourceText) -> 
         case ["(", part, "FROM" | "from" | "From", *rest]:
             of = rest[0] if len(rest) == 2 and rest[1] == ")" else "..."
             hint = f"write {part.upper()}({of})"
+            if part.upper() == "EPOCH":
+                hint = f"write UNIX_MICROS({of}) DIV 1000000"
             raise _error("EXTRACT is not supported", hint, tokens[index], source)
 
 

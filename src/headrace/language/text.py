@@ -6,6 +6,8 @@ import re
 from bisect import bisect_right
 from typing import Final
 
+from sqlglot.tokens import Token
+
 from headrace.errors import Position
 
 BEGIN: Final = Position(1, 1)
@@ -33,6 +35,10 @@ class SourceText:
         line = bisect_right(self._starts, offset)
         before = self._begin.column - 1 if line == 1 else 0
         return Position(self._begin.line + line - 1, before + offset - self._starts[line - 1] + 1)
+
+    def shown(self, token: Token | None) -> str:
+        """A token as messages show it; None is the end of the text."""
+        return "the end of the text" if token is None else f"'{self.text[token.start : token.end + 1]}'"
 
     def open_comment(self, start: int) -> int | None:
         """The offset of a `/*` after `start` that is never closed, or None.

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from headrace.errors import LanguageError, Position
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.suggestions import did_you_mean
 
 MAX_PRECISION: Final = 38
 """The most digits a DECIMAL can have."""
@@ -41,6 +42,30 @@ SIZED: Final = ("VARCHAR", "CHAR")
 """Types whose length may be written; it is not checked."""
 
 
+_FOREIGN: Final = {
+    **dict.fromkeys(("INT2", "INT4", "INT8", "INT16", "INT32", "INT64", "MEDIUMINT", "HUGEINT"), "BIGINT"),
+    **dict.fromkeys(("UINT8", "UINT16", "UINT32", "UINT64", "UNSIGNED", "SERIAL", "BYTE", "SHORT"), "BIGINT"),
+    **dict.fromkeys(("FLOAT4", "FLOAT8", "FLOAT32", "FLOAT64"), "DOUBLE"),
+    **dict.fromkeys(
+        ("DATETIME", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "TIMESTAMP_TZ", "DATETIME64"), "TIMESTAMP"
+    ),
+    **dict.fromkeys(
+        ("STR", "OBJECT", "NVARCHAR", "VARCHAR2", "CLOB", "UUID", "JSON", "JSONB", "TIME"), "STRING"
+    ),
+    **dict.fromkeys(("NUMBER", "BIGNUMERIC", "MONEY"), "DECIMAL(38, 2)"),
+}
+"""Types of other systems, and what holds their values here."""
+
+
+def type_hint(name: str) -> str:
+    """What to write instead of an unknown type."""
+    upper = name.upper()
+    if upper in _FOREIGN:
+        return f"write {_FOREIGN[upper]}"
+    listed = f"the types are {', '.join(TYPES)} and DECIMAL(precision, scale)"
+    return did_you_mean(upper, (*TYPES, "DECIMAL"), cutoff=0.75) or listed
+
+
 def column_type(name: str, sizes: tuple[int, ...], position: Position) -> pa.DataType:
     """The type of that name.
 
@@ -57,8 +82,7 @@ def column_type(name: str, sizes: tuple[int, ...], position: Position) -> pa.Dat
         return _decimal(sizes, position)
     found = TYPES.get(upper)
     if found is None:
-        hint = f"the types are {', '.join(TYPES)} and DECIMAL(precision, scale)"
-        raise LanguageError(f"there is no type {name}", position=position, hint=hint)
+        raise LanguageError(f"there is no type {name}", position=position, hint=type_hint(name))
     if sizes and not (upper in SIZED and len(sizes) == 1):
         raise LanguageError(f"{upper} takes no size", position=position, hint=f"write {upper} alone")
     return found

@@ -46,7 +46,6 @@ CLAUSES: Final[dict[str, str]] = {
     "LIMIT": "write it after the whole query, once",
     "OFFSET": "write it after LIMIT, once",
     "FETCH": "write ORDER BY ... LIMIT n after the query",
-    "TOP": "write ORDER BY ... LIMIT n after the query",
     "QUALIFY": "put the query into FROM (...) and filter it with WHERE",
     "TABLESAMPLE": "write SAMPLE(10) after the stream for ten percent of its rows",
     "LATERAL": "join with ON instead",
@@ -62,6 +61,9 @@ CLAUSES: Final[dict[str, str]] = {
     "SEMI": "write LEFT SEMI JOIN ... ON",
     "ANTI": "write LEFT ANTI JOIN ... ON",
     "NATURAL": "write NATURAL [LEFT | RIGHT | FULL | SEMI | ANTI] JOIN",
+    "OUTER": "write LEFT, RIGHT or FULL before OUTER JOIN",
+    "INNER": "write INNER JOIN ... ON",
+    "CROSS": "write CROSS JOIN",
     "ASOF": "write JOIN ... ON with a window on one side",
 }
 """Clauses that are refused, by the word that starts them, with a hint."""
@@ -69,14 +71,49 @@ CLAUSES: Final[dict[str, str]] = {
 _FROM_DATA = "answers depend on the data alone; use a column"
 _NO_PATTERN = "there are no regular expressions yet; write x LIKE 'a%' to compare with a pattern"
 
-WINDOWS: Final = ("TUMBLE", "HOP", "SESSION", "WINDOW", "MZ_NOW", "TIME_BUCKET", "DATE_BIN")
+WINDOWS: Final = (
+    *("TUMBLE", "HOP", "SESSION", "WINDOW", "SESSION_WINDOW", "MZ_NOW", "TIME_BUCKET", "DATE_BIN"),
+    *(
+        "TUMBLINGWINDOW",
+        "HOPPINGWINDOW",
+        "SLIDINGWINDOW",
+        "TUMBLE_START",
+        "TUMBLE_END",
+        "HOP_START",
+        "HOP_END",
+    ),
+)
 """Functions in the place of which a stream has a window."""
 
 CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("ISTREAM", "DSTREAM", "RSTREAM"), "write SELECT ISTREAM(a, b) FROM ..., or ISTREAM(SELECT ...)"
     ),
-    **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "CURRENT_DATE", "RAND", "RANDOM", "UUID"), _FROM_DATA),
+    **dict.fromkeys(
+        (
+            *(
+                "NOW",
+                "CURRENT_TIMESTAMP",
+                "CURRENT_DATE",
+                "CURRENT_TIME",
+                "LOCALTIMESTAMP",
+                "GETDATE",
+                "SYSDATE",
+            ),
+            *("TODAY", "PROCTIME", "RAND", "RANDOM", "UUID"),
+        ),
+        _FROM_DATA,
+    ),
+    "STREAM": "leave STREAM out: every query is continuous",
+    "UNIQUE": "write DISTINCT",
+    **dict.fromkeys(
+        ("TO_CHAR", "DATE_FORMAT", "STRFTIME", "FORMAT_TIMESTAMP"),
+        "write CAST(ts AS STRING), or put it together from YEAR(ts), MONTH(ts), DAY(ts)",
+    ),
+    **dict.fromkeys(
+        ("INSTR", "STRPOS", "POSITION", "CHARINDEX", "LOCATE"),
+        "write CONTAINS(x, 'a') to ask whether it is there, or define it in Python, db.function(...)",
+    ),
     **dict.fromkeys(
         ("ROW_NUMBER", "LAG", "RANK", "DENSE_RANK", "FIRST_VALUE", "LAST_VALUE"),
         "write OVER (PARTITION BY k ORDER BY ts) after it",
@@ -86,7 +123,9 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
     **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
-    "TRY_CAST": "write CAST; a row that cannot be cast goes to the dead letters",
+    **dict.fromkeys(
+        ("TRY_CAST", "SAFE_CAST"), "write CAST; a row that cannot be cast goes to the dead letters"
+    ),
     "MODE": "count each value with GROUP BY, and keep the first by ORDER BY the count DESC LIMIT 1",
     **dict.fromkeys(("REGEXP_LIKE", "REGEXP_EXTRACT", "REGEXP_REPLACE", "REGEXP_COUNT"), _NO_PATTERN),
 }
@@ -103,6 +142,19 @@ REWRITES: Final[dict[str, str]] = {
     "DATEDIFF": "(UNIX_MICROS({0}) - UNIX_MICROS({1})) DIV 86400000000",
     "DATE_ADD": "TIMESTAMP_MICROS(UNIX_MICROS({0}) + 86400000000 * {1})",
     "DATE_SUB": "TIMESTAMP_MICROS(UNIX_MICROS({0}) - 86400000000 * {1})",
+    "LEFT": "SUBSTRING({0}, 1, {1})",
+    "RIGHT": "SUBSTRING({0}, LENGTH({0}) - {1} + 1)",
+    "IIF": "IF({0}, {1}, {2})",
+    "NVL2": "IF({0} IS NOT NULL, {1}, {2})",
+    "DECODE": "CASE {0} WHEN {1} THEN {2} END",
+    **dict.fromkeys(("NUNIQUE", "COUNT_DISTINCT", "UNIQ", "UNIQEXACT"), "COUNT(DISTINCT {0})"),
+    **dict.fromkeys(("QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"), "PERCENTILE({0}, {1})"),
+    "LATEST_BY_OFFSET": "LAST({0} ORDER BY ts)",
+    "EARLIEST_BY_OFFSET": "FIRST({0} ORDER BY ts)",
+    "AVERAGE": "AVG({0})",
+    "STDEV": "STDDEV({0})",
+    "VAR": "VAR_SAMP({0})",
+    "DATETRUNC": "DATE_TRUNC({0}, {1})",
     "ISNULL": "{0} IS NULL",
     "ISNOTNULL": "{0} IS NOT NULL",
 }
@@ -126,6 +178,12 @@ AFTER: Final[dict[str, tuple[str, str]]] = {
         "EMIT CHANGES is not supported",
         "leave it out: queries are continuous; headrace run --as changes shows their changes",
     ),
+    "WITHIN": (
+        "WITHIN is not supported",
+        "write WINDOW(RANGE 1 HOUR) after a stream to remember its rows",
+    ),
+    "CONTAINS": ("CONTAINS is a function", "write CONTAINS(x, 'a')"),
+    "WATERMARK": ("WATERMARK is not supported", "write DISORDER 5 SECONDS after TIMESTAMP BY"),
     "FINAL": ("EMIT FINAL is not supported", "leave it out: the history of a query is what is final"),
 }
 """What follows a query in other systems, by its last word, with a message and a hint."""
@@ -155,6 +213,8 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.In: ("IN takes a list or a query in parentheses", "write x IN (1, 2, 3)"),
     exp.Column: ("a column is written name or table.name", None),
     exp.Dot: ("a column is written name or table.name", None),
+    exp.BitwiseLeftShift: ("there are no operators on bits", "write x * POWER(2, n)"),
+    exp.BitwiseRightShift: ("there are no operators on bits", "write x DIV POWER(2, n)"),
     exp.Concat: ("two strings are next to each other", "write || between them"),
     exp.AtTimeZone: ("AT TIME ZONE is not supported", "all TIMESTAMPs are UTC"),
     exp.Collate: ("COLLATE is not supported", "strings are compared by their bytes"),

@@ -309,7 +309,7 @@ def test_a_disorder_is_a_text_or_a_timedelta(disorder: str | timedelta) -> None:
         (timedelta(seconds=-1), "is negative"),
         (-1, "the disorder -1 is negative"),
         (1.5, "1.5 is not a valid disorder"),
-        ("5s", "unknown unit of time s"),
+        ("5m", "unknown unit of time m"),
     ],
 )
 def test_a_wrong_disorder_is_refused(disorder: Any, message: str) -> None:

@@ -1,7 +1,8 @@
 """Every error of the language: its message, its place in the text and its hint.
 
-The cases are in errors.txt: a text, indented below it the column and the message, and perhaps a hint. Where
-the hint proposes what to write, `run` is the text with that in it, and it runs.
+The cases are in errors.txt, and in slips.txt those that lack a word of the documentation's examples, or have
+two of them the wrong way round: a text, indented below it the column and the message, and perhaps a hint.
+Where the hint proposes what to write, `run` is the text with that in it, and it runs.
 """
 
 from __future__ import annotations
@@ -14,33 +15,49 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from auctions import CATALOG, error_of, plan_of
-from headrace.language.catalog import StreamInfo
+from auctions import CATALOG, define, error_of, plan_of
+from headrace.language.catalog import Catalog, StreamInfo
 from headrace.optimizer import optimize
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP
 
 _RUN = "  run: "
-CASES = Path(__file__).with_name("errors.txt").read_text().strip().split("\n\n")
-PROPOSALS = [case for case in CASES if _RUN in case]
+_DOCS, _ = define(
+    """
+    CREATE STREAM bid (ts TIMESTAMP, auction BIGINT, item STRING, bidder STRING, price BIGINT)
+        FROM csv OPTIONS (path 'bids.csv') TIMESTAMP BY ts;
+    CREATE STREAM sold (ts TIMESTAMP, item STRING) FROM csv OPTIONS (path 'sold.csv') TIMESTAMP BY ts;
+    CREATE STREAM transfer (ts BIGINT, source STRING, target STRING, amount BIGINT)
+        FROM csv OPTIONS (path 'transfers.csv') TIMESTAMP BY ts;
+    CREATE STREAM person (ts TIMESTAMP, id BIGINT) FROM csv OPTIONS (path 'people.csv') TIMESTAMP BY ts;
+    """,
+    Catalog(),
+)
+"""The streams of the documentation's examples."""
+CASES = [
+    pytest.param(case, catalog, id=case.split("\n")[0])
+    for name, catalog in (("errors.txt", CATALOG), ("slips.txt", _DOCS))
+    for case in Path(__file__).with_name(name).read_text().strip().split("\n\n")
+]
+PROPOSALS = [case for case in CASES if _RUN in str(case.values[0])]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.split("\n")[0])
-def test_error(case: str) -> None:
+@pytest.mark.parametrize(("case", "catalog"), CASES)
+def test_error(case: str, catalog: Catalog) -> None:
     text, *expected = case.split("\n")
-    message, line, column, hint = error_of(text)
+    message, line, column, hint = error_of(text, catalog)
     found = [f"  {column}: {message}"] + ([f"  hint: {hint}"] if hint else [])
     assert (line, found) == (1, [part for part in expected if not part.startswith(_RUN)])
 
 
-@pytest.mark.parametrize("case", PROPOSALS, ids=lambda case: case.split("\n")[0])
-def test_what_a_hint_proposes_runs(case: str) -> None:
+@pytest.mark.parametrize(("case", "catalog"), PROPOSALS)
+def test_what_a_hint_proposes_runs(case: str, catalog: Catalog) -> None:
     *_, hint, last = case.split("\n")
     better = last.removeprefix(_RUN)
     assert _proposed(hint) in better
     times = [dt.datetime(2024, 5, 1, 9, minute, tzinfo=dt.UTC) for minute in (0, 5)]
     values = {BIGINT: [1, 2], DOUBLE: [1.5, 2.5], STRING: ["2024-01-01", "b"], TIMESTAMP: times}
     with hr.connect(runner="inline") as db:
-        for entry in CATALOG.entries.values():
+        for entry in catalog.entries.values():
             assert isinstance(entry, StreamInfo)
             arrays = [pa.array(values.get(field.type, [1, 2]), field.type) for field in entry.schema]
             db.stream(entry.name, pa.table(arrays, names=list(entry.schema.names)), entry.timestamp)
@@ -48,15 +65,27 @@ def test_what_a_hint_proposes_runs(case: str) -> None:
         assert not db.run().failed
 
 
-_STARTS = r"did you mean|in FROM:|write"
-_ENDS = r"\?| \.\.\.|$|;|, (?=or|in|an|where|whose)| with | after | for | to "
-_IN_WORDS = {"the value itself": "5", "'text', or `name`": "`itemID`", "HOP": "HOP("}
+_STARTS = r"did you mean|in FROM:|backticks:|comes first:|write"
+_ENDS = r"\?| \.\.\.|$|;|, (?=or|in|an|where|whose|since|which)| with | after | for | to | between | alone"
+_IN_WORDS = {
+    "the value itself": "5",
+    "'text', or `name`": "`itemID`",
+    "HOP": "HOP(",
+    "POWER(x, y)": "POWER(",
+    "x * POWER(2, n)": "* POWER(2, ",
+    "x % 2": "% 2",
+    "x BETWEEN": "BETWEEN 1 AND 5",
+    "COALESCE(x, y)": "COALESCE(",
+    "CONTAINS(x, 'a')": "CONTAINS(",
+    "WINDOW(RANGE 10 MINUTES), ": "WINDOW(RANGE 10 MINUTES",
+}
+_PROPOSE_NOTHING = ("a comment", "leave ", "it closes", "a comma ", "a condition ")
 """What some hints say in general, and what was written in the text that runs."""
 
 
 def _proposed(hint: str) -> str:
     """What a hint says should be written; empty where it says what should not."""
-    if hint.startswith(("  hint: a comment", "  hint: leave it out")):
+    if hint.removeprefix("  hint: ").startswith(_PROPOSE_NOTHING):
         return ""
     found = re.search(rf"(?:{_STARTS}) (.*?)(?:{_ENDS})", hint)
     assert found is not None

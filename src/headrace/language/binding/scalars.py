@@ -16,7 +16,13 @@ from headrace.expressions.tree import AggregateCall, Call, Column, Expression, S
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.aggregate_calls import aggregate_parts
 from headrace.language.binding.collected import Collected
-from headrace.language.binding.hints import call_hint, refuse_intervals, refuse_moments
+from headrace.language.binding.hints import (
+    call_hint,
+    method_hint,
+    refuse_chain,
+    refuse_intervals,
+    refuse_moments,
+)
 from headrace.language.binding.literals import read_moment, read_number
 from headrace.language.binding.scope import Scope, names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
@@ -100,6 +106,7 @@ def bind_scalar(node: Scalar, context: Context) -> Expression:
             )
     if operator := BINARY.get(type(node)):
         _refuse_parts(node, "this", "expression", "typed", "safe")
+        refuse_chain(node)
         refuse_intervals(node, lambda part: bind_scalar(part, context).type)
         operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context))
         refuse_moments(node, tuple(part.type for part in operands))
@@ -129,6 +136,13 @@ def default_name(node: Scalar) -> str:
             return "expression"
 
 
+_ALIASES: Final = {
+    "WHERE": "WHERE comes before SELECT; repeat the expression, or filter a subquery in FROM",
+    "SELECT": "an alias is known after SELECT only; repeat the expression, or name it in a subquery in FROM",
+}
+"""What to do about an alias of the SELECT list where it cannot be used, by clause."""
+
+
 def _column(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "table")
     if not isinstance(node.this, exp.Identifier):
@@ -144,9 +158,7 @@ def _column(node: Any, context: Context) -> Expression:
             return alias
         hint = CALLS.get(name.text.upper(), error.hint)
         if name.text.lower() in context.listed:
-            hint = (
-                f"{context.clause} comes before SELECT; repeat the expression, or filter a subquery in FROM"
-            )
+            hint = _ALIASES.get(context.clause, hint)
         raise LanguageError(error.message, position=error.position, hint=hint) from None
     hidden = alias is not None and context.keys is not None and column not in context.keys
     return alias if alias is not None and hidden else column
@@ -306,8 +318,12 @@ def _call(node: Any, context: Context) -> Expression:
 def _aggregate(node: Any, context: Context) -> Expression:
     """Note an aggregate, and put a column of the grouped row in its place."""
     parts = aggregate_parts(node, context.scope.functions)
-    if parts is None:
+    if parts is None and not isinstance(node, exp.Anonymous):
         raise _unsupported(node)
+    if parts is None:
+        message = "an aggregate lacks its argument"
+        hint = "write it first, as in LAST(x ORDER BY ts)"
+        raise LanguageError(message, position=position_of(node), hint=hint)
     name, position = parts.name, position_of(node)
     user = context.scope.functions.get(name.lower())
     first: tuple[None, ...] = (None,) if parts.star else ()
@@ -359,6 +375,8 @@ def _refuse_parts(node: Any, *known: str) -> None:
 
 def _unsupported(node: Any) -> LanguageError:
     message, hint = NODES.get(type(node), ("this expression is not supported", None))
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Anonymous):
+        message, hint = "values have no methods", method_hint(node)
     return LanguageError(message, position=position_of(node), hint=hint)
 
 

@@ -144,6 +144,8 @@ class Scope:
             hint = (
                 did_you_mean(name.text, aliases) or f"the tables are {', '.join(aliases) or 'without names'}"
             )
+            if wanted == "window":
+                hint = "window_start and window_end are columns of TUMBLE(...) and its like in FROM"
             raise LanguageError(f"there is no table {name.text} in FROM", position=name.position, hint=hint)
         if len(found) > 1:
             hint = f"write {' or '.join(entry.alias or '' for entry in found)}"

@@ -58,7 +58,9 @@ def bind_list(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) ->
     """
     width = len(plan.schema)
     aggregates = Collected[AggregateCall]()
-    context = Context(scope, "SELECT", width, aggregates, nesting=nesting)
+    aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
+    named = frozenset(alias.text.lower() for alias in aliases if alias is not None)
+    context = Context(scope, "SELECT", width, aggregates, listed=named, nesting=nesting)
     windows = OverCalls(plan, context)
     items = _items(query, replace(context, over=windows.bind))
     context = Context(scope, "GROUP BY", width, aliases=_aliases(items), nesting=nesting)

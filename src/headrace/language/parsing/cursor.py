@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,8 +14,10 @@ from sqlglot.tokens import Token, TokenType
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import RESERVED, Headrace, ScalarError
 from headrace.language.foreign import refuse_foreign
+from headrace.language.parsing.slips import closing_hint, readable, slip_hint
 from headrace.language.syntax import Name, Scalar
 from headrace.language.text import SourceText
+from headrace.suggestions import did_you_mean
 
 MAX_DEPTH: Final = 150
 """How deep an expression may be nested; plans are walked recursively."""
@@ -25,6 +27,9 @@ MAX_QUERIES: Final = 10
 
 
 _QUOTED = (TokenType.STRING, TokenType.IDENTIFIER)
+
+_NEAR: Final = 0.75
+"""How close a word must be to one of the language to be taken for it; aliases may be any word."""
 
 
 class Cursor:
@@ -72,6 +77,11 @@ class Cursor:
         """Whether these words come next."""
         return self._words[self.index : self.index + len(words)] == [*words]
 
+    def precedes(self, word: str) -> bool:
+        """Whether a word comes somewhere after the cursor, in the same statement."""
+        rest = self._words[self.index :]
+        return word in (rest[: rest.index(";")] if ";" in rest else rest)
+
     def accept(self, *words: str) -> bool:
         """Step over these words if they come next."""
         found = self.at(*words)
@@ -87,18 +97,31 @@ class Cursor:
         """
         if not self.accept(word):
             what = word if word.isalpha() else f"'{word}'"
-            raise self.error(f"{what} is missing {where}, before {self.shown()}")
+            hint = closing_hint(self._tokens, self.index, self.source) if word == ")" else None
+            raise self.error(f"{what} is missing {where}, before {self.shown()}", hint)
 
     def shown(self) -> str:
         """The token as messages show it."""
-        token = self.peek()
-        if token is None:
-            return "the end of the text"
-        return f"'{self.source.text[token.start : token.end + 1]}'"
+        return self.source.shown(self.peek())
 
     def error(self, message: str, hint: str | None = None) -> LanguageError:
-        """An error at the cursor, to be raised."""
-        return LanguageError(message, position=self.position, hint=hint)
+        """An error at the cursor, to be raised; a slip such as a word written twice is the hint of it."""
+        slip = slip_hint(self._tokens, self.index, self.source)
+        return LanguageError(message, position=self.position, hint=slip or hint)
+
+    def misspelt(self, known: Iterable[str]) -> LanguageError | None:
+        """An error for the word at the cursor or before it that is nearly a known one, or None.
+
+        The word before has then been read as an alias: `FROM bid WERE price > 5`.
+        """
+        for index in (self.index - 1, self.index):
+            word = self._words[index] if 0 <= index < len(self._words) else ""
+            hint = None if word in RESERVED else did_you_mean(word, known, cutoff=_NEAR)
+            if hint is not None and word not in known:
+                token = self._tokens[index]
+                message = f"{self.source.shown(token)} is unexpected here"
+                return LanguageError(message, position=self.source.position(token.start), hint=hint)
+        return None
 
     def at_name(self) -> bool:
         """Whether a name comes next that needs no word such as AS before it."""
@@ -121,7 +144,7 @@ class Cursor:
             if token is not None and token.token_type == TokenType.STRING:
                 hint = f"names are quoted with backticks: `{token.text}`"
             elif token is not None and _is_word(token):
-                hint = f"write `{token.text}` to use this word of the language as a name"
+                hint = f"write a name before it, or `{token.text}` if this is the name"
             raise self.error(f"{what} is missing, before {self.shown()}", hint)
         found = Name(str(token.text), self.position)
         self.index += 1
@@ -150,9 +173,7 @@ class Cursor:
             read = reader(self._dialect.parser())
             node, index = read(self._tokens, self.index, self.source, self._query_at)
         except ScalarError as error:
-            raise LanguageError(
-                _readable(error.message), position=self.source.position(error.offset)
-            ) from None
+            raise self._scalar_error(error) from None
         except RecursionError:
             raise _too_deep(start) from None
         except (ParseError, AttributeError, TypeError, ValueError, IndexError, KeyError, AssertionError):
@@ -163,6 +184,14 @@ class Cursor:
         self.index = index
         _mark_positions(node, self.source, offset)
         return node
+
+    def _scalar_error(self, error: ScalarError) -> LanguageError:
+        slip = slip_hint(self._tokens, error.index, self.source)
+        message, hint = readable(error.message, error.token, self.source.shown(error.token))
+        if message.startswith("')' is missing"):
+            hint = closing_hint(self._tokens, error.index, self.source)
+        place = len(self.source.text.rstrip()) if error.token is None else error.token.start
+        return LanguageError(message, position=self.source.position(place), hint=slip or hint)
 
     def _query_at(self, index: int) -> tuple[object, int] | None:
         outer, self.index = self.index, index
@@ -251,14 +280,3 @@ def _too_deep(position: Position) -> LanguageError:
         position=position,
         hint="write a long chain of OR as IN (...), or cut the expression into columns of a subquery",
     )
-
-
-def _readable(message: str) -> str:
-    """A sqlglot message in our words."""
-    if "Required keyword" in message:
-        return "an operand is missing"
-    if message == "Expected TYPE after CAST":
-        return "the type is missing, or there is none of that name"
-    if expected := re.match(r"Expecting (\S+)", message):
-        return f"'{expected[1]}' is missing"
-    return message[:1].lower() + message[1:]

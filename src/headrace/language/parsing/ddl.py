@@ -13,7 +13,7 @@ from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.window_clauses import parse_duration_at
 from headrace.language.statements import FILE_FORMATS, FORMATS, CreateStream
 from headrace.language.syntax import Name
-from headrace.language.types import column_type
+from headrace.language.types import DECIMALS, TYPES, column_type
 from headrace.language.unsupported import FOREIGN_FORMATS
 from headrace.schema import Field, Schema
 from headrace.suggestions import did_you_mean
@@ -65,11 +65,8 @@ def _columns(cursor: Cursor) -> Schema:
     while cursor.accept(","):
         fields.append(_column(cursor))
     if not cursor.at(")"):
-        if cursor.word() in ("NOT", "NULL", "PRIMARY", "DEFAULT", "UNIQUE", "COMMENT", "CHECK"):
-            raise cursor.error(
-                "columns have no constraints", "write the name and the type alone; every column may hold NULL"
-            )
-        raise cursor.error(f"')' is missing after the columns, before {cursor.shown()}")
+        _refuse_constraint(cursor)
+        raise cursor.error(f"',' or ')' is missing after a column, before {cursor.shown()}")
     cursor.index += 1
     try:
         return Schema(tuple(fields))
@@ -77,7 +74,20 @@ def _columns(cursor: Cursor) -> Schema:
         raise LanguageError(error.message, position=position, hint="leave one of them out") from None
 
 
+_CONSTRAINTS: Final = ("NOT", "NULL", "PRIMARY KEY", "DEFAULT", "UNIQUE", "COMMENT", "CHECK")
+_ALONE: Final = "write the name and the type alone; every column may hold NULL"
+
+
+def _refuse_constraint(cursor: Cursor) -> None:
+    if cursor.word() in _CONSTRAINTS:
+        raise cursor.error("columns have no constraints", _ALONE)
+    if cursor.at("WITH", "TIME") or cursor.at("WITHOUT", "TIME") or cursor.at("WITH", "LOCAL"):
+        raise cursor.error("types have no time zone", "write TIMESTAMP alone, which is in UTC")
+
+
 def _column(cursor: Cursor) -> Field:
+    if cursor.at("PRIMARY KEY"):
+        raise cursor.error("streams have no keys", "leave it out; every row is an event of its own")
     if cursor.at("WATERMARK", "FOR"):
         raise cursor.error("WATERMARK FOR is not supported", _WATERMARK)
     name = cursor.name("a column's name")
@@ -90,10 +100,16 @@ def _column(cursor: Cursor) -> Field:
 def _type(cursor: Cursor, column: Name) -> pa.DataType:
     position = cursor.position
     word = cursor.word().removesuffix(" PRECISION")
+    if not word.isidentifier() and column.text.upper() in (*TYPES, *DECIMALS):
+        hint = f"write name {column.text}"
+        raise LanguageError(f"a name is missing before {column.text}", position=column.position, hint=hint)
     if not word.isidentifier():
         raise cursor.error(
             f"the type of {column.text} is missing, before {cursor.shown()}", f"write {column.text} BIGINT"
         )
+    following = cursor.word(1)
+    if word not in TYPES and column.text.upper() in TYPES and following in (",", ")"):
+        raise cursor.error(f"there is no type {word}", f"the name comes first: {word.lower()} {column.text}")
     cursor.index += 1
     sizes: list[int] = []
     if cursor.accept("("):
@@ -113,6 +129,12 @@ def _size(cursor: Cursor) -> int:
 
 
 def _format(cursor: Cursor, columns: Schema | None) -> Name:
+    token = cursor.peek()
+    if token is not None and token.token_type == TokenType.STRING:
+        ending = token.text.rpartition(".")[2].lower()
+        suited = ending if ending in FILE_FORMATS else "csv"
+        written = f"write FROM {suited} OPTIONS (path '{token.text}')"
+        raise cursor.error(f"a format is missing, before {cursor.shown()}", written)
     form = cursor.name("a format")
     kind = form.text.lower()
     if hint := FOREIGN_FORMATS.get(kind):
@@ -138,8 +160,8 @@ def _options(cursor: Cursor, *, positional: bool) -> tuple[tuple[str, str], ...]
     """Read `key 'value', key = value, ...)`; SOURCE's first argument may be the path alone."""
     options: dict[str, str] = {}
     while not cursor.accept(")"):
-        if options:
-            cursor.expect(",", "between two options")
+        if options and not cursor.accept(","):
+            raise cursor.error(f"',' or ')' is missing after an option, before {cursor.shown()}")
         position = cursor.position
         token = cursor.peek()
         if positional and not options and token is not None and token.token_type == TokenType.STRING:
@@ -182,6 +204,9 @@ def _timestamp(cursor: Cursor) -> Name:
     if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
         hint = "write TIMESTAMP BY column; every stream is timed by one of its columns"
         raise cursor.error(f"TIMESTAMP BY is missing, before {cursor.shown()}", hint)
+    if cursor.at("("):
+        column = str(cursor.word(1)).lower()
+        raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {column}")
     return cursor.name("the timestamp column")
 
 

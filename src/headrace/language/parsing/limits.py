@@ -30,6 +30,8 @@ def parse_limits(cursor: Cursor, query: Query) -> Query:
         fill_in_windows(key.expression, windows)
     limited = cursor.accept("LIMIT")
     limit = None if not limited or cursor.accept("ALL") else _rows(cursor, "LIMIT")
+    if limited and cursor.at(",") and cursor.word(1).isdecimal():
+        raise cursor.error("LIMIT takes one number", f"write LIMIT {cursor.word(1)} OFFSET {limit}")
     moved = cursor.accept("OFFSET")
     offset = _rows(cursor, "OFFSET") if moved else 0
     if not (keys or limited or moved):

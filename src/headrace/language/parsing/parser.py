@@ -9,6 +9,7 @@ from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.ddl import parse_create_stream
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.settings import parse_set, parse_show
+from headrace.language.parsing.slips import unexpected_hint
 from headrace.language.statements import (
     CreateQuery,
     CreateStreamAs,
@@ -33,9 +34,19 @@ _STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "SET", "DROP")
 """The words that most statements start with."""
 
 _ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING, WINDOW"
+_CLAUSES: Final = (
+    *("FROM", "WHERE", "GROUP BY", "HAVING", "WINDOW", "ORDER BY", "LIMIT", "OFFSET", "DESC"),
+    *("UNION", "EXCEPT", "INTERSECT", "JOIN", "DISORDER"),
+)
+"""Words of the language that may be misspelt where they follow a name."""
+
 _ELSEWHERE: Final = {
     **dict.fromkeys(("WHERE", "GROUP BY", "HAVING"), _ORDER),
+    **dict.fromkeys(("AND", "OR"), "a condition follows WHERE, HAVING or ON"),
     "GROUP": "write GROUP BY",
+    "ORDER": "write ORDER BY",
+    "=>": "write >= to compare",
+    "WITH": "WITH comes before SELECT: WITH name AS (SELECT ...) SELECT ...",
     "SELECT": "a query inside another must be in parentheses; a semicolon ends a statement",
 }
 """What to do about a word after a statement that is complete without it."""
@@ -63,11 +74,20 @@ def parse(text: str, begin: Position = BEGIN) -> list[Statement]:
             hint = "define the inner queries with CREATE STREAM name AS SELECT ..."
             raise LanguageError("the query is nested too deeply", position=start, hint=hint) from None
         if cursor.peek() is not None and not cursor.at(";"):
-            if cursor.word() in AFTER:
-                raise cursor.error(*AFTER[cursor.word()])
-            hint = _ELSEWHERE.get(cursor.word(), "a semicolon ends a statement")
-            raise cursor.error(f"{cursor.shown()} is unexpected here", hint)
+            raise _unexpected(cursor)
     return statements
+
+
+def _unexpected(cursor: Cursor) -> LanguageError:
+    """What is wrong with the token after a statement that is complete without it."""
+    token, word = cursor.peek(), cursor.word()
+    assert token is not None
+    if cursor.at("ON", "WINDOW", "CLOSE"):
+        return cursor.error("EMIT ON WINDOW CLOSE is not supported", AFTER["FINAL"][1])
+    if word in AFTER:
+        return cursor.error(*AFTER[word])
+    hint = _ELSEWHERE.get(word) or unexpected_hint(token)
+    return cursor.misspelt(_CLAUSES) or cursor.error(f"{cursor.shown()} is unexpected here", hint)
 
 
 def parse_one(text: str, begin: Position = BEGIN) -> Statement:
@@ -103,7 +123,9 @@ def _statement(cursor: Cursor) -> Statement:
         return Select(parse_query(cursor), position)
     if hint := STATEMENTS.get(cursor.word()):
         raise cursor.error(f"{cursor.word()} is not supported yet", hint)
-    raise cursor.error(f"{cursor.shown()} starts no statement", did_you_mean(cursor.word(), _STARTS) or _HINT)
+    raise cursor.error(
+        f"{cursor.shown()} starts no statement", did_you_mean(cursor.word(), _STARTS, cutoff=0.7) or _HINT
+    )
 
 
 def _create(cursor: Cursor, position: Position) -> Statement:
@@ -121,6 +143,8 @@ def _create(cursor: Cursor, position: Position) -> Statement:
     if hint := CREATABLE.get(cursor.word()):
         what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
         raise cursor.error(f"CREATE {what} is not supported yet", hint)
+    if hint := did_you_mean(cursor.word(), ("STREAM", "QUERY")):
+        raise cursor.error(f"there is no CREATE {cursor.word()}", hint)
     hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
 
@@ -146,6 +170,9 @@ def _explain(cursor: Cursor, position: Position) -> Explain:
         if cursor.accept(candidate.value):
             stage = candidate
             break
+    if cursor.word() in ("ANALYZE", "VERBOSE", "PLAN", "EXTENDED", "FORMATTED", "CODEGEN"):
+        hint = f"leave it out: EXPLAIN SELECT ..., or EXPLAIN {' or '.join(stage.value for stage in Stage)}"
+        raise cursor.error(f"EXPLAIN {cursor.word()} is not supported", hint)
     if cursor.at("CREATE"):
         raise cursor.error("EXPLAIN shows the plan of a query", "write EXPLAIN SELECT ...")
     return Explain(parse_query(cursor), stage, position)

@@ -6,6 +6,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
+from sqlglot.tokens import TokenType
+
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
@@ -19,6 +21,7 @@ from headrace.language.parsing.select_list import (
     parse_alias,
     parse_list,
 )
+from headrace.language.parsing.slips import is_operand
 from headrace.language.parsing.table_functions import at_table_function, parse_table_function
 from headrace.language.parsing.window_clauses import parse_granularity, parse_sample, parse_window
 from headrace.language.syntax import (
@@ -38,7 +41,7 @@ from headrace.language.syntax import (
     WindowedTable,
     WithQuery,
 )
-from headrace.language.unsupported import CLAUSES, STATEMENTS, TABLES
+from headrace.language.unsupported import AFTER, CLAUSES, STATEMENTS, TABLES
 from headrace.time import Duration
 
 
@@ -134,7 +137,7 @@ def _with(cursor: Cursor) -> Query:
     definitions = []
     while True:
         name = cursor.name("the name of a query")
-        if cursor.at("("):
+        if cursor.at("(") and cursor.word(1) != "SELECT":
             raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
         cursor.expect("AS", f"after WITH {name.text}")
         definitions.append((name, _in_parentheses(cursor, "after AS")))
@@ -183,6 +186,12 @@ def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
     operator, distinct, items = parse_list(cursor)
     if not cursor.accept("FROM"):
         _refuse_clause(cursor)
+        if misspelt := cursor.misspelt(("FROM",)):
+            raise misspelt
+        token = cursor.peek()
+        if token is not None and cursor.precedes("FROM") and is_operand(token):
+            message = f"a comma or an operator is missing, before {cursor.shown()}"
+            raise cursor.error(message, "an alias is one word, or in backticks")
         hint = "a continuous query reads at least one stream: SELECT ... FROM name"
         raise cursor.error(f"FROM is missing, before {cursor.shown()}", hint)
     tables = _tables(cursor)
@@ -286,9 +295,14 @@ def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) ->
             "WINDOW(PARTITION BY key ROWS 1) for the last one of each key"
         )
         raise cursor.error("FOR SYSTEM_TIME AS OF is not supported", hint)
+    if cursor.at("WITHIN"):
+        raise cursor.error(*AFTER["WITHIN"])
     if not cursor.accept("USING"):
         hint = "write JOIN ... ON condition, or CROSS JOIN for all pairs"
         raise cursor.error(f"ON is missing after JOIN, before {cursor.shown()}", hint)
+    if cursor.at_name():
+        message, column = f"'(' is missing after USING, before {cursor.shown()}", cursor.name("a column")
+        raise LanguageError(message, position=column.position, hint=f"write USING ({column.text})")
     cursor.expect("(", "after USING")
     columns = [cursor.name("a column")]
     while cursor.accept(","):
@@ -343,6 +357,10 @@ def _behind(cursor: Cursor, ahead: int) -> int:
 
 
 def _named_table(cursor: Cursor) -> NamedTable:
+    token = cursor.peek()
+    if token is not None and token.token_type == TokenType.STRING and "." in token.text:
+        hint = f"define it: CREATE STREAM name FROM csv OPTIONS (path '{token.text}') TIMESTAMP BY column"
+        raise cursor.error(f"the name of a stream is missing, before {cursor.shown()}", hint)
     name = cursor.name("the name of a stream")
     if cursor.at("."):
         raise cursor.error("a stream's name has one part", "write the name alone")
@@ -377,6 +395,11 @@ def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
             alias = name
         else:
             break
+    if cursor.at("(") and cursor.word(1) in ("RANGE", "ROWS", "NOW", "PARTITION BY"):
+        raise cursor.error("WINDOW is missing, before '('", "write WINDOW(RANGE 10 MINUTES)")
+    if cursor.at("(") and cursor.word(-1) == "DESCRIPTOR":
+        cursor.index -= 1
+        raise cursor.error(f"',' is missing, before {cursor.shown()}")
     if cursor.at("(") and alias is not None:
         raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
     if sample is not None or granule is not None:

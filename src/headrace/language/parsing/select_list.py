@@ -78,7 +78,7 @@ def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
             f"the list after {word} must be in parentheses", f"write SELECT {word}(a, b) FROM ..."
         )
     if word == "TOP" and cursor.word(1).isdecimal():
-        raise cursor.error("TOP is not supported", CLAUSES["TOP"])
+        raise cursor.error("TOP is not supported", CLAUSES["FETCH"])
     items = [_item(cursor)]
     while cursor.accept(","):
         items.append(_item(cursor))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from headrace.algebra.frames import MAX_ROWS
 from headrace.errors import LanguageError, Position, UserError
@@ -33,17 +33,32 @@ def parse_duration_at(cursor: Cursor, what: str) -> Duration:
     quoted = token is not None and token.token_type == TokenType.STRING
     if token is None or not (token.token_type == TokenType.NUMBER or quoted):
         raise cursor.error(f"{what} is missing, before {cursor.shown()}", _DURATION)
-    text = str(token.text).strip()
+    text = str(token.text).strip() if quoted else _spelled(cursor, token)
     cursor.index += 1
     try:
-        if not text.isdecimal():
-            return parse_duration(text)
-        if len(text) > len(str(MAX_INSTANT)):
-            raise UserError(f"the duration {text} is too long", hint="write UNBOUNDED instead")
-        return make_duration(int(text), _unit(cursor))
+        if text.isdecimal():
+            if len(text) > len(str(MAX_INSTANT)):
+                raise UserError(f"the duration {text} is too long", hint="write UNBOUNDED instead")
+            return make_duration(int(text), _unit(cursor))
+        duration = parse_duration(text)
     except UserError as error:
-        hint = error.hint if re.fullmatch(r"\d+\s*[A-Za-z]*", text) else _DURATION
-        raise LanguageError(error.message, position=position, hint=hint) from None
+        raise LanguageError(error.message, position=position, hint=error.hint) from None
+    if quoted:
+        # PostgreSQL's '10 minutes'::interval.
+        cursor.accept("::", "INTERVAL")
+    return duration
+
+
+def _spelled(cursor: Cursor, number: Token) -> str:
+    """A number and what is written next to it, as in `5s`, `1h30m`, `1.5 HOURS`; then at the last token."""
+    found = re.compile(r"\d[\w.]*").match(cursor.source.text, number.start)
+    text = str(number.text) if found is None else found[0]
+    while (following := cursor.peek(1)) is not None and following.start < number.start + len(text):
+        cursor.index += 1
+    if re.fullmatch(r"\d+\.\d+", text) and cursor.word(1).isalpha():
+        cursor.index += 1
+        return f"{text} {cursor.word()}"
+    return text
 
 
 def parse_sample(cursor: Cursor) -> Decimal | None:
@@ -87,6 +102,8 @@ def parse_window(cursor: Cursor) -> WindowClause | None:
     if cursor.accept("["):
         closing = "]"
     elif not at_named_windows(cursor) and cursor.accept("WINDOW"):
+        if cursor.word() in _FOREIGN:
+            raise _foreign_window(cursor, position)
         cursor.expect("(", "after WINDOW")
         closing = ")"
     else:
@@ -95,6 +112,23 @@ def parse_window(cursor: Cursor) -> WindowClause | None:
     if not cursor.accept(closing):
         raise cursor.error(f"'{closing}' is missing, before {cursor.shown()}", _WRITTEN)
     return clause
+
+
+_FOREIGN = ("TUMBLING", "HOPPING", "SESSION")
+"""Kinds of ksqlDB's windows."""
+
+
+def _foreign_window(cursor: Cursor, position: Position) -> LanguageError:
+    """The error for ksqlDB's `WINDOW HOPPING (SIZE 30 SECONDS, ADVANCE BY 10 SECONDS)`."""
+    kind = cursor.word()
+    hint = "write FROM SESSION(TABLE name PARTITION BY key, DESCRIPTOR(ts), INTERVAL '5' MINUTES)"
+    cursor.index += 1
+    if cursor.accept("(", "SIZE"):
+        size = slide = parse_duration_at(cursor, "the window's length")
+        if cursor.accept(",", "ADVANCE", "BY"):
+            slide = parse_duration_at(cursor, "the slide's length")
+        hint = f"write WINDOW(RANGE {size} SLIDE {slide})"
+    return LanguageError(f"WINDOW {kind} is not supported", position=position, hint=hint)
 
 
 def _specification(cursor: Cursor, position: Position) -> WindowClause:

@@ -5,7 +5,7 @@ decides what happens to it:
 
 * ```` ```csv file=bids.csv ```` (any language): the block is written to that file.
 * ```` ```console ````: what follows `$ ` is a command, and `> ` carries it on; the lines after it are what it
-  prints, standard output and error together. `...` stands for anything. Times, rates and sizes in
+  prints, standard output and error together. `...` stands for anything. Times, rates, shares and sizes in
   bytes may differ.
 * ```` ```python ```` with `>>>` prompts: run by doctest; names last to the end of the page.
 * Anything else is not run.
@@ -31,8 +31,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^(`{3,})(\w*)[ \t]*(.*?)\n(.*?)^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
-MEASURED = re.compile(r"\b\d[\d,]*(?:\.\d+)?(?= (?:s|ms|rows/s|B|kB|MB)\b)")
-"""A time, a rate or a size in memory: it differs from run to run, or between machines."""
+MEASURED = re.compile(r"\b\d[\d,]*(?:\.\d+)?(?= (?:(?:s|ms|rows/s|B|kB|MB)\b|%))")
+"""A time, a rate, a share or a size in memory: it differs from run to run, or between machines."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any, Literal, assert_never, overload
 
 import pyarrow as pa
 
+from headrace.engine.analysis import RESULT, analyzed, check_bounded, run_alone
 from headrace.engine.answers import Answers
 from headrace.engine.compiler import Compiler
 from headrace.engine.definitions import Definitions
@@ -27,6 +28,7 @@ from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary
 from headrace.engine.user_code import UserCode
+from headrace.engine.why import Why, why
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.binding.binder import bind, derive
@@ -39,12 +41,15 @@ from headrace.language.statements import (
     DropQuery,
     DropStream,
     Explain,
+    ExplainAnalyze,
     Select,
     SetDialect,
     Show,
     Shown,
     Statement,
 )
+from headrace.language.statements import Why as Ask
+from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
@@ -119,7 +124,8 @@ class Database(UserCode):
         return "running" if self.running else "at rest"
 
     def _repr_html_(self) -> str:
-        listed = (listing(what, self._definitions, {}) for what in (Shown.STREAMS, Shown.QUERIES))
+        status = self._known_status
+        listed = (listing(what, self._definitions, {}, status) for what in (Shown.STREAMS, Shown.QUERIES))
         titles = (f"streams ({self._activity})", "queries")
         return "".join(html_of_table(table, title) for table, title in zip(listed, titles, strict=True))
 
@@ -155,9 +161,14 @@ class Database(UserCode):
         Raises:
             UserError: nothing has been run yet.
         """
-        if self._execution is None:
+        status = self._known_status
+        if status is None:
             raise UserError("nothing has been run yet", hint="call run() or start() first")
-        return self._execution.status
+        return status
+
+    @property
+    def _known_status(self) -> Status | None:
+        return None if self._execution is None else self._execution.status
 
     @property
     def problems(self) -> Mapping[str, str]:
@@ -396,6 +407,17 @@ class Database(UserCode):
         """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
         return self._answers_of(query).follow(query, from_epoch)
 
+    def why(self, query: str) -> Why:
+        """Why a query has no output, or no newer one: what its answer waits for, and where rows are lost.
+
+        Args:
+            query: its name, whatever the case.
+
+        Raises:
+            UserError: there is no such query, or it has not been run yet.
+        """
+        return why(self.status, self._definitions.query_named(query, None).name)
+
     def deliver(
         self,
         query: Query,
@@ -431,14 +453,12 @@ class Database(UserCode):
                 return self._register(None, query, None, policy)
             case Piece():
                 return self._register(statement.name, statement, statement.position, policy)
-            case Explain(query=query, stage=stage):
-                return PlanText(explain_plan(bind(query, policy.visible(self._definitions.catalog)), stage))
+            case Explain() | ExplainAnalyze() | Show() | Ask():
+                return self._told(statement, policy)
             case SetDialect(defaults=defaults, position=position):
                 policy.check_change("SET dialect", position)
                 with self._lock:
                     self._definitions = self._definitions.with_defaults(defaults)
-            case Show(what=what):
-                return show(what, self._definitions, policy.visible(self._definitions.catalog).functions)
             case DropStream(name=name, position=position):
                 policy.check_change("DROP STREAM", position)
                 self._drop_stream(name.text, name.position)
@@ -457,6 +477,37 @@ class Database(UserCode):
             query = Query(self, name or self._definitions.free_name(), found.plan, found.notes)
             self._change(self._definitions.with_query(query, found.optimized, found.streams, position))
             return query
+
+    def _told(self, statement: Explain | ExplainAnalyze | Show | Ask, policy: Policy) -> str:
+        """What a statement asks of streams, queries and plans, as text."""
+        catalog = policy.visible(self._definitions.catalog)
+        match statement:
+            case Explain(query=query, stage=stage):
+                return PlanText(explain_plan(bind(query, catalog), stage))
+            case ExplainAnalyze(subject=Name() as name, position=position):
+                policy.check_change("EXPLAIN ANALYZE of a query by its name", position)
+                known = self._definitions.query_named(name.text, name.position)
+                return PlanText(analyzed(self.status, known.name))
+            case ExplainAnalyze(subject=query, position=position):
+                if self.running:
+                    raise LanguageError(
+                        "EXPLAIN ANALYZE runs its query alone, and a run is going on",
+                        position=position,
+                        hint="define the query, and then write EXPLAIN ANALYZE with its name",
+                    )
+                assert not isinstance(query, Name)
+                found = self._compiler.compiled(query, catalog)
+                alone = self._definitions.only(Query(self, RESULT, found.plan), found.optimized)
+                check_bounded(alone, found.plan, position)
+                return PlanText(run_alone(self._runner(), self._settings, alone))
+            case Ask(query=name, position=position):
+                policy.check_change("WHY", position)
+                known = self._definitions.query_named(name.text, name.position)
+                return PlanText(str(why(self.status, known.name)))
+            case Show(what=what):
+                return show(what, self._definitions, catalog.functions, self._known_status)
+            case _:
+                assert_never(statement)
 
     def _define_function(self, user: UserFunction | UserAggregate) -> None:
         with self._lock:

@@ -104,9 +104,7 @@ class Definitions:
         Raises:
             LanguageError: there is no such query.
         """
-        query = self.find_query(name)
-        if query is None:
-            raise _unknown("query", name, self.queries, position)
+        query = self.query_named(name, position)
         return replace(
             self,
             queries=self.queries.without(query.name),
@@ -142,6 +140,30 @@ class Definitions:
         """The query of that name, whatever its case, or None."""
         spelled = self.spelled.get(name.lower())
         return None if spelled is None else self.queries[spelled]
+
+    def query_named(self, name: str, position: Position | None) -> Query:
+        """The query of that name, whatever its case.
+
+        Args:
+            name: the name.
+            position: where it is written, if that is a text.
+
+        Raises:
+            LanguageError: there is no such query.
+        """
+        query = self.find_query(name)
+        if query is None:
+            raise _unknown("query", name, self.queries, position)
+        return query
+
+    def only(self, query: Query, optimized: Plan) -> Definitions:
+        """The same streams with one query alone."""
+        return replace(
+            self,
+            queries=Entries({query.name: query}),
+            plans=Entries({query.name: optimized}),
+            spelled=Entries({query.name.lower(): query.name}),
+        )
 
     def read_by(self, stream: str) -> str:
         """The streams that a derived stream is written over, as text."""

@@ -28,7 +28,8 @@ class Policy:
         formats: what it may CREATE STREAM FROM, in lower case; None for everything.
         options: the options that it may give to Spark's formats, in lower case; None for all.
         functions: the users' functions and aggregates that it may call, in lower case; None for all.
-        may_change: whether it may change what others have defined: DROP STREAM, DROP QUERY and SET.
+        may_change: whether it may change what others have defined, by DROP STREAM, DROP QUERY and SET, and
+            see how their queries run, by WHY and EXPLAIN ANALYZE.
     """
 
     folders: tuple[Path, ...] | None
@@ -59,7 +60,8 @@ class Policy:
             formats: what it may CREATE STREAM FROM, such as "csv", or one of Spark's, such as "rate".
             options: which options it may give to Spark's formats, besides a `path` in one of the folders.
             functions: which of the users' functions and aggregates it may call.
-            may_change: whether it may DROP streams and queries, and SET the dialect of what comes later.
+            may_change: whether it may DROP streams and queries, SET the dialect of what comes later, and see
+                how queries run, by WHY and EXPLAIN ANALYZE with a name.
 
         Raises:
             UserError: a text is given for a list; its letters would be taken for names.
@@ -124,7 +126,7 @@ class Policy:
         return replace(catalog, functions=MappingProxyType(seen))
 
     def check_change(self, what: str, position: Position) -> None:
-        """Refuse a statement that changes what others have defined.
+        """Refuse a statement that changes what others have defined, or shows what is in it.
 
         Raises:
             PolicyError: the policy does not allow it.

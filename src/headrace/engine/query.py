@@ -13,6 +13,7 @@ from headrace.algebra.nodes import Plan
 from headrace.engine.display import PlanText
 from headrace.engine.readable import Readable, View
 from headrace.engine.subscription import Subscription
+from headrace.engine.why import Why
 from headrace.errors import UserError
 from headrace.language.notes import Note
 from headrace.language.statements import Stage
@@ -50,6 +51,10 @@ class Answers(Protocol):
         self, query: Query, to: SinkLike, name: str | None, from_epoch: int, retry: Retry | None
     ) -> None:
         """Deliver committed changes to a sink."""
+        ...
+
+    def why(self, query: str) -> Why:
+        """Why the query of that name has no output, or no newer one."""
         ...
 
 
@@ -176,6 +181,14 @@ class Query(Readable):
             UserError: the name is taken or no name, or the sink cannot be used.
         """
         self._answers.deliver(self, to, name, from_epoch, retry)
+
+    def why(self) -> Why:
+        """Why there is no output, or no newer one: what the answer waits for, and where rows are lost.
+
+        Raises:
+            UserError: the query has not been run yet.
+        """
+        return self._answers.why(self.name)
 
     def _reader(self) -> ResultReader:
         return self._answers.reader(self)

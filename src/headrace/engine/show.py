@@ -10,42 +10,48 @@ import pyarrow as pa
 
 from headrace.algebra.properties import has_unbounded_state, sources_of
 from headrace.engine.definitions import Definitions
+from headrace.engine.status import Status, instant_text, lag_text
 from headrace.expressions.aggregates import AGGREGATES
 from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
 from headrace.language.catalog import DerivedStream, Functions, StreamInfo
 from headrace.language.statements import Shown
+from headrace.runtime.driver.status import QueryStatus, StreamStatus
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
 from headrace.time import TimeDomain, format_length
 
 Rows = list[tuple[str, ...]]
 
-_STREAMS: Final = ("name", "reads", "timed_by", "disorder", "columns")
-_QUERIES: Final = ("name", "reads", "timed_by", "state", "columns")
+_STREAMS: Final = ("name", "reads", "timed_by", "disorder")
+_STREAM_NEWS: Final = ("heartbeat", "lag", "late")
+_QUERIES: Final = ("name", "reads", "timed_by", "state")
+_QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
-def show(what: Shown, definitions: Definitions, functions: Functions) -> str:
+def show(what: Shown, definitions: Definitions, functions: Functions, status: Status | None) -> str:
     """The answer to a SHOW statement, as text; see `listing`."""
     text = io.StringIO()
-    write_table(listing(what, definitions, functions), "table", text)
+    write_table(listing(what, definitions, functions, status), "table", text)
     return text.getvalue().rstrip("\n")
 
 
-def listing(what: Shown, definitions: Definitions, functions: Functions) -> pa.Table:
+def listing(what: Shown, definitions: Definitions, functions: Functions, status: Status | None) -> pa.Table:
     """What a database knows of one kind, in the order in which it was defined; functions by name.
 
     Args:
         what: what to list.
         definitions: the streams and queries.
         functions: the users' functions that whoever asks may call.
+        status: of a run that goes on or is over, which adds columns for streams and queries; None if nothing
+            has been run.
     """
     match what:
         case Shown.STREAMS:
-            return _table(_STREAMS, _streams(definitions))
+            return _streams(definitions, status)
         case Shown.QUERIES:
-            return _table(_QUERIES, _queries(definitions))
+            return _queries(definitions, status)
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
         case Shown.DIALECT:
@@ -54,28 +60,44 @@ def listing(what: Shown, definitions: Definitions, functions: Functions) -> pa.T
             assert_never(what)
 
 
-def _streams(definitions: Definitions) -> Rows:
+def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
+    known = {} if status is None else {part.name: _stream_news(part) for part in status.streams}
+    news = () if status is None else _STREAM_NEWS
     rows: Rows = []
     for entry in definitions.catalog.entries.values():
+        told = known.get(entry.name, ("",) * len(news))
         match entry:
             case StreamInfo(name=name, schema=schema, timestamp=timestamp, domain=domain):
                 disorder = format_length(definitions.inputs[name].stream.disorder, domain)
-                rows.append((name, "its source", timestamp, disorder, _columns(schema)))
+                rows.append((name, "its source", timestamp, disorder, *told, _columns(schema)))
             case DerivedStream(name=name, plan=plan):
-                rows.append((name, definitions.read_by(name), "a query", "", _columns(plan.schema)))
+                rows.append((name, definitions.read_by(name), "a query", "", *told, _columns(plan.schema)))
             case _:
                 assert_never(entry)
-    return rows
+    return _table((*_STREAMS, *news, "columns"), rows)
 
 
-def _queries(definitions: Definitions) -> Rows:
+def _stream_news(stream: StreamStatus) -> tuple[str, ...]:
+    return instant_text(stream.heartbeat, stream.domain), lag_text(stream), f"{stream.late:,}"
+
+
+def _queries(definitions: Definitions, status: Status | None) -> pa.Table:
+    known = {} if status is None else {part.name: _query_news(part, status) for part in status.queries}
+    news = () if status is None else _QUERY_NEWS
     rows: Rows = []
     for query in definitions.queries.values():
         reads = ", ".join(dict.fromkeys(source.name for source in sources_of(query.plan)))
         timed = "TIMESTAMP" if query.plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
         state = "grows without bound" if has_unbounded_state(definitions.plans[query.name]) else "bounded"
-        rows.append((query.name, reads, timed, state, _columns(query.plan.schema)))
-    return rows
+        told = known.get(query.name, ("",) * len(news))
+        rows.append((query.name, reads, timed, state, *told, _columns(query.plan.schema)))
+    return _table((*_QUERIES, *news, "columns"), rows)
+
+
+def _query_news(query: QueryStatus, status: Status) -> tuple[str, ...]:
+    late = sum(stream.late for stream in status.streams if stream.name in query.reads)
+    heartbeat = "failed" if query.failed is not None else instant_text(query.heartbeat, query.domain)
+    return heartbeat, lag_text(query), f"{late:,}", query.held_by or ""
 
 
 def _functions(functions: Functions) -> Rows:

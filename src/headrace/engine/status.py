@@ -72,7 +72,7 @@ class Status:
         """
         found = next((part for part in self.queries if part.name.lower() == name.lower()), None)
         if found is None:
-            raise UserError(f"the query {name} is not part of the run")
+            raise UserError(f"the query {name} is not part of the run", hint="call run() or start() again")
         return found
 
     def to_dict(self) -> dict[str, Any]:

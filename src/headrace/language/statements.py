@@ -94,6 +94,27 @@ class Explain:
 
 
 @dataclass(frozen=True)
+class ExplainAnalyze:
+    """`EXPLAIN ANALYZE query`: how a query runs, with what its operators have counted.
+
+    Attributes:
+        subject: the name of a query that runs or has run; or a query, which is run for it.
+        position: where the statement starts.
+    """
+
+    subject: Name | Query
+    position: Position
+
+
+@dataclass(frozen=True)
+class Why:
+    """`WHY name`: why the query has no output, or no newer one."""
+
+    query: Name
+    position: Position
+
+
+@dataclass(frozen=True)
 class DropStream:
     """`DROP STREAM name`: the stream is no longer there."""
 
@@ -144,6 +165,8 @@ Statement = (
     | CreateQuery
     | Select
     | Explain
+    | ExplainAnalyze
+    | Why
     | DropStream
     | DropQuery
     | SetDialect

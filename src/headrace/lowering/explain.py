@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Aggregate, Distinct, TopK, column, inputs_of
 from headrace.algebra.properties import has_unbounded_state, is_stateful
@@ -9,8 +12,15 @@ from headrace.expressions.render import render
 from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
 
 
-def explain_graph(graph: Graph) -> str:
+def explain_graph(
+    graph: Graph, query: str | None = None, notes: Mapping[int, str] = MappingProxyType({})
+) -> str:
     """One line per node, by level, with its inputs and whether it keeps state.
+
+    Args:
+        graph: the graph.
+        query: whose part of it is wanted; all of it if None.
+        notes: what follows a node's line, by its number.
 
     Example:
         level 0
@@ -20,11 +30,16 @@ def explain_graph(graph: Graph) -> str:
           #2 Aggregate BY auction: COUNT(*)  <- #1 by hash of auction  [state]
         result <- #2
     """
+    outputs = [(name, output) for name, output in graph.outputs if query in (None, name)]
+    wanted = frozenset[int]().union(*(graph.below(graph.node_of(output)) for _, output in outputs))
     lines = []
-    for level in range(graph.levels + 1):
-        lines.append(f"level {level}")
-        lines += [f"  {_node(node)}" for node in graph.by_level[level]]
-    lines += [f"{name} <- {_output(graph, output)}" for name, output in graph.outputs]
+    for level, nodes in enumerate(graph.by_level):
+        shown = [node for node in nodes if query is None or node.number in wanted]
+        lines += [f"level {level}"] if shown else []
+        for node in shown:
+            lines.append(f"  {_node(node)}")
+            lines += [f"       {notes[node.number]}"] if node.number in notes else []
+    lines += [f"{name} <- {_output(graph, output)}" for name, output in outputs]
     return "\n".join(lines)
 
 

@@ -190,6 +190,15 @@ class Graph:
                 result.append(output_heartbeat(node.plan, inputs))
         return tuple(result)
 
+    def below(self, node: int) -> frozenset[int]:
+        """A node and all that it depends on."""
+        found, left = {node}, [node]
+        while left:
+            inputs = {edge.producer for edge in self.nodes[left.pop()].inputs} - found
+            found |= inputs
+            left += inputs
+        return frozenset(found)
+
     @cached_property
     def users(self) -> tuple[tuple[str, ...], ...]:
         """For each node the names of the queries whose results depend on it."""

@@ -23,10 +23,12 @@ from headrace.language.statements import (
     DropQuery,
     DropStream,
     Explain,
+    ExplainAnalyze,
     Select,
     SetDialect,
     Show,
     Statement,
+    Why,
 )
 from headrace.runtime.sources.files import list_files
 from headrace.runtime.tasks.inline import InlineRunner
@@ -96,11 +98,23 @@ def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: s
     db.execute(text, policy=hr.Policy.closed(may_change=True))
 
 
+@pytest.mark.parametrize("text", ["WHY theirs", "EXPLAIN ANALYZE theirs"])
+def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, text: str) -> None:
+    db.run()
+    with pytest.raises(hr.PolicyError, match=r"1:1: .* is not allowed"):
+        db.execute(text, policy=CLOSED)
+    assert "theirs" in str(db.execute(text, policy=hr.Policy.closed(may_change=True))[0])
+    assert "all final" in str(db.execute("EXPLAIN ANALYZE SELECT v FROM s", policy=CLOSED)[0])
+
+
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream}
     changes = {DropStream, DropQuery, SetDialect}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, Show}
-    assert set(get_args(Statement)) == reads | changes | asks, "what may a new one reach under a policy?"
+    looks = {ExplainAnalyze, Why}
+    assert set(get_args(Statement)) == reads | changes | asks | looks, (
+        "what may a new one reach under a policy?"
+    )
 
 
 def test_functions_that_are_not_allowed_do_not_exist(db: hr.Database) -> None:

@@ -16,9 +16,11 @@ from headrace.language.statements import (
     DropQuery,
     DropStream,
     Explain,
+    ExplainAnalyze,
     Select,
     Stage,
     Statement,
+    Why,
 )
 from headrace.language.text import BEGIN, SourceText
 from headrace.language.unsupported import AFTER, CREATABLE, STATEMENTS
@@ -26,12 +28,15 @@ from headrace.suggestions import did_you_mean
 
 _HINT = (
     "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
-    "SHOW, SET or DROP"
+    "WHY, SHOW, SET or DROP"
 )
 
 
-_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "SHOW", "SET", "DROP")
+_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "DROP")
 """The words that most statements start with."""
+
+_QUERIES: Final = ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM")
+"""What a query starts with."""
 
 _ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING, WINDOW"
 _CLAUSES: Final = (
@@ -115,11 +120,13 @@ def _statement(cursor: Cursor) -> Statement:
         return _drop(cursor, position)
     if cursor.accept("EXPLAIN"):
         return _explain(cursor, position)
+    if cursor.accept("WHY"):
+        return Why(cursor.name("the query's name"), position)
     if cursor.accept("SET"):
         return parse_set(cursor, position)
     if cursor.accept("SHOW"):
         return parse_show(cursor, position)
-    if cursor.word() in ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM"):
+    if cursor.word() in _QUERIES:
         return Select(parse_query(cursor), position)
     if hint := STATEMENTS.get(cursor.word()):
         raise cursor.error(f"{cursor.word()} is not supported yet", hint)
@@ -164,7 +171,10 @@ def _refuse_condition(cursor: Cursor) -> None:
         raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a name is defined once")
 
 
-def _explain(cursor: Cursor, position: Position) -> Explain:
+def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze:
+    if cursor.accept("ANALYZE"):
+        is_text = cursor.word() in _QUERIES
+        return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)
     stage = None
     for candidate in Stage:
         if cursor.accept(candidate.value):

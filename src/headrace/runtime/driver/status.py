@@ -71,6 +71,7 @@ class QueryStatus:
     Attributes:
         name: the query.
         domain: what its instants count.
+        reads: the streams that it reads.
         changes: the elements that it has yielded, corrections included.
         rate: elements per second of wall-clock time, smoothed; None before any time has passed.
         heartbeat: below it the answer is final (instant); `BEGINNING` if nothing is, `INFINITY` if all is.
@@ -84,6 +85,7 @@ class QueryStatus:
 
     name: str
     domain: TimeDomain
+    reads: tuple[str, ...]
     changes: int
     rate: float | None = None
     heartbeat: int = BEGINNING
@@ -197,11 +199,12 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
     recent = dict(zip(tally.keys, tally.recent.tolist(), strict=True))
     kept = results[: bisect_left(results, totals.epochs + 1, key=lambda part: part.epoch)]
     for name, plan in queries.plans.items():
-        seen = (totals.arrivals.get(source.name, Arrivals()) for source in sources_of(plan))
-        latest, changes = max(part.latest for part in seen), totals.emitted.get(name, 0)
+        reads = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
+        latest = max(totals.arrivals.get(stream, Arrivals()).latest for stream in reads)
+        changes = totals.emitted.get(name, 0)
         if name in queries.failed:
             message, _ = queries.failed[name]
-            yield QueryStatus(name, plan.domain, changes, latest=latest, failed=message)
+            yield QueryStatus(name, plan.domain, reads, changes, latest=latest, failed=message)
             continue
         chain = chain_of(graph, graph.node_of(outputs[name]), heartbeats)
         heartbeat, source = chain[0].heartbeat, graph.nodes[chain[-1].node].plan
@@ -210,6 +213,7 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
         yield QueryStatus(
             name=name,
             domain=plan.domain,
+            reads=reads,
             changes=changes,
             rate=some / passed if passed else None,
             heartbeat=heartbeat,

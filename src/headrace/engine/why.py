@@ -1,0 +1,246 @@
+"""Why a query has no output, or no newer one: what its heartbeat waits for, and where its rows are lost.
+
+A pure function of a status; nothing is read or run for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from headrace.algebra.nodes import Filter, Granularity, Join, TimeWindow
+from headrace.algebra.properties import output_heartbeat
+from headrace.engine.status import Status, instant_text
+from headrace.lowering.graph import Graph, Node
+from headrace.runtime.driver.status import OperatorStatus, QueryStatus, StreamStatus
+from headrace.runtime.writing.texts import count
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, format_length
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that keeps a query from output, or explains it.
+
+    Attributes:
+        message: what it is.
+        hint: what would help, or None.
+    """
+
+    message: str
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
+
+
+@dataclass(frozen=True, repr=False)
+class Why:
+    """Why a query has no output, or no newer one.
+
+    Attributes:
+        query: its name.
+        findings: what there is to say, the most important first.
+        chain: from the query down to the stream that holds it back, what it waits for with its heartbeat.
+    """
+
+    query: str
+    findings: tuple[Finding, ...]
+    chain: tuple[str, ...]
+
+    def __str__(self) -> str:
+        lines = [*map(str, self.findings), *(["it waits for:"] if self.chain else [])]
+        return "\n".join([*lines, *(f"  {link}" for link in self.chain)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def why(status: Status, name: str) -> Why:
+    """Why a query has no output, or no newer one.
+
+    Args:
+        status: of the run.
+        name: the query's.
+
+    Raises:
+        UserError: no query of that name runs.
+    """
+    query = status.query(name)
+    if query.failed is not None:
+        return Why(query.name, (Finding(f"{query.name} failed: {query.failed}"),), ())
+    streams = [stream for stream in status.streams if stream.name in query.reads]
+    findings = [_how_far(query), *_inputs(streams), *_lost(status, query)]
+    if query.held_by is not None:
+        findings += _waiting(status, query)
+    return Why(query.name, tuple(findings), tuple(_chain(status, query)))
+
+
+def _how_far(query: QueryStatus) -> Finding:
+    changes = count(query.changes, "element")
+    if query.heartbeat == INFINITY:
+        return Finding(f"{query.name} has yielded {changes}, and all of it is final")
+    if query.heartbeat == BEGINNING:
+        return Finding(f"{query.name} has yielded {changes}, and nothing is final yet")
+    until = instant_text(query.heartbeat, query.domain)
+    behind = (
+        "" if query.lag is None else f", {format_length(query.lag, query.domain)} behind the newest row read"
+    )
+    return Finding(f"{query.name} has yielded {changes}, and is final below {until}{behind}")
+
+
+def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
+    """What is wrong with the streams that a query reads."""
+    for stream in streams:
+        if stream.problem is not None:
+            yield Finding(f"the stream {stream.name} was given up: {stream.problem}")
+        apart = f"{count(stream.late, 'late row')}, {stream.rejected:,} rejected"
+        if not stream.rows and not stream.late + stream.rejected:
+            yield Finding(f"the stream {stream.name} has brought no row", _NOTHING[stream.share is None])
+        elif not stream.rows:
+            yield Finding(f"no row of {stream.name} could be used: {apart}", _APART)
+        elif stream.late + stream.rejected:
+            yield Finding(f"rows of {stream.name} were set apart: {apart}", _APART)
+
+
+_NOTHING: Final = ("see that its files hold rows", "see that whatever sends its rows is at work")
+_APART: Final = "dead_letters() says why; of late rows, a larger DISORDER takes more"
+
+
+def _lost(status: Status, query: QueryStatus) -> Iterator[Finding]:
+    """The operators of a query that have taken rows in and yielded none."""
+    graph = status.graph
+    output = query.chain[0].node
+    for number in sorted(graph.below(output)):
+        operator = status.operators[number]
+        if operator.rows_in and not operator.rows_out:
+            yield _of_operator(status, graph.nodes[number], operator)
+
+
+def _of_operator(status: Status, node: Node, operator: OperatorStatus) -> Finding:
+    """What there is to say of an operator that has taken rows in and yielded none."""
+    title = f"#{operator.number} {operator.text}"
+    match node.plan:
+        case Filter():
+            return Finding(
+                f"none of {count(operator.rows_in, 'row')} passes {title}",
+                "compare the condition with the rows",
+            )
+        case Join():
+            sides = [status.operators[edge.producer] for edge in node.inputs]
+            took = " and ".join(f"{side.rows_out:,} of #{side.number} {side.text}" for side in sides)
+            help_ = "compare the values on both sides, and how long the windows keep rows"
+            return Finding(f"{title} has found no partners: {took}", help_)
+        case _:
+            return Finding(
+                f"{title} has taken in {count(operator.rows_in, 'row')} and yielded none",
+                "an operator that waits yields when its heartbeat moves" if node.inputs else None,
+            )
+
+
+def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
+    """What a query's heartbeat waits for."""
+    stream = status.stream(query.held_by or "")
+    needed = next_heartbeat(status.graph, query)
+    what = f"{query.name} waits for {stream.name}, "
+    if stream.heartbeat == BEGINNING:
+        what += f"which has no heartbeat yet, for {stream.age:,.1f} s"
+    else:
+        heartbeat = instant_text(stream.heartbeat, stream.domain)
+        what += f"whose heartbeat is {heartbeat} and has not moved for {stream.age:,.1f} s"
+    # Streams that are no further would hold the query back next.
+    read = (status.stream(name) for name in query.reads)
+    slowest = [one for one in read if one.heartbeat == stream.heartbeat]
+    orders = [" or ".join(ways_on(one, needed)) for one in slowest]
+    yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))
+    yield from _window(status.graph, query, needed)
+    if query.unreleased:
+        yield Finding(f"at most {count(query.unreleased, 'element')} of the answer wait for the heartbeat")
+    held = sum(status.operators[number].state_rows for number in status.graph.below(query.chain[0].node))
+    if held:
+        yield Finding(f"its operators keep {count(held, 'row')}")
+
+
+def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
+    """What would move a stream's heartbeat far enough: alternatives, each as an order.
+
+    Args:
+        stream: the stream.
+        needed: the heartbeat that it must reach (instant); BEGINNING if any will do.
+    """
+    if stream.share is not None:
+        yield f"let {stream.name} be read on: {100 * stream.share:.0f} % of it has been"
+    elif needed == BEGINNING:
+        yield f"send a row of {stream.name}"
+    else:
+        at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
+        bound = f" (DISORDER {format_length(stream.disorder, stream.domain)})" if stream.disorder else ""
+        yield f"send a row of {stream.name} at {at} or later{bound}"
+
+
+def next_heartbeat(graph: Graph, query: QueryStatus) -> int:
+    """The smallest heartbeat of the stream that holds a query back at which the query's would move.
+
+    Args:
+        graph: the query graph.
+        query: one that waits for a stream.
+
+    Returns:
+        An instant; BEGINNING if any heartbeat would do.
+    """
+    now = query.chain[-1].heartbeat
+    if now == BEGINNING:
+        return BEGINNING
+    steps = [graph.nodes[link.node].plan for link in reversed(query.chain[:-1])]
+
+    def moves(instant: int) -> bool:
+        for plan in steps:
+            instant = output_heartbeat(plan, (instant,))
+        return instant > query.heartbeat
+
+    return _first(now + 1, moves)
+
+
+def _first(low: int, holds: Callable[[int], bool]) -> int:
+    """The first instant from one on for which something holds that holds for all later ones, too."""
+    step = 1
+    while not holds(low + step - 1) and low + step < MAX_INSTANT:
+        step *= 2
+    begin, end = low + step // 2, low + step - 1
+    while begin < end:
+        middle = (begin + end) // 2
+        begin, end = (begin, middle) if holds(middle) else (middle + 1, end)
+    return begin
+
+
+def _window(graph: Graph, query: QueryStatus, needed: int) -> Iterator[Finding]:
+    """The window on the way that has not closed, or the granule."""
+    for link in query.chain:
+        plan = graph.nodes[link.node].plan
+        if link.heartbeat == BEGINNING or needed == BEGINNING:
+            return
+        if isinstance(plan, TimeWindow) and plan.slide.length > 1:
+            end = instant_text(link.heartbeat + 1, query.domain)
+            yield Finding(f"the window that ends at {end} has not closed")
+            return
+        if isinstance(plan, Granularity):
+            yield Finding(f"the answer at {instant_text(link.heartbeat, query.domain)} is not final")
+            return
+
+
+def _chain(status: Status, query: QueryStatus) -> Iterator[str]:
+    """The way from a query down to the stream that holds it back, a line each."""
+    if query.held_by is None:
+        return
+    titles = [query.name] + [f"#{link.node} {status.operators[link.node].text}" for link in query.chain]
+    beats = [query.heartbeat, *(link.heartbeat for link in query.chain)]
+    texts = [instant_text(beat, query.domain) or "nothing yet" for beat in beats]
+    width = max(map(len, texts))
+    age = status.stream(query.held_by).age
+    for place, (title, text) in enumerate(zip(titles, texts, strict=True)):
+        last = f"  (moved {age:,.1f} s ago)" if place == len(titles) - 1 else ""
+        yield f"{text:<{width}}  {title}{last}"

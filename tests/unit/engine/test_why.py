@@ -1,0 +1,222 @@
+"""Why a query has no output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import headrace as hr
+from headrace.algebra.nodes import Granularity, Istream, Plan, Source, TimeWindow
+from headrace.algebra.properties import output_heartbeat
+from headrace.engine.why import Finding, Why, next_heartbeat, why
+from headrace.errors import LanguageError
+from headrace.lowering.lower import lower
+from headrace.runtime.driver.status import QueryStatus, chain_of
+from headrace.schema import BIGINT, Field, Schema
+from headrace.time import Duration, TimeDomain
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with hr.connect(runner="inline", buckets=1) as made:
+        for name in ("a", "b"):
+            made.execute(f"CREATE STREAM {name} (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 2")
+        yield made
+
+
+def push(db: hr.Database, name: str, *times: int) -> None:
+    assert db.push(name, [{"ts": time, "v": time} for time in times])
+
+
+def started(db: hr.Database, text: str) -> None:
+    db.query(text, name="q")
+    db.start()
+
+
+def messages(found: Why) -> list[str]:
+    return [finding.message for finding in found.findings]
+
+
+def hints(found: Why) -> list[str | None]:
+    return [finding.hint for finding in found.findings]
+
+
+def told(found: Why, beginning: str) -> Finding:
+    return next(finding for finding in found.findings if finding.message.startswith(beginning))
+
+
+TUMBLING = (
+    "SELECT window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts), 10)) GROUP BY window_end"
+)
+JOIN = "SELECT a.v FROM a [RANGE 10] JOIN b [RANGE 10] ON a.v = b.v"
+
+
+def test_streams_that_have_brought_nothing(db: hr.Database) -> None:
+    started(db, JOIN)
+    push(db, "a", 5)
+    found = db["q"].why()
+    assert messages(found)[:2] == [
+        "q has yielded 0 elements, and nothing is final yet",
+        "the stream b has brought no row",
+    ]
+    waiting = told(found, "q waits for b, which has no heartbeat yet")
+    assert waiting.hint == "send a row of b"
+    assert found.chain[0].split() == ["nothing", "yet", "q"]
+    assert "Source b" in found.chain[-1]
+
+
+def test_streams_that_are_equally_slow_are_all_named(db: hr.Database) -> None:
+    started(db, JOIN)
+    push(db, "a", 5)
+    push(db, "b", 5)
+    assert told(db.why("q"), "q waits for a").hint == (
+        "send a row of a at 6 or later (DISORDER 2) and send a row of b at 6 or later (DISORDER 2)"
+    )
+
+
+def test_the_slower_stream_holds_a_join_back(db: hr.Database) -> None:
+    started(db, JOIN)
+    push(db, "a", 100)
+    push(db, "b", 50)
+    found = db.why("q")
+    assert (
+        messages(found)[0] == "q has yielded 0 elements, and is final below 48, 52 behind the newest row read"
+    )
+    assert told(found, "q waits for b, whose heartbeat is 48").hint == (
+        "send a row of b at 51 or later (DISORDER 2)"
+    )
+    partners = told(found, "#4 Join ON v = v_2 has found no partners")
+    assert partners.message.endswith("1 of #1 TimeWindow RANGE 10 and 1 of #3 TimeWindow RANGE 10")
+    assert told(found, "its operators keep 1 row")
+    assert [link.split()[0] for link in found.chain] == ["48"] * 5
+
+
+def test_rows_that_are_filtered_to_nothing(db: hr.Database) -> None:
+    started(db, "SELECT COUNT(*) AS n FROM a [RANGE 10] WHERE v > 100")
+    push(db, "a", 1, 2, 3)
+    assert told(db.why("q"), "none of 3 rows passes #").message.endswith("Filter v > 100")
+
+
+def test_rows_that_were_set_apart(db: hr.Database) -> None:
+    started(db, "SELECT v FROM a")
+    push(db, "a", 100)
+    push(db, "a", 1, 2)
+    assert "rows of a were set apart: 2 late rows, 0 rejected" in messages(db.why("q"))
+
+
+def test_rows_that_are_all_rejected() -> None:
+    with hr.connect(runner="inline") as db:
+        db.stream("s", pa.table({"ts": pa.array([None, None], pa.int64()), "v": [1, 2]}), timestamp="ts")
+        db.query("SELECT v FROM s", name="q")
+        db.run()
+        found = db.why("q")
+    assert messages(found) == [
+        "q has yielded 0 elements, and all of it is final",
+        "no row of s could be used: 0 late rows, 2 rejected",
+    ]
+    assert found.chain == ()
+
+
+def test_a_window_that_has_not_closed(db: hr.Database) -> None:
+    started(
+        db,
+        TUMBLING,
+    )
+    push(db, "a", 3, 25)
+    found = db.why("q")
+    assert "the window that ends at 30 has not closed" in messages(found)
+    assert "send a row of a at 32 or later (DISORDER 2)" in hints(found)
+
+
+def test_elements_that_wait(db: hr.Database) -> None:
+    started(db, "SELECT v FROM a")
+    push(db, "a", 10, 11)
+    assert "at most 2 elements of the answer wait for the heartbeat" in messages(db.why("q"))
+
+
+def test_a_query_that_failed(db: hr.Database) -> None:
+    started(db, "SELECT SUM(v + 9223372036854775000) AS s FROM a [RANGE UNBOUNDED]")
+    push(db, "a", 1, 2, 3)
+    push(db, "a", 10)
+    found = db.why("q")
+    assert len(found.findings) == 1
+    assert messages(found)[0].startswith("q failed: ")
+
+
+def test_a_stream_that_was_given_up_and_a_run_that_is_over(db: hr.Database) -> None:
+    started(db, "SELECT v FROM a")
+    push(db, "a", 1)
+    db.stop()
+    status = db.status
+    found = why(replace(status, streams=(replace(status.streams[0], problem="it broke"),)), "q")
+    assert "the stream a was given up: it broke" in messages(found)
+    assert "start the run again and send a row of a at 2 or later (DISORDER 2)" in hints(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT v FROM a",
+        "SELECT COUNT(*) AS n FROM a [RANGE 10 SLIDE 4]",
+        "SELECT COUNT(*) AS n FROM a WINDOW(RANGE 10) GRANULARITY(5)",
+        TUMBLING,
+    ],
+)
+def test_what_the_hint_says_is_enough_and_no_more_than_that(db: hr.Database, text: str) -> None:
+    started(db, text)
+    push(db, "a", 3, 23)
+    status = db.status
+    before, needed = status.query("q").heartbeat, next_heartbeat(status.graph, status.query("q"))
+    push(db, "a", needed + 2 - 1)
+    assert db.status.query("q").heartbeat == before
+    push(db, "a", needed + 2)
+    assert db.status.query("q").heartbeat > before
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 7), st.integers(0, 6)), max_size=3),
+    st.integers(-40, 40),
+)
+def test_the_next_heartbeat_is_the_smallest(steps: list[tuple[bool, int, int]], now: int) -> None:
+    plan: Plan = Source("s", Schema((Field("ts", BIGINT),)), "ts", TimeDomain.INTEGER)
+    for is_window, length, offset in steps:
+        size = Duration(length)
+        if is_window:
+            over = plan if plan.is_chronon else Istream(plan)
+            plan = TimeWindow(over, size, size, Duration(offset % length))
+        else:
+            plan = Granularity(plan, size)
+    graph = lower({"q": plan})
+
+    def answer(instant: int) -> int:
+        for node in graph.nodes[1:]:
+            instant = output_heartbeat(node.plan, (instant,))
+        return instant
+
+    chain = chain_of(graph, graph.nodes[-1].number, graph.heartbeats({"s": now}))
+    query = QueryStatus("q", TimeDomain.INTEGER, ("s",), 0, heartbeat=answer(now), chain=chain, held_by="s")
+    smallest = next(instant for instant in range(now + 1, now + 1_000) if answer(instant) > answer(now))
+    assert next_heartbeat(graph, query) == smallest
+
+
+def test_why_is_asked_in_sql_as_well(db: hr.Database) -> None:
+    with pytest.raises(hr.UserError, match="nothing has been run yet"):
+        db.query("SELECT v FROM a", name="first").why()
+    started(db, JOIN)
+    push(db, "a", 100)
+    push(db, "b", 50)
+    text = str(db.execute("WHY Q")[0])
+    assert "\n  hint: send a row of b at 51 or later (DISORDER 2)\n" in text
+    assert "\nit waits for:\n  48  q\n" in text
+    assert "<pre>q has yielded" in db.why("q")._repr_html_()
+    with pytest.raises(LanguageError, match=r"1:5: there is no query qq \(hint: did you mean q"):
+        db.execute("WHY qq")
+    db.stop()
+    db.query("SELECT v FROM b", name="later")
+    with pytest.raises(hr.UserError, match="the query later is not part of the run"):
+        db.why("later")

@@ -32,7 +32,7 @@ class Stretches:
         """Look at the memory; print a line where a stretch ends."""
         self._most = max(self._most, memory())
         rows, seconds = progress.rows - self._rows, progress.seconds - self._seconds
-        if rows >= self._every or progress.rows >= progress.total_rows:
+        if rows >= self._every or progress.share == 1.0:
             print(
                 f"{progress.rows:>13,} rows  {rows / max(seconds, 1e-9) / 1e6:6.3f} M/s  "
                 f"memory {self._most / 1e6:6,.0f} MB  state {progress.buffered:>10,} rows",

@@ -10,15 +10,16 @@ from typing import Final
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
 from rich.progress import Progress as Bar
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
 from headrace.engine import Summary
+from headrace.engine.progress_line import describe, length_text
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.writing.texts import count
-from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
 
 _MANY_ROWS: Final = 1_000
 """A rate is shown from so many rows on: that of a few rows is the time of a start."""
@@ -38,31 +39,46 @@ def waiting(wanted: bool, what: str) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar with rows, rate and heartbeat; None where it is not wanted or there is no terminal."""
+    """A bar with share, elapsed and remaining time, rows, rate and heartbeat.
+
+    The share and the remaining time are left out where a stream never ends. What does not fit into the
+    terminal's width is cut off at the right. None where a bar is not wanted or there is no terminal.
+    """
     if not (wanted and sys.stderr.isatty()):
         yield None
         return
-    columns = (SpinnerColumn(), BarColumn(bar_width=16), TextColumn("{task.description}"))
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+    rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    columns = (
+        SpinnerColumn(),
+        BarColumn(bar_width=16),
+        _Times(),
+        TextColumn("{task.description}", markup=False, table_column=rest),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True, expand=True) as bar:
         task = bar.add_task(_FIRST, total=None)
-        yield lambda progress: bar.update(
-            task,
-            description=describe_progress(progress),
-            total=progress.total_rows or None,
-            completed=progress.rows,
-        )
+
+        def show(progress: Progress) -> None:
+            bar.update(
+                task,
+                description=describe(progress),
+                total=progress.total_rows,
+                completed=progress.rows,
+                remaining=progress.remaining,
+            )
+
+        yield show
 
 
-def describe_progress(progress: Progress) -> str:
-    """Rows, rate and heartbeat on one line; a TIMESTAMP's heartbeat to the second, enough to watch."""
-    rate = progress.rows / progress.seconds if progress.seconds else 0.0
-    text = f"{progress.rows:,} rows  {rate:,.0f} rows/s"
-    heartbeat = progress.heartbeat
-    if heartbeat in (BEGINNING, INFINITY):
-        return text
-    if progress.domain is TimeDomain.TIMESTAMP:
-        heartbeat -= heartbeat % MICROSECONDS["SECOND"]
-    return f"{text}  heartbeat {format_instant(heartbeat, progress.domain)}"
+class _Times(ProgressColumn):
+    """The share, for how long the bar is there, and about how long it will still be."""
+
+    def render(self, task: Task) -> Text:
+        parts = [length_text(task.elapsed or 0)]
+        if task.total is not None:
+            parts.insert(0, f"{task.percentage:.0f} %")
+        if remaining := task.fields.get("remaining"):
+            parts.append(f"about {length_text(remaining)} left")
+        return Text("  ".join(parts), no_wrap=True)
 
 
 def show_summary(summary: Summary, dead_letters: Path | None) -> None:

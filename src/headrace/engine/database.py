@@ -20,6 +20,7 @@ from headrace.engine.display import PlanText, html_of_table
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.inputs import Length, TemporaryFolders, declared, in_memory
 from headrace.engine.policy import Policy
+from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query, explain_plan
 from headrace.engine.query_list import QueryList
 from headrace.engine.readable import View
@@ -325,11 +326,12 @@ class Database(UserCode):
         with self._lock:
             self._runner()
 
-    def run(self, progress: Callable[[Progress], None] | None = None) -> Summary:
+    def run(self, progress: Watcher = None) -> Summary:
         """Read all streams that a query uses to their end, and answer all queries.
 
         Args:
-            progress: called after every epoch.
+            progress: called after every epoch. If None, a notebook shows a line when this takes more than a
+                second; with False it does not.
 
         Returns:
             What was read, set apart and held. Results are read from the queries.
@@ -337,7 +339,8 @@ class Database(UserCode):
         Raises:
             UserError: there is no query, a stream never ends, an input is damaged, or a run is going on.
         """
-        return self._new_execution(adapt=False).complete(progress)
+        with progress_line(progress) as show:
+            return self._new_execution(adapt=False).complete(show)
 
     def start(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Answer all queries in the background, as input comes, until `stop`.

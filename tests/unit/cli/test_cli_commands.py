@@ -17,10 +17,9 @@ from typer.testing import CliRunner
 import headrace as hr
 from headrace.cli import app
 from headrace.cli.errors import describe, reported
-from headrace.cli.progress import describe_progress, readable_bytes
+from headrace.cli.progress import readable_bytes
 from headrace.errors import LanguageError, Position, UserError
 from headrace.runtime.writing.texts import count
-from headrace.time import BEGINNING, INFINITY, TimeDomain
 from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
 
 QUERY = """CREATE STREAM bid FROM nexmark OPTIONS (events=500, seed=3) TIMESTAMP BY ts;
@@ -218,20 +217,6 @@ def test_help_shows_arguments_without_braces_and_defaults() -> None:
     assert "{" not in text
     for default in ("500000, growing", "268435456", "all cores", "any number"):
         assert f"[default: ({default})]" in text
-
-
-@pytest.mark.parametrize(
-    ("heartbeat", "domain", "end"),
-    [
-        (1_704_067_201_234_567, TimeDomain.TIMESTAMP, "  heartbeat 2024-01-01T00:00:01Z"),
-        (1_234, TimeDomain.INTEGER, "  heartbeat 1234"),
-        (BEGINNING, TimeDomain.INTEGER, ""),
-        (INFINITY, TimeDomain.TIMESTAMP, ""),
-    ],
-)
-def test_progress_tells_rows_rate_and_heartbeat(heartbeat: int, domain: TimeDomain, end: str) -> None:
-    progress = hr.Progress(3, 1_500_000, 2_000_000, 2.0, heartbeat, domain, 99)
-    assert describe_progress(progress) == "1,500,000 rows  750,000 rows/s" + end
 
 
 def test_numbers_for_people() -> None:

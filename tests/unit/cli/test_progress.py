@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from datetime import UTC, datetime
 
 import pytest
 
+import headrace as hr
 from headrace.cli.progress import progress_bar, waiting
+from headrace.time import TimeDomain
 
 
 class Terminal(io.StringIO):
@@ -34,6 +38,39 @@ def test_a_terminal_shows_what_takes_a_while_if_that_is_wanted(
     assert ("running the first epoch" in errors.getvalue()) == wanted
     assert wanted or not errors.getvalue()
     assert output.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("total", "expected"),
+    [
+        (
+            6_000_000,
+            "25 %  0:00  about 0:06 left 1,500,000 rows  750,000 rows/s  heartbeat 2024-05-01T09:00:00Z",
+        ),
+        (None, "0:00 1,500,000 rows  750,000 rows/s  heartbeat 2024-05-01T09:00:00Z"),
+    ],
+)
+@pytest.mark.parametrize("width", [160, 60])
+def test_the_bar_has_share_and_times_and_fits(
+    monkeypatch: pytest.MonkeyPatch, total: int | None, expected: str, width: int
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    errors = Terminal()
+    heartbeat = int(datetime(2024, 5, 1, 9, tzinfo=UTC).timestamp()) * 1_000_000
+    with redirect_stderr(errors), progress_bar(True) as show:
+        assert show is not None
+        show(hr.Progress(3, 1_500_000, total, 2.0, heartbeat, TimeDomain.TIMESTAMP, 99))
+    # The last of the lines that were drawn over each other, without the spinner and the bar.
+    lines = [line for line in re.split(r"[\r\n]|\x1b\[[0-9?;]*[a-zA-Z]", errors.getvalue()) if line.strip()]
+    text = re.sub(r"\s+", " ", "".join(lines)[-2 * width :])
+    whole = re.sub(r"\s+", " ", expected)
+    if width == 160:
+        assert whole in text
+    else:
+        assert whole not in text
+        assert "…" in text
+        assert whole[:20] in text
 
 
 def test_a_pipe_gets_nothing() -> None:

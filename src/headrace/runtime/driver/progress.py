@@ -15,23 +15,39 @@ class Progress:
     """How far a run has come.
 
     Attributes:
-        epoch: epochs committed; total_rows: an estimate; seconds: since the run began.
+        epoch: epochs committed.
+        rows: read so far.
+        total_rows: an estimate of all; None where a stream never ends.
+        seconds: that the epochs took, those of earlier runs on the same store included.
         heartbeat: the smallest heartbeat of all streams (an instant of `domain`).
         buffered: rows of state held after the epoch.
     """
 
     epoch: int
     rows: int
-    total_rows: int
+    total_rows: int | None
     seconds: float
     heartbeat: int
     domain: TimeDomain
     buffered: int
 
+    @property
+    def share(self) -> float | None:
+        """How much of the rows has been read, from 0 to 1; None where that is not known."""
+        if self.total_rows is None:
+            return None
+        return self.rows / self.total_rows if self.total_rows else 1.0
+
+    @property
+    def remaining(self) -> float | None:
+        """In how many seconds the rest is read, if it takes as long as what was; None where nobody knows."""
+        share = self.share
+        return self.seconds * (1 - share) / share if share else None
+
 
 def progress_of(
     totals: Totals,
-    total_rows: int,
+    left: int | None,
     heartbeat: int,
     domain: TimeDomain,
     state: Mapping[StateKey, Manifest],
@@ -40,7 +56,7 @@ def progress_of(
 
     Args:
         totals: its counters.
-        total_rows: about how many rows its bounded streams have.
+        left: about how many rows it has still to read; None where a stream never ends.
         heartbeat, domain: the smallest heartbeat of its streams, and what that counts.
         state: all state.
     """
@@ -49,7 +65,7 @@ def progress_of(
     return Progress(
         epoch=totals.epochs,
         rows=rows,
-        total_rows=max(total_rows, rows),
+        total_rows=None if left is None else rows + left,
         seconds=totals.seconds,
         heartbeat=heartbeat,
         domain=domain,

@@ -28,7 +28,7 @@ from headrace.runtime.intake.shares import (
     assignments,
     grown_rows,
     next_share,
-    total_rows,
+    rows_left,
 )
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream, check_unchanged
 from headrace.runtime.journal.description import Description, Differences
@@ -388,7 +388,8 @@ class Run:
         heartbeat = min((self._points[name].heartbeat for name in self._streams), default=INFINITY)
         plans = list(self._queries.live.values())
         domain = plans[0].domain if plans else TimeDomain.INTEGER
-        return progress_of(self.totals, total_rows(self._streams), heartbeat, domain, self._state)
+        left = rows_left(self._streams, self._points)
+        return progress_of(self.totals, left, heartbeat, domain, self._state)
 
     def _sweep(self, segments: set[str]) -> None:
         reach("sweep.begun")

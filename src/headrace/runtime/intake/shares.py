@@ -94,9 +94,17 @@ def grown_rows(streams: Streams, points: Mapping[str, StreamPoint], most: int) -
     return min(max(FIRST_ROWS, _GROWTH * read), most)
 
 
-def total_rows(streams: Streams) -> int:
-    """About how many rows there are in all bounded streams together."""
-    return sum(stream.source.rows for _, stream in _bounded(streams))
+def rows_left(streams: Streams, points: Mapping[str, StreamPoint]) -> int | None:
+    """About how many rows have not been read yet; None where a stream never ends.
+
+    Args:
+        streams: by name.
+        points: how far each has been read.
+    """
+    bounded = dict(_bounded(streams))
+    if len(bounded) < len(streams):
+        return None
+    return sum(_rows_left(stream, points[name]) for name, stream in bounded.items())
 
 
 def assignments(intakes: Mapping[str, Intake], tasks: int) -> tuple[tuple[Split, ...], ...]:

@@ -18,6 +18,7 @@ from headrace.runtime.intake.shares import (
     assignments,
     grown_rows,
     next_share,
+    rows_left,
 )
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
@@ -116,6 +117,30 @@ def test_epochs_stay_small_beside_a_stream_that_never_ends() -> None:
     streams: Streams = {"a": BoundedStream(source, "t"), "b": LiveStream(source.schema, "t")}
     points = {"a": StreamPoint(9, 0), "b": StreamPoint(7, 0)}
     assert grown_rows(streams, points, MOST_PASSED) == FIRST_ROWS
+
+
+def test_what_is_left_follows_from_the_positions() -> None:
+    bounded = {name: BoundedStream(TableSource(table(*[1] * 100)), "t") for name in ("a", "b")}
+    points = {"a": StreamPoint(40, 0), "b": StreamPoint(100, INFINITY)}
+    assert rows_left(bounded, points) == 60
+    live: Streams = {**bounded, "c": LiveStream(bounded["a"].schema, "t")}
+    assert rows_left(live, points) is None
+
+
+def test_a_run_that_is_at_its_end_has_read_all(tmp_path: Path) -> None:
+    """The number of rows of a text file is an estimate, and its rows are of different lengths."""
+    lines = [f"{ts},{'x' * (ts % 50)}" for ts in range(1_000)]
+    (tmp_path / "s.csv").write_text("\n".join(["ts,s", *lines, ""]))
+    shares: list[float | None] = []
+    with headrace.connect(runner="inline", epoch_rows=300) as db:
+        db.execute(f"CREATE STREAM s FROM csv OPTIONS (path '{tmp_path / 's.csv'}') TIMESTAMP BY ts")
+        db.query("SELECT COUNT(*) AS n FROM s [RANGE 5]")
+        db.run(lambda progress: shares.append(progress.share))
+    known = [share for share in shares if share is not None]
+    assert known == shares == sorted(known)
+    assert len(known) > 2
+    assert known[0] < 0.6
+    assert known[-1] == 1.0
 
 
 def test_cuts_are_where_row_groups_end_if_that_is_near(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""Wall-clock time that counts: time in which the system had taken everything that the sources had.
+
+LATENCY, IDLE AFTER, TIMEOUT and bounds with a wait conclude something from the rows that have *not* come.
+They may do so only from rows that are not still waiting in front of us: in the queue of pushes, at a
+broker, in files that have not been read. Each stream therefore has a clock of its own that runs only while
+it is caught up, and all of them stop while nobody looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class DrainedClocks:
+    """How much time has counted for each of some streams.
+
+    Attributes:
+        counted: per stream (microseconds), from 0 on; never goes back.
+        caught_up: per stream, whether at the last look everything was taken.
+        reading: of the wall clock at the last look (microseconds since 1970), None before the first of a run.
+    """
+
+    counted: tuple[int, ...]
+    caught_up: tuple[bool, ...]
+    reading: int | None = None
+
+    @classmethod
+    def stopped(cls, counted: Sequence[int]) -> DrainedClocks:
+        """The clocks as a run begins: the time since they last counted, in which nobody looked, does not."""
+        return cls(tuple(counted), (False,) * len(counted))
+
+    def look(self, now: int, caught_up: Sequence[bool], longest: int) -> DrainedClocks:
+        """The clocks after a look at the wall clock and at the sources.
+
+        The time since the last look counts for a stream that was caught up then and is now. More than
+        `longest` of it does not count: the system was busy with an epoch, or suspended, or the clock was set.
+        So a long pause or a clock set forward costs waiting and never makes a row late. A clock set back
+        counts nothing, once.
+
+        Args:
+            now: the wall clock (microseconds since 1970), read when the rows of the epoch have been taken, so
+                that none of them came later.
+            caught_up: per stream, whether everything has been taken that it had at that moment.
+            longest: how much time counts at most (microseconds): at least the usual time between looks.
+        """
+        passed = 0 if self.reading is None else min(max(now - self.reading, 0), longest)
+        counted = (
+            before + passed if was and still else before
+            for before, was, still in zip(self.counted, self.caught_up, caught_up, strict=True)
+        )
+        return replace(self, counted=tuple(counted), caught_up=tuple(caught_up), reading=now)

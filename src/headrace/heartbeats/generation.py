@@ -1,0 +1,190 @@
+"""Heartbeats from arrivals and time: the algorithm of figure 2, once per epoch.
+
+Srivastava and Widom, *Flexible Time Management in Data Stream Systems*, PODS 2004, sections 3 and 5.1. When
+a row of timestamp `tau` arrives on a stream, each bound `(t, delta)` from it to a second stream with the
+latency bound `L` makes the heartbeat of the second at least `tau - delta + 1` once `t + L` more has passed.
+
+Epochs are taken for arrivals: the rows of an epoch have come when its clocks were read, and rows of two
+streams have no order in it. Waits are on the clock of the second stream, which runs only while everything
+that it has sent is taken (`drained`); so a row is late only if a bound is broken, whatever the system was
+busy with.
+
+Everything here is a pure function of the state, the arrivals and the clocks: an epoch that is repeated gives
+the same heartbeats and the same state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from headrace.elements import Int64Array
+from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.counting import Counting
+from headrace.heartbeats.rules import Rules
+from headrace.heartbeats.state import State, StreamState
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
+
+
+def generate(
+    rules: Rules,
+    state: State,
+    arrivals: Mapping[int, Arrivals],
+    clocks: Sequence[int],
+    promises: Mapping[int, int],
+) -> State:
+    """The state after an epoch, with the streams' heartbeats.
+
+    Each heartbeat is the largest that the bounds, the policies and the granule allow, given what came.
+
+    Args:
+        rules: the bounds and policies.
+        state: after the epoch before.
+        arrivals: what arrived, by stream; one that sent nothing may be left out.
+        clocks: per stream its counted time (microseconds), not less than before; see `drained.DrainedClocks`.
+        promises: by stream, heartbeats that came from outside (instants): from the source itself, or INFINITY
+            at the end of a stream.
+    """
+    heard = {place: seen for place, seen in arrivals.items() if seen.rows or seen.late}
+    now = np.array(clocks, dtype=np.int64)
+    news, rows, lively = np.full_like(now, BEGINNING), state.rows.copy(), np.zeros(len(now), dtype=bool)
+    for place, seen in heard.items():
+        news[place], lively[place] = seen.latest, True
+        rows[place] += seen.rows + seen.late
+    latest = np.maximum(state.latest, news)
+    heartbeats, pending = _matured(state, now, rules.granule)
+    for place, promise in promises.items():
+        lively[place] |= promise > heartbeats[place]
+        heartbeats[place] = max(heartbeats[place], promise)
+    after = State(heartbeats, latest, rows, now, np.where(lively, now, state.heard), pending, state.counting)
+    said = [promises]
+    if rules.counted:
+        after, reached = _reached(rules, after)
+        said.append(reached)
+    if rules.follows_on:
+        for place, promise in (item for some in said for item in some.items()):
+            # A stream that has ended has no clock any more.
+            if MIN_INSTANT < promise <= MAX_INSTANT:
+                news[place] = max(news[place], promise - 1)
+    if rules.counted:
+        after = _begun(rules, after, news)
+    if len(rules.timed.groups):
+        _apply_timed(rules, after, news)
+    if rules.has_policies:
+        _apply_policies(rules, after)
+    return after
+
+
+def start(rules: Rules) -> State:
+    """The state before the first epoch."""
+    return State.of([StreamState()] * rules.matrix.size, rules.granule, rules.width)
+
+
+def next_due(rules: Rules, state: State) -> int | None:
+    """How much time has to count until some heartbeat moves if nothing arrives (microseconds); None if none
+    will.
+
+    All clocks are taken to run. A heartbeat that moves may make others move later; ask again then.
+    """
+    width = state.pending.shape[1]
+    granules = state.clocks // rules.granule
+    ahead = (np.arange(width)[None, :] - granules[:, None] - 1) % width + 1
+    times = (granules[:, None] + ahead) * rules.granule - state.clocks[:, None]
+    due = times[state.pending > state.heartbeats[:, None]]
+    sure = int(due.min()) if len(due) else None
+    for wait in _moments(rules, state) if rules.has_policies else ():
+        if sure is not None and wait >= sure:
+            break
+        after = generate(rules, state, {}, (state.clocks + wait).tolist(), {})
+        if (after.heartbeats > state.heartbeats).any():
+            return wait
+    return sure
+
+
+def _moments(rules: Rules, state: State) -> list[int]:
+    """After how much time some stream becomes idle or times out (microseconds), in order."""
+    quiet = state.clocks - state.heard
+    silence = np.where(rules.around, quiet, INFINITY).min(axis=1)
+    moments = ((rules.idle_after, quiet), (rules.timeouts, silence))
+    waits = (wait for limits, since in moments for wait in (limits - since)[limits < INFINITY].tolist())
+    return sorted({wait for wait in waits if wait > 0})
+
+
+def _matured(state: State, now: Int64Array, granule: int) -> tuple[Int64Array, Int64Array]:
+    """The heartbeats once the clocks have moved, and what is pending after that; new arrays."""
+    before = state.clocks // granule
+    passed = now // granule - before
+    if not passed.any():
+        return state.heartbeats.copy(), state.pending.copy()
+    width = state.pending.shape[1]
+    ahead = (np.arange(width)[None, :] - before[:, None] - 1) % width + 1
+    due = ahead <= passed[:, None]
+    reached = np.where(due, state.pending, BEGINNING).max(axis=1)
+    return np.maximum(state.heartbeats, reached), np.where(due, BEGINNING, state.pending)
+
+
+def _put(rules: Rules, state: State, second: Int64Array, wait: Int64Array, promise: Int64Array) -> None:
+    """Promise things of streams at once, or after a wait on their clocks; writes to the state's arrays."""
+    at_once = wait == 0
+    np.maximum.at(state.heartbeats, second[at_once], promise[at_once])
+    later = np.flatnonzero(~at_once & (promise > state.heartbeats[second]))
+    if len(later):
+        second = second[later]
+        due = -(-(state.clocks[second] + wait[later]) // rules.granule) % state.pending.shape[1]
+        np.maximum.at(state.pending, (second, due), promise[later])
+
+
+def _apply_timed(rules: Rules, state: State, news: Int64Array) -> None:
+    """Line 4 of figure 2, for all bounds at once; writes to the state's arrays."""
+    timed = rules.timed
+    seen = news[timed.first]
+    promises = np.where(seen > BEGINNING, seen - timed.delta + 1, BEGINNING)
+    _put(rules, state, timed.second, timed.wait, np.maximum.reduceat(promises, timed.groups))
+
+
+def _reached(rules: Rules, state: State) -> tuple[State, dict[int, int]]:
+    """The state once the epoch's rows have been counted, and what that promises of the streams."""
+    counting = []
+    reached: dict[int, int] = {}
+    for place, (known, count) in enumerate(zip(state.counting, state.rows.tolist(), strict=True)):
+        found = [one.reach(count) for one in known]
+        counting.append(tuple(one for _, one in found))
+        promise = max((promise for promise, _ in found), default=BEGINNING)
+        if promise > BEGINNING:
+            reached[place] = promise
+    second = np.array(list(reached), dtype=np.int64)
+    # Rows that were emitted before the last one counted may still be on their way.
+    wait = np.array(rules.matrix.latencies, dtype=np.int64)[second]
+    _put(rules, state, second, wait, np.array(list(reached.values()), dtype=np.int64))
+    return replace(state, counting=tuple(counting)), reached
+
+
+def _begun(rules: Rules, state: State, news: Int64Array) -> State:
+    """The state with what tuple-based bounds say of the epoch's rows."""
+    counting: list[list[Counting]] = [[] for _ in state.counting]
+    for second, first_one, first, delta in rules.counted:
+        same = (one for one in state.counting[second] if one.is_like(first_one))
+        seen = news[first]
+        promise = int(np.where(seen > BEGINNING, seen - delta + 1, BEGINNING).max())
+        clock, count = int(state.clocks[second]), int(state.rows[second])
+        begun = next(same, first_one).begin(promise, clock, count, rules.granule)
+        counting[second].append(begun)
+    return replace(state, counting=tuple(map(tuple, counting)))
+
+
+def _apply_policies(rules: Rules, state: State) -> None:
+    """Timeouts, then streams that are idle; writes to the state's heartbeats."""
+    heartbeats = state.heartbeats
+    ended = heartbeats == INFINITY
+    quiet = np.where(ended, INFINITY, state.clocks - state.heard)
+    silence = np.where(rules.around, quiet, INFINITY).min(axis=1)
+    newest = np.where(rules.around, state.latest, BEGINNING).max(axis=1)
+    timed_out = ~ended & (silence >= rules.timeouts) & (newest > BEGINNING)
+    heartbeats[timed_out] = np.maximum(heartbeats, newest + 1)[timed_out]
+    idle = ~ended & (quiet >= rules.idle_after)
+    active = ~ended & ~idle
+    followed = np.where(rules.beside & active, heartbeats, INFINITY).min(axis=1)
+    followers = idle & (followed < INFINITY)
+    heartbeats[followers] = np.maximum(heartbeats, followed)[followers]

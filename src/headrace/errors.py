@@ -81,7 +81,7 @@ class ExecutionError(UserError):
 
 
 class DeadLetterError(ExecutionError):
-    """More rows could not take part than the run allows; everything up to then is committed."""
+    """More rows could not take part than the run allows; what was committed before their epoch stays."""
 
 
 class WorkerLostError(ExecutionError):

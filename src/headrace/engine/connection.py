@@ -49,8 +49,8 @@ def connect(
             are read; 256 MiB if None. An epoch ends at whichever limit it reaches first.
         keep_results: False computes everything and stores no results, for measurements.
         retain_epochs: of how many of the last epochs results are kept; of all if None.
-        max_dead_letters: how many rows may be dead letters; after an epoch with more the run ends with an
-            error. Any number if None.
+        max_dead_letters: how many rows may be dead letters; an epoch with more is not committed, and the
+            run ends with an error. Any number if None.
         policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
 
     Raises:

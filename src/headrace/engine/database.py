@@ -57,7 +57,6 @@ from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.journal.description import Differences
 from headrace.runtime.results.changes import Change
-from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.tasks.runner import Runner, StreamReader
@@ -375,14 +374,14 @@ class Database(UserCode):
         return self._execution.stop(timeout)
 
     def dead_letters(self) -> pa.Table:
-        """The rows that no query could use.
+        """The rows that no query could use; those too of an epoch that `max_dead_letters` refused.
 
         Returns:
             `epoch`, `stream`, `query`, `reason`, `row` and `place`.
         """
         if self._execution is None:
             raise UserError("nothing has been run yet", hint="call run() or start() first")
-        return dead_letters(self._execution.store, tuple(self._execution.run.results))
+        return self._execution.dead_letters()
 
     def reader(self, query: Query) -> ResultReader:
         """What has been committed for a query so far.

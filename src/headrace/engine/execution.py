@@ -13,12 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import pyarrow as pa
+
 from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
 from headrace.engine.status import Status, status_of
 from headrace.engine.summary import Summary, summarise
-from headrace.errors import DeadLetterError, ExecutionError, UserError
+from headrace.errors import ExecutionError, UserError
 from headrace.lowering.lower import identity
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
@@ -27,6 +29,7 @@ from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.shares import FIRST_ROWS
@@ -126,6 +129,7 @@ class Execution:
                 raise
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
         self.run.keep_for(self._deliveries.needed)
+        self.run.allow(settings.max_dead_letters)
         self.answers = Answers(self.run, self.store, self._changed, self._state)
         self._answer(defined)
 
@@ -203,10 +207,12 @@ class Execution:
             endless = [name for name in self.run.streams if self._defined.inputs[name].is_live]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
+            # A store may have more of them than are allowed now, and no further epoch.
+            refuse_dead_letters(
+                self._settings.max_dead_letters, self.run.totals.dead_letters, self.store, self.run.results
+            )
             _LOG.info("running to the end: %s", ", ".join(self._defined.queries))
-            run_to_end(self.run, self._checked(progress))
-            # A run that goes on where it ended so has no further epoch.
-            self._refuse_dead_letters()
+            run_to_end(self.run, progress)
             self._deliveries.finish()
         finally:
             self._release()
@@ -214,7 +220,7 @@ class Execution:
 
     def start(self, progress: Callable[[Progress], None] | None) -> None:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
-        self._live = LiveRun(self.run, self._changed, self._checked(progress))
+        self._live = LiveRun(self.run, self._changed, progress)
         used = (self._defined.inputs[name] for name in self.run.streams)
         self._live.start({stream.info.name: self._feed(stream) for stream in used if stream.is_live})
         self._deliveries.start()
@@ -255,6 +261,7 @@ class Execution:
         """Stop what runs, and remove what is temporary."""
         try:
             self._end_and_release(STOP_TIMEOUT)
+            self.run.forget_refused()
         finally:
             self.store.close()
 
@@ -280,33 +287,10 @@ class Execution:
             self._runner.cancel()
         self._deliveries.stop(None if until is None else max(0.0, until - time.monotonic()))
 
-    def _checked(self, show: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
-        """What is called after every epoch, where the number of dead letters is limited."""
-
-        def check(progress: Progress) -> None:
-            if show is not None:
-                show(progress)
-            self._refuse_dead_letters()
-
-        return show if self._settings.max_dead_letters is None else check
-
-    def _refuse_dead_letters(self) -> None:
-        """End the run where too many rows could not take part.
-
-        Raises:
-            DeadLetterError: there are more than the settings allow.
-        """
-        allowed, found = self._settings.max_dead_letters, self.run.totals.dead_letters
-        if allowed is None or found <= allowed:
-            return
-        letters = dead_letters(self.store, self.run.results).slice(0, 1).to_pylist()
-        first = f"; the first: {letters[0]['stream']}: {letters[0]['reason']}" if letters else ""
-        place = f" ({letters[0]['place']})" if letters and letters[0]["place"] else ""
-        rows = "1 row" if found == 1 else f"{found} rows"
-        raise DeadLetterError(
-            f"{rows} could not take part, where {allowed} may{first}{place}",
-            hint="dead_letters() and --dead-letters PATH show them; a larger max_dead_letters allows them",
-        )
+    def dead_letters(self) -> pa.Table:
+        """The rows that no query could use, those of a refused epoch included."""
+        refused = self.run.refused
+        return dead_letters(self.store, [*self.run.results, *([refused] if refused is not None else [])])
 
     def _state(self) -> tuple[bool, BaseException | None]:
         """Whether an endless run is going on, and what has ended it."""

@@ -15,7 +15,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from headrace.errors import RunnerLostError, StoreError, UserError, WorkerLostError, named, shortened
+from headrace.errors import (
+    DeadLetterError,
+    RunnerLostError,
+    StoreError,
+    UserError,
+    WorkerLostError,
+    named,
+    shortened,
+)
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.reports import log_retry
@@ -69,6 +77,7 @@ def run_epoch(
     Raises:
         StoreError: the store cannot be read or written.
         RunnerLostError: there is nothing left to run epochs on.
+        DeadLetterError: too many rows cannot take part.
         Exception: the epoch fails without those queries and streams as well.
     """
     error = _tried(run, intakes)
@@ -139,12 +148,13 @@ def _tried(
     Raises:
         StoreError: the store is at fault, whatever the epoch takes.
         RunnerLostError: so is what runs it.
+        DeadLetterError: too many rows cannot take part, which another attempt does not change.
         Exception: it went wrong after the commit.
     """
     epochs = run.totals.epochs
     try:
         run.step(intakes, ended)
-    except (StoreError, RunnerLostError):
+    except (StoreError, RunnerLostError, DeadLetterError):
         raise
     except Exception as error:
         if run.totals.epochs > epochs:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
+from headrace.errors import DeadLetterError
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
@@ -22,6 +23,7 @@ from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
+from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.shares import (
     MOST_HELD,
     MOST_PASSED,
@@ -79,6 +81,7 @@ class Run:
 
     Attributes:
         reading: what is to be seen of the run since its last commit; replaced as a whole.
+        refused: what the epoch would have committed that had too many dead letters; None where none had.
     """
 
     def __init__(
@@ -111,6 +114,8 @@ class Run:
         self._description = Description({}, {}, self._buckets)
         self._effort = Effort()
         self._oldest_needed: Callable[[], int] = lambda: INFINITY
+        self._allowed: int | None = None
+        self.refused: EpochResults | None = None
         self.results: list[EpochResults] = []
         self.totals = Totals()
         self.profile = Profile()
@@ -199,12 +204,19 @@ class Run:
         """
         self._oldest_needed = oldest_needed
 
+    def allow(self, dead_letters: int | None) -> None:
+        """Refuse an epoch with which there would be more dead letters than that; None allows any number."""
+        self._allowed = dead_letters
+
     def step(self, intakes: Mapping[str, Intake], ended: Mapping[str, Reason] = MappingProxyType({})) -> None:
-        """Run and commit one epoch.
+        """Run and commit one epoch; one with too many dead letters leaves the store as it was.
 
         Args:
             intakes: what it takes of each stream; a stream that is not named brings nothing.
             ended: queries that fail with this epoch, with the reason; they are left out of it.
+
+        Raises:
+            DeadLetterError: there would be more dead letters than are allowed; nothing is committed.
         """
         started = time.perf_counter()
         work = self._work(intakes, self._queries.with_failures(ended))
@@ -331,10 +343,35 @@ class Run:
         outcome = commit_of_epoch(
             self._known(), work, self._streams, intakes, ended, reports, self._retained_after, started
         )
+        self._refuse_dead_letters(outcome)
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))
         log_epoch(outcome.commit, self.totals, self.failed)
         self._accept(outcome, work, reports)
+
+    def _refuse_dead_letters(self, outcome: Outcome) -> None:
+        """See that an epoch may count.
+
+        Its dead letters stay until the run is forgotten: they are what its user wants to see.
+
+        Raises:
+            DeadLetterError: there are more dead letters with it than are allowed.
+        """
+        results = outcome.commit.results
+        try:
+            refuse_dead_letters(
+                self._allowed, outcome.commit.totals.dead_letters, self._store, [*self.results, results]
+            )
+        except DeadLetterError:
+            self.refused = results
+            self._sweep(set(outcome.written) - segments_of(self._state))
+            raise
+
+    def forget_refused(self) -> None:
+        """Remove the files of the epoch that had too many dead letters."""
+        if self.refused is not None:
+            self._sweep(result_files(self.refused))
+            self.refused = None
 
     def _needed(self, outcome: Outcome) -> Iterator[Part]:
         """The parts of files without which a commit would be worth nothing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,15 @@ def main_heartbeat(letters: pa.Table, stream: str) -> tuple[str, int] | None:
     return most["values"].removeprefix(LATE), most["counts"]
 
 
+def letters_of(store: Store, epochs: Iterable[EpochResults]) -> Iterator[pa.Table]:
+    """The dead letters of some epochs, file by file; no table is empty. See `dead_letters`."""
+    for part in epochs:
+        for ref in part.dead_letters:
+            with pa.ipc.open_stream(read_part(store, ref.part)) as reader:
+                rows = reader.read_all()
+            yield _with_queries(rows, part)
+
+
 def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
     """The rows that no query could use.
 
@@ -30,13 +39,7 @@ def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
         `epoch`, `stream`, `query` (which queries did without the row; NULL for all of its stream's),
         `reason`, `row` (as JSON or text) and `place`.
     """
-    tables = [_LETTERS.empty_table()]
-    for part in epochs:
-        for ref in part.dead_letters:
-            with pa.ipc.open_stream(read_part(store, ref.part)) as reader:
-                rows = reader.read_all()
-            tables.append(_with_queries(rows, part))
-    return pa.concat_tables(tables)
+    return pa.concat_tables([_LETTERS.empty_table(), *letters_of(store, epochs)])
 
 
 _LETTERS = pa.schema(

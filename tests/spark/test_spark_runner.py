@@ -17,6 +17,7 @@ from headrace.elements import Batch
 from headrace.errors import SourceError, UserError
 from headrace.history import equivalent
 from headrace.reference.lateness import late_rows, needed_disorder
+from headrace.time import INFINITY
 
 pytestmark = pytest.mark.spark
 
@@ -121,6 +122,26 @@ def test_the_same_rows_are_late_as_inline_with_a_second_job_where_splits_must_kn
             assert summary.streams[0].needed_disorder == str(needed_disorder(times))
             assert sorted(taken.stream()["n"].to_pylist()) == [n for n in range(40) if n not in late]
             assert counts.history().equals(counted)
+
+
+def test_operators_are_counted_as_inline(spark: Any) -> None:
+    def counts(db: Database) -> dict[str, tuple[int, int]]:
+        db.execute(STREAMS + QUERIES)
+        db.run()
+        return {one.text: (one.rows_in, one.rows_out) for one in db.status.operators}
+
+    with connect(spark=spark, buckets=1, epoch_rows=9_000) as db:
+        found = counts(db)
+        (shown,) = db.execute("EXPLAIN ANALYZE currency")
+        assert f"{found['Filter price > 5000'][0]:,} rows in" in str(shown)
+        assert all(part.heartbeat == INFINITY for part in db.status.queries)
+    with connect(runner="inline", buckets=1, epoch_rows=9_000) as db:
+        expected = counts(db)
+    assert all(found[text][1] == expected[text][1] for text in expected)
+    # What is added up before it travels comes from several tasks on Spark, and so in more rows.
+    added_up = {text for text in found if found[text][0] != expected[text][0]}
+    assert found.keys() == expected.keys()
+    assert all(text.startswith("Aggregate") for text in added_up)
 
 
 def test_the_users_session_is_left_as_it_was(spark: Any) -> None:

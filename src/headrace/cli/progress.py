@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -17,12 +17,21 @@ from rich.text import Text
 
 from headrace.engine import Summary
 from headrace.engine.progress_line import describe, length_text
+from headrace.engine.status import OPERATOR_COLUMNS, operator_row
 from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.status import OperatorStatus
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.writing.texts import count
 
 _MANY_ROWS: Final = 1_000
 """A rate is shown from so many rows on: that of a few rows is the time of a start."""
+
+_MOST_OPERATORS: Final = 50
+"""So many operators are shown, those that took most of the time."""
+_LEAST_ROOM: Final = 12
+"""So many characters of an operator are shown at least."""
+_BETWEEN: Final = 3
+"""So many characters of a table are between the texts of two columns."""
 
 _FIRST: Final = "running the first epoch (the first run on a machine compiles)"
 
@@ -125,8 +134,13 @@ def readable_bytes(number: float) -> str:
     return f"{number:.1f} TB"
 
 
-def show_profile(profile: Profile) -> None:
-    """Print where the time of the epochs went, to standard error."""
+def show_profile(profile: Profile, operators: Sequence[OperatorStatus]) -> None:
+    """Print where the time of the epochs went, and what each operator did, to standard error.
+
+    Args:
+        profile: where the time went.
+        operators: what each operator did.
+    """
     console = Console(stderr=True)
     epochs = max(profile.epochs, 1)
     table = Table("level", "what", title=f"Where the time of {count(profile.epochs, 'epoch')} went")
@@ -143,3 +157,24 @@ def show_profile(profile: Profile) -> None:
         f"{1000 * profile.commits / epochs:.0f} ms the commit. "
         f"{profile.moved / 1e6:,.1f} MB moved between tasks."
     )
+    console.print(operator_table(operators, console.width))
+
+
+def operator_table(operators: Sequence[OperatorStatus], width: int) -> Table:
+    """What the operators did, no wider than a terminal: of a long text the beginning is shown."""
+    busiest = sorted(operators, key=lambda one: one.seconds, reverse=True)[:_MOST_OPERATORS]
+    rows = [operator_row(one) for one in sorted(busiest, key=lambda one: one.number)]
+    left_out = len(operators) - len(rows)
+    table = Table(
+        title="What the operators did",
+        caption=f"without {count(left_out, 'operator')} that took less" if left_out else None,
+    )
+    for place, head in enumerate(OPERATOR_COLUMNS):
+        table.add_column(head, justify="right" if place else "left", no_wrap=True)
+    columns = list(zip(OPERATOR_COLUMNS, *rows, strict=True))
+    taken = sum(max(map(len, column)) + _BETWEEN for column in columns[1:]) + _BETWEEN + 1
+    for name, *numbers in rows:
+        text = Text(name)
+        text.truncate(max(width - taken, _LEAST_ROOM), overflow="ellipsis")
+        table.add_row(text, *numbers)
+    return table

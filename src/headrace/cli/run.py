@@ -199,7 +199,7 @@ def _answer(db: Database, file: Path, wanted: _Wanted) -> None:
     _write_dead_letters(db, wanted.dead_letters)
     show_summary(summary, wanted.dead_letters)
     if wanted.profile:
-        show_profile(summary.profile)
+        show_profile(summary.profile, db.status.operators)
     _show_failed(file, summary)
 
 

@@ -144,7 +144,7 @@ def status_of(
 
 STREAM_COLUMNS: Final = ("stream", "rows", "late", "rejected", "rows/s", "heartbeat", "lag", "moved")
 QUERY_COLUMNS: Final = ("query", "changes", "changes/s", "heartbeat", "lag", "held by")
-OPERATOR_COLUMNS: Final = ("operator", "rows in", "rows out", "state rows", "state bytes", "seconds", "%")
+OPERATOR_COLUMNS: Final = ("operator", "rows in", "rows out", "state", "bytes", "seconds", "%")
 
 
 def stream_row(stream: StreamStatus) -> Row:

@@ -360,6 +360,19 @@ def test_the_profile_goes_to_standard_error(folder: Path) -> None:
     assert "the longest tasks" not in " ".join(run(STREAM + COUNTS).stderr.split())
 
 
+@pytest.mark.parametrize("columns", [60, 80, 150])
+def test_the_profile_has_a_line_per_operator_and_fits_the_terminal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = run(STREAM + COUNTS, "--profile").stderr.splitlines()
+    table = lines[lines.index(next(line for line in lines if "What the operators did" in line)) :]
+    assert max(map(len, table)) <= columns
+    operators = [line.split("│")[1].split()[0] for line in table if line.startswith("│")]
+    assert operators == [f"#{number}" for number in range(len(operators))]
+    assert len(operators) > 1
+
+
 def test_rstream_shows_a_window_at_its_granules(folder: Path) -> None:
     done = run(
         STREAM + "RSTREAM(SELECT COUNT(*) AS n FROM bid [RANGE 8] GRANULARITY(5));",

@@ -6,12 +6,14 @@ import io
 import re
 import time
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.cli.progress import progress_bar, waiting
+from headrace.cli.progress import operator_table, progress_bar, waiting
 from headrace.time import TimeDomain
 
 
@@ -78,3 +80,19 @@ def test_a_pipe_gets_nothing() -> None:
     with redirect_stderr(errors), waiting(True, "starting Spark"), progress_bar(True) as show:
         assert show is None
     assert errors.getvalue() == ""
+
+
+def test_of_many_operators_the_slowest_are_shown() -> None:
+    with hr.connect(runner="inline") as db:
+        db.stream("s", pa.table({"ts": [1], "v": [1]}), timestamp="ts")
+        db.query("SELECT v FROM s")
+        db.run()
+        one = db.status.operators[0]
+    operators = [replace(one, number=number, seconds=float(number % 4)) for number in range(100)]
+    table = operator_table(operators, 200)
+    assert table.row_count == 50
+    assert table.caption == "without 50 operators that took less"
+    assert [str(cell) for cell in table.columns[0].cells][:2] == [
+        "#2 Source s (v) by ts",
+        "#3 Source s (v) by ts",
+    ]

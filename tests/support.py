@@ -13,7 +13,7 @@ from headrace.history import canonical, equivalent
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
@@ -68,7 +68,7 @@ def run_plans(
 ) -> dict[str, ResultReader]:
     """Run plans inline to the end of their streams; readers of their results."""
     store = MemoryStore()
-    run = Run(InlineRunner(parallelism), store, streams, plans, epoch_rows, buckets)
+    run = Run(InlineRunner(parallelism), store, streams, plans, RunSettings(epoch_rows, buckets=buckets))
     run_to_end(run)
     assert not run.failed, run.failed
     return {name: ResultReader(name, form_of(plan), store, run.results) for name, plan in plans.items()}

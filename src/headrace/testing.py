@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from headrace.engine import Database, Query, Summary, connect
-from headrace.engine.inputs import Length, disorder_of
+from headrace.engine.times import Length, disorder_of
 from headrace.errors import UserError
 from headrace.runtime.sources.tables import to_arrow_table
 from headrace.runtime.writing.texts import count
@@ -137,7 +137,8 @@ def _order(times: pa.ChunkedArray, disorder: Length | None, chance: random.Rando
     more than the other's delay.
     """
     domain = TimeDomain.TIMESTAMP if pa.types.is_timestamp(times.type) else TimeDomain.INTEGER
-    most = disorder_of(disorder, domain)
+    declared = disorder_of(disorder, domain)
+    most = 0 if declared is None else declared.length
     instants = times.cast(TIMESTAMP).cast(pa.int64()) if domain is TimeDomain.TIMESTAMP else times
     if instants.null_count:
         return list(range(len(instants)))

@@ -160,7 +160,8 @@ def _stream(title: str, body: str) -> StreamSteps:
     for part in f"\n{body.strip()}\n".split("\n--\n"):
         lines = [line for line in part.strip().split("\n") if line.strip()]
         steps.append(tuple(_row(line, types) for line in lines))
-    disorder = statement.disorder.length if statement.disorder is not None else 0
+    declared = statement.time.disorder
+    disorder = 0 if declared is None else declared.length
     return StreamSteps(statement.name, statement.columns, statement.timestamp, disorder, tuple(steps))
 
 

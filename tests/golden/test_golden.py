@@ -16,11 +16,12 @@ import pytest
 from golden.case import CASES, Case, load, show
 from headrace import connect
 from headrace.algebra.nodes import Plan
+from headrace.heartbeats.timing import Timing
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Intake
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
@@ -72,12 +73,12 @@ def heartbeat_of(plan: Plan, streams: dict[str, int]) -> int:
 def inline(case: Case, plan: Plan, **options: int) -> ResultReader:
     """A run with one epoch per step, or per row with `one_by_one`."""
     streams = {
-        stream.name: BoundedStream(TableSource(stream.table()), stream.timestamp, stream.disorder)
+        stream.name: BoundedStream(TableSource(stream.table()), stream.timestamp, Timing(stream.disorder))
         for stream in case.streams
     }
     store = MemoryStore()
     runner = InlineRunner(options.get("tasks", 1))
-    run = Run(runner, store, streams, {"q": plan}, buckets=options.get("buckets", 1))
+    run = Run(runner, store, streams, {"q": plan}, RunSettings(buckets=options.get("buckets", 1)))
     used = {name: stream for name, stream in streams.items() if name in run.streams}
     for epoch in intakes(case, used, bool(options.get("one_by_one"))):
         run.step(epoch)

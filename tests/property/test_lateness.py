@@ -20,7 +20,8 @@ from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT
 
 INSTANTS = st.integers(0, 12) | st.sampled_from((MIN_INSTANT, MAX_INSTANT, -5, 40))
 TIMES = st.lists(INSTANTS, max_size=14)
-DISORDERS = st.sampled_from((0, 1, 3, 7, MAX_INSTANT))
+DISORDERS = st.sampled_from((-1, 0, 1, 3, 7, MAX_INSTANT))
+"""-1 is STRICT: a row has to be younger than all before it."""
 CUTS = st.lists(st.integers(0, 14), max_size=4)
 
 

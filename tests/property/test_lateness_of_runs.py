@@ -21,6 +21,7 @@ import headrace as hr
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.reference.lateness import late_rows, needed_disorder
+from headrace.runtime.driver.run import RunSettings
 from headrace.runtime.sources import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import MAX_INSTANT
@@ -79,7 +80,7 @@ class Case:
         ]
 
     def database(self, storage: Path | None = None) -> hr.Database:
-        settings = Settings(storage, self.epoch_rows, 2**30, min(self.tasks, 2), True, None, None)
+        settings = Settings(storage, RunSettings(self.epoch_rows, buckets=min(self.tasks, 2)), None)
         return hr.Database(lambda: InlineRunner(self.tasks), settings, Policy.open())
 
 

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import from_rows, to_rows
+from headrace.heartbeats.timing import Timing
 from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
@@ -54,7 +55,7 @@ class Script:
         self.data, self.case, self.store = data, case, store
         self.buckets, self.epoch_rows = buckets, epoch_rows
         self.streams = {
-            stream.name: BoundedStream(TableSource(stream.table()), "ts", stream.disorder)
+            stream.name: BoundedStream(TableSource(stream.table()), "ts", Timing(stream.disorder))
             for stream in case.streams
         }
         self.names = (f"q{number}" for number in count())
@@ -115,7 +116,8 @@ class Script:
         return {name: query.plan for name, query in self.live.items()}
 
     def _start(self) -> Run:
-        run = Run(InlineRunner(), self.store, self.streams, self._plans(), self.epoch_rows, self.buckets)
+        settings = RunSettings(self.epoch_rows, buckets=self.buckets)
+        run = Run(InlineRunner(), self.store, self.streams, self._plans(), settings)
         if isinstance(self.store, FolderStore):
             description = self._description()
             self.journal = Journal(self.store, description)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headrace.algebra.nodes import Coalesce, Plan, inputs_of, with_inputs
 from headrace.algebra.properties import is_insert_only
 from headrace.elements import from_rows, to_rows
+from headrace.heartbeats.timing import Timing
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
@@ -43,7 +44,7 @@ def coalesced(plan: Plan) -> Plan:
 def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     case, queries = data.draw(query_sets(root))
     streams = {
-        stream.name: BoundedStream(TableSource(stream.table()), "ts", stream.disorder)
+        stream.name: BoundedStream(TableSource(stream.table()), "ts", Timing(stream.disorder))
         for stream in case.streams
     }
     readers = run_plans(queries, streams, buckets=buckets, epoch_rows=epoch_rows)

@@ -36,7 +36,7 @@ def ours(query: str, table: pa.Table, epoch_rows: int) -> Counter[Any]:
     statement = parse_one(query)
     assert isinstance(statement, Select)
     plan = optimize(bind(statement.query, CATALOG))
-    streams = {"tick": BoundedStream(TableSource(table), "ts", 0)}
+    streams = {"tick": BoundedStream(TableSource(table), "ts")}
     reader = run_plans({"q": plan}, streams, epoch_rows=epoch_rows, buckets=2)["q"]
     names = plan.schema.names
     return Counter(tuple(row[name] for name in names) for row in reader.history().to_pylist())
@@ -147,7 +147,7 @@ def test_windows_of_timestamps_start_where_those_of_duckdb_do() -> None:
         "SELECT ts, window_start FROM TUMBLE(TABLE tick, DESCRIPTOR(ts), INTERVAL '30' SECOND)"
     )
     assert isinstance(statement, Select)
-    streams = {"tick": BoundedStream(TableSource(table), "ts", 0)}
+    streams = {"tick": BoundedStream(TableSource(table), "ts")}
     reader = run_plans({"q": bind(statement.query, catalog)}, streams)["q"]
     found = [(row["ts"], row["window_start"]) for row in reader.history().to_pylist()]
     answer = "SELECT epoch_us(ts), epoch_us(time_bucket(INTERVAL 30 SECOND, ts)) FROM tick ORDER BY 1"

@@ -72,7 +72,7 @@ def run_alone(runner: Runner, settings: Settings, defined: Definitions) -> str:
     Raises:
         UserError: an input is damaged.
     """
-    settings = replace(settings, storage=None, keep_results=False, max_dead_letters=None)
+    settings = Settings(None, replace(settings.run, keep_results=False), None)
     execution = Execution(runner, settings, defined, adapt=False)
     try:
         execution.complete(None)

@@ -12,9 +12,10 @@ from headrace.engine.database import Database
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.errors import UserError
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
+from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.runner import Runner
+from headrace.time import Clock, SystemClock
 
 RunnerName = Literal["spark", "inline"]
 
@@ -32,6 +33,7 @@ def connect(
     retain_epochs: int | None = None,
     max_dead_letters: int | None = None,
     policy: Policy | None = None,
+    clock: Clock | None = None,
 ) -> Database:
     """A new database.
 
@@ -51,6 +53,7 @@ def connect(
         retain_epochs: of how many of the last epochs results are kept; of all if None.
         max_dead_letters: how many rows may be dead letters; an epoch with more is not committed, and the
             run ends with an error. Any number if None.
+        clock: wall-clock time, for tests such as `ManualClock`; the machine's if None.
         policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
 
     Raises:
@@ -72,8 +75,8 @@ def connect(
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
-    settings = Settings(folder, epoch_rows, size, buckets, keep_results, retain_epochs, max_dead_letters)
-    return Database(make, settings, policy or Policy.open())
+    run = RunSettings(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock())
+    return Database(make, Settings(folder, run, max_dead_letters), policy or Policy.open())
 
 
 def _check_java() -> None:

@@ -18,7 +18,7 @@ from headrace.engine.compiler import Compiler
 from headrace.engine.definitions import Definitions
 from headrace.engine.display import PlanText, html_of_table
 from headrace.engine.execution import Execution, Settings
-from headrace.engine.inputs import Length, TemporaryFolders, declared, in_memory
+from headrace.engine.inputs import TemporaryFolders, declared, in_memory
 from headrace.engine.policy import Policy
 from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query, explain_plan
@@ -28,6 +28,7 @@ from headrace.engine.show import listing, show
 from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary
+from headrace.engine.times import Length
 from headrace.engine.user_code import UserCode
 from headrace.engine.why import Why, why
 from headrace.errors import LanguageError, Position, UserError
@@ -36,7 +37,9 @@ from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
+    AlterStream,
     CreateQuery,
+    CreateSkew,
     CreateStream,
     CreateStreamAs,
     DropQuery,
@@ -429,7 +432,7 @@ class Database(UserCode):
         retry: Retry | None = None,
     ) -> None:
         """Deliver a query's committed changes to a sink; see `Query.deliver`."""
-        if not self._settings.keep_results:
+        if not self._settings.run.keep_results:
             raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
         with self._lock:
             if self._definitions.find_query(query.name) is not query:
@@ -445,6 +448,8 @@ class Database(UserCode):
                 stream = declared(statement, base, policy, self._read_stream)
                 with self._lock:
                     self._change(self._definitions.with_input(stream, statement.position))
+            case AlterStream() | CreateSkew():
+                self._retime(statement, policy)
             case CreateStreamAs(name=name, query=query, position=position):
                 with self._lock:
                     entry = derive(name.text, query, policy.visible(self._definitions.catalog))
@@ -508,6 +513,19 @@ class Database(UserCode):
                 return PlanText(str(why(self.status, known.name)))
             case Show(what=what):
                 return show(what, self._definitions, catalog.functions, self._known_status)
+            case _:
+                assert_never(statement)
+
+    def _retime(self, statement: AlterStream | CreateSkew, policy: Policy) -> None:
+        match statement:
+            case AlterStream(position=position):
+                policy.check_change("ALTER STREAM", position)
+                with self._lock:
+                    self._change(self._definitions.with_time(statement))
+            case CreateSkew(position=position):
+                policy.check_change("CREATE SKEW", position)
+                with self._lock:
+                    self._change(self._definitions.with_skew(statement))
             case _:
                 assert_never(statement)
 

@@ -10,10 +10,13 @@ from headrace.algebra.nodes import Plan
 from headrace.engine.entries import Entries
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
+from headrace.engine.times import bounds_of
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import Catalog, DerivedStream
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
+from headrace.language.statements import AlterStream, CreateSkew
+from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.suggestions import did_you_mean
@@ -57,6 +60,57 @@ class Definitions:
         """
         catalog = self.catalog.define(stream.info, position)
         return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
+
+    def with_time(self, statement: AlterStream) -> Definitions:
+        """Something else said about the time of a stream.
+
+        Raises:
+            LanguageError: there is no such source stream, or a clause does not fit it.
+        """
+        stream = self._input(statement.name)
+        changed = {name: getattr(statement.time, name) for name in statement.changed}
+        return self._with(stream.retimed(replace(stream.clauses, **changed)))
+
+    def with_skew(self, statement: CreateSkew) -> Definitions:
+        """Bounds between two streams, in place of those that there were.
+
+        Raises:
+            LanguageError: there is no such source stream, they count their timestamps differently, or a
+                bound does not fit them.
+        """
+        first, second = self._input(statement.first), self._input(statement.second)
+        if first.info.domain is not second.info.domain:
+            raise LanguageError(
+                f"{first.info.name} is timed by a {first.info.domain.value}, and {second.info.name} by a "
+                f"{second.info.domain.value}",
+                position=statement.position,
+                hint="bounds are between streams whose timestamps count the same",
+            )
+        if first.info.name == second.info.name:
+            raise LanguageError(
+                f"both streams are {first.info.name}",
+                position=statement.second.position,
+                hint=f"how far its own rows are out of order, ALTER STREAM {first.info.name} DISORDER says",
+            )
+        bounds = bounds_of(statement, first.info.domain)
+        found = self._with(second.following(first.info.name, bounds))
+        return found._with(first.following(second.info.name, bounds)) if statement.both else found
+
+    def _with(self, stream: Input) -> Definitions:
+        return replace(self, inputs={**self.inputs, stream.info.name: stream})
+
+    def _input(self, name: Name) -> Input:
+        """The source stream of that name."""
+        entry = self.catalog.find(name.text)
+        if entry is None:
+            raise _unknown("stream", name.text, self.catalog.names, name.position)
+        if entry.name not in self.inputs:
+            raise LanguageError(
+                f"{entry.name} is defined by a query, which has the time of the streams it reads",
+                position=name.position,
+                hint=f"name one of {self.read_by(entry.name)}",
+            )
+        return self.inputs[entry.name]
 
     def with_derived(self, entry: DerivedStream, query: Syntax, position: Position) -> Definitions:
         """A derived stream more, with the query that it was derived from.
@@ -132,7 +186,11 @@ class Definitions:
         return replace(
             self,
             catalog=self.catalog.without(name),
-            inputs={name: stream for name, stream in self.inputs.items() if name != entry.name},
+            inputs={
+                name: stream.following(entry.name, ())
+                for name, stream in self.inputs.items()
+                if name != entry.name
+            },
             named=self.named.without(_stream(entry.name)),
         )
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -28,7 +28,7 @@ from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
@@ -40,7 +40,6 @@ from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
-from headrace.time import Clock, SystemClock
 
 _LOG: Final = logging.getLogger("headrace")
 
@@ -51,23 +50,13 @@ class Settings:
 
     Attributes:
         storage: the folder of a durable store, or None for a temporary one.
-        epoch_rows: about how many rows an epoch takes; if None, more as more have been read.
-        epoch_bytes: about how many bytes of rows an epoch takes.
-        buckets: how many buckets state is spread over, or None for the runner's parallelism.
-        keep_results: whether results are stored, or only counted.
-        retain_epochs: of how many epochs results are kept; of all if None.
+        run: how a run cuts its input, and what it keeps.
         max_dead_letters: how many dead letters end the run if there are more; any number if None.
-        clock: what the time between epochs is measured by.
     """
 
     storage: Path | None
-    epoch_rows: int | None
-    epoch_bytes: int
-    buckets: int | None
-    keep_results: bool
-    retain_epochs: int | None
+    run: RunSettings
     max_dead_letters: int | None
-    clock: Clock = field(default_factory=SystemClock)
 
 
 class Execution:
@@ -106,7 +95,7 @@ class Execution:
         self._live: LiveRun | None = None
         self._journal: Journal | None = None
         self.differences = Differences()
-        buckets = settings.buckets or runner.parallelism
+        buckets = settings.run.buckets or runner.parallelism
         if settings.storage is None:
             self.store = runner.new_store()
         else:
@@ -116,10 +105,8 @@ class Execution:
             buckets = self._journal.buckets
         self._buckets = buckets
         self.run = Run(
-            runner, self.store, defined.streams, defined.plans,
-            settings.epoch_rows, buckets, settings.keep_results, settings.retain_epochs,
-            settings.epoch_bytes, settings.clock,
-        )  # fmt: skip
+            runner, self.store, defined.streams, defined.plans, replace(settings.run, buckets=buckets)
+        )
         if self._journal is not None:
             try:
                 self.differences = self.run.resume(self._journal, description, adapt=adapt)
@@ -148,7 +135,7 @@ class Execution:
     def status(self) -> Status:
         """How far everything is, as of the last commit; ages up to now."""
         problems = self._live.problems if self._live is not None else {}
-        now = self._settings.clock.now()
+        now = self._settings.run.clock.now()
         return status_of(self.run.reading, self.run.results, now, running=self.running, problems=problems)
 
     def change(self, defined: Definitions) -> None:
@@ -162,10 +149,15 @@ class Execution:
             StoreError: the change cannot be written; nothing has changed then.
         """
         assert self._live is not None
-        if defined.queries == self._defined.queries and not self.run.known_streams - defined.inputs.keys():
+        retimed = any(
+            stream.timing != defined.streams[name].timing
+            for name, stream in self.run.streams.items()
+            if name in defined.streams
+        )
+        gone = self.run.known_streams - defined.inputs.keys()
+        if defined.queries == self._defined.queries and not (gone or retimed):
             return
         description = self._described(defined, self._buckets) if self._journal is not None else None
-        forgotten = self.run.known_streams - defined.inputs.keys()
         failed = self.run.failed
         epoch = self._live.change(
             PlanChange(
@@ -174,7 +166,7 @@ class Execution:
         )
         self._defined = defined
         self._answer(defined, epoch, failed)
-        for name in forgotten:
+        for name in gone:
             self._forget_stream(name)
 
     def drop_sinks(self, query: str) -> None:
@@ -299,7 +291,7 @@ class Execution:
     def _answer(
         self, defined: Definitions, epoch: int = 1, failed: Mapping[str, Reason] = MappingProxyType({})
     ) -> None:
-        if self._settings.keep_results:
+        if self._settings.run.keep_results:
             self.answers.change(defined.queries.values(), epoch, failed)
 
     def _described(self, defined: Definitions, buckets: int) -> Description:
@@ -310,7 +302,7 @@ class Execution:
             buckets=buckets,
             query_domains={name: query.domain for name, query in defined.queries.items()},
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
-            keeps_results=self._settings.keep_results,
+            keeps_results=self._settings.run.keep_results,
             forms={name: form_of(query.plan) for name, query in defined.queries.items()},
         )
 
@@ -324,8 +316,8 @@ class Execution:
 
     def _feed(self, stream: Input) -> Feed:
         assert self._live is not None
-        rows = self._settings.epoch_rows or FIRST_ROWS
-        return stream.feed(self._feed_folder, rows, self._settings.epoch_bytes, self._live.wake)
+        rows = self._settings.run.epoch_rows or FIRST_ROWS
+        return stream.feed(self._feed_folder, rows, self._settings.run.epoch_bytes, self._live.wake)
 
     def _forget_stream(self, name: str) -> None:
         """Remove what a stream's feed has left, such as Spark's log; another one of the name begins anew."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import importlib
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 
 from headrace.engine.policy import Policy
+from headrace.engine.times import Length, disorder_of, timing_of
 from headrace.errors import LanguageError, UserError
-from headrace.language.catalog import StreamInfo, check_duration, describe_stream
-from headrace.language.statements import FORMATS, CreateStream
+from headrace.heartbeats.skew import Bound
+from headrace.heartbeats.timing import Timing
+from headrace.language.catalog import StreamInfo, describe_stream
+from headrace.language.statements import FORMATS, NOTHING_SAID, CreateStream, TimeClauses
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
@@ -30,13 +32,10 @@ from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
 from headrace.schema import TIMESTAMP, Schema
-from headrace.time import Duration, TimeDomain, duration_of, parse_duration
+from headrace.time import TimeDomain
 
 PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
-
-Length: TypeAlias = "str | int | timedelta"
-"""A length of time: "5 seconds", a timedelta, or for integer timestamps a number."""
 
 _LIMIT: Final = "max_rows_per_epoch"
 
@@ -50,6 +49,8 @@ class Input:
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
         max_rows: how many rows an epoch takes at most; None where only the epoch's size limits it.
+        clauses: what has been said about its time.
+        comes_now: whether its rows come as they happen, so that none can be of the far future.
         origin: what its rows are read from, as text; empty for a table that was handed over, which is known
             by its rows.
     """
@@ -58,12 +59,33 @@ class Input:
     stream: BoundedStream | LiveStream
     frame: Any = None
     max_rows: int | None = None
+    clauses: TimeClauses = NOTHING_SAID
+    comes_now: bool = False
     origin: str = ""
 
     @property
     def is_live(self) -> bool:
         """Whether it never ends."""
         return isinstance(self.stream, LiveStream)
+
+    def retimed(self, clauses: TimeClauses) -> Input:
+        """The same, with something else said about its time; bounds from other streams stay.
+
+        Raises:
+            LanguageError: a clause does not fit the stream.
+        """
+        timing = timing_of(clauses, self.info, comes_now=self.comes_now)
+        stream = self._with(replace(timing, follows=self.stream.timing.follows))
+        return replace(self, stream=stream, clauses=clauses)
+
+    def following(self, other: str, bounds: Iterable[Bound]) -> Input:
+        """The same, with other bounds from another stream, or none."""
+        kept = [(name, bound) for name, bound in self.stream.timing.follows if name != other]
+        follows = (*kept, *((other, bound) for bound in bounds))
+        return replace(self, stream=self._with(replace(self.stream.timing, follows=tuple(follows))))
+
+    def _with(self, timing: Timing) -> BoundedStream | LiveStream:
+        return replace(self.stream, timing=timing)
 
     @property
     def is_pushed(self) -> bool:
@@ -75,7 +97,7 @@ class Input:
         origin = self.origin
         if not origin and isinstance(self.stream, BoundedStream):
             origin = f"table {digest_of_rows(self.stream.source)}"
-        return f"{origin} {self.stream.schema} by {self.stream.timestamp}, disorder {self.stream.disorder}"
+        return f"{origin} {self.stream.schema} by {self.stream.timestamp}, {self.stream.timing.describe()}"
 
     def feed(self, folder: Path, epoch_rows: int, epoch_bytes: int, wake: Callable[[], None]) -> Feed:
         """What brings the rows of a live stream.
@@ -143,23 +165,26 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
     try:
         policy.check_source(statement)
         max_rows = _row_limit(options)
-        disorder = statement.disorder.length if statement.disorder is not None else 0
         if statement.format in FORMATS and statement.format != PUSH:
             source = open_source(
                 statement.format, options, statement.columns, statement.timestamp, statement.name, base,
                 policy.folders,
             )  # fmt: skip
             info = describe_stream(statement, source.schema)
-            bounded = BoundedStream(source, info.timestamp, disorder, max_rows)
-            return Input(info, bounded, None, max_rows, _origin(statement.format, options, base))
+            timing = timing_of(statement.time, info, comes_now=False)
+            bounded = BoundedStream(source, info.timestamp, timing, max_rows)
+            origin = _origin(statement.format, options, base)
+            return Input(info, bounded, None, max_rows, statement.time, origin=origin)
         if statement.format == PUSH:
-            return _pushed(statement, options, disorder, max_rows)
+            return _pushed(statement, options, max_rows)
         options = policy.spark_options(options, base)
         frame = read_stream(statement.format, options, statement.columns)
         schema = statement.columns or _schema_of(frame)
         info = describe_stream(statement, schema)
         origin = _spark_origin(statement.format, options)
-        return Input(info, LiveStream(schema, info.timestamp, disorder), frame, max_rows, origin)
+        now = statement.format == "kafka"
+        live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=now))
+        return Input(info, live, frame, max_rows, statement.time, now, origin)
     except UserError as error:
         error.position = error.position or statement.position
         raise
@@ -178,8 +203,9 @@ def in_memory(
     if getattr(data, "isStreaming", False):
         schema = _schema_of(data)
         info = _info(name, schema, timestamp)
-        live = LiveStream(schema, info.timestamp, disorder_of(disorder, info.domain))
-        return Input(info, live, data, origin="stream of Spark's")
+        clauses = TimeClauses(disorder_of(disorder, info.domain))
+        live = LiveStream(schema, info.timestamp, timing_of(clauses, info, comes_now=False))
+        return Input(info, live, data, clauses=clauses, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
         schema = _schema_of(data)
         data = _in_order(data, schema.names, _info(name, schema, timestamp).timestamp)
@@ -190,7 +216,9 @@ def in_memory(
     write_arrow(table.select([table.column_names.index(column) for column in chosen]), path)
     source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
     info = _info(name, source.schema, timestamp)
-    return Input(info, BoundedStream(source, info.timestamp, disorder_of(disorder, info.domain)))
+    clauses = TimeClauses(disorder_of(disorder, info.domain))
+    timing = timing_of(clauses, info, comes_now=False)
+    return Input(info, BoundedStream(source, info.timestamp, timing), clauses=clauses)
 
 
 def _in_order(frame: Any, names: Sequence[str], timestamp: str) -> pa.Table:
@@ -208,14 +236,14 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _pushed(
-    statement: CreateStream, options: Mapping[str, str], disorder: int, max_rows: int | None
-) -> Input:
+def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int | None) -> Input:
     assert statement.columns is not None
     if options:
         raise LanguageError(f"push has no option {next(iter(options))}", hint=f"it has {_LIMIT}")
     info = describe_stream(statement, statement.columns)
-    return Input(info, LiveStream(statement.columns, info.timestamp, disorder), None, max_rows, PUSH)
+    timing = timing_of(statement.time, info, comes_now=True)
+    live = LiveStream(statement.columns, info.timestamp, timing)
+    return Input(info, live, None, max_rows, statement.time, True, PUSH)
 
 
 def _origin(format: str, options: Mapping[str, str], base: Path) -> str:
@@ -258,29 +286,3 @@ def _schema_of(frame: Any) -> Schema:
     # Loaded only where a Spark frame is at hand, so that everything else works without Spark.
     schema: Schema = importlib.import_module("headrace.runtime.spark.types").schema_of(frame)
     return schema
-
-
-def disorder_of(value: Length | None, domain: TimeDomain) -> int:
-    """A disorder in units of the timestamps.
-
-    Raises:
-        UserError: it is not a length of time, is negative, or does not fit the domain.
-    """
-    match value:
-        case None:
-            return 0
-        case timedelta():
-            duration = duration_of(value)
-        case str():
-            duration = parse_duration(value)
-        case int():
-            duration = Duration(value)
-        case _:
-            raise UserError(
-                f"{value!r} is not a valid disorder",
-                hint='give a text such as "5 seconds", a timedelta, or a number for integer timestamps',
-            )
-    if duration.length < 0:
-        raise UserError(f"the disorder {value!r} is negative", hint="give None where rows are in order")
-    check_duration(duration, domain, "disorder")
-    return duration.length

@@ -14,6 +14,7 @@ from headrace.engine.status import Status, instant_text, lag_text
 from headrace.expressions.aggregates import AGGREGATES
 from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
+from headrace.heartbeats import bounded
 from headrace.language.catalog import DerivedStream, Functions, StreamInfo
 from headrace.language.statements import Shown
 from headrace.runtime.driver.status import QueryStatus, StreamStatus
@@ -68,7 +69,7 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
         told = known.get(entry.name, ("",) * len(news))
         match entry:
             case StreamInfo(name=name, schema=schema, timestamp=timestamp, domain=domain):
-                disorder = format_length(definitions.inputs[name].stream.disorder, domain)
+                disorder = _disorder(definitions.inputs[name].stream.timing.disorder, domain)
                 rows.append((name, "its source", timestamp, disorder, *told, _columns(schema)))
             case DerivedStream(name=name, plan=plan):
                 rows.append((name, definitions.read_by(name), "a query", "", *told, _columns(plan.schema)))
@@ -79,6 +80,16 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
 
 def _stream_news(stream: StreamStatus) -> tuple[str, ...]:
     return instant_text(stream.heartbeat, stream.domain), lag_text(stream), f"{stream.late:,}"
+
+
+def _disorder(disorder: int | None, domain: TimeDomain) -> str:
+    match disorder:
+        case None:
+            return "any"
+        case bounded.STRICT:
+            return "strict"
+        case _:
+            return format_length(disorder, domain)
 
 
 def _queries(definitions: Definitions, status: Status | None) -> pa.Table:

@@ -142,13 +142,13 @@ def _of_stream(
     needed = format_length(seen.drop, domain) if seen.late and domain is not None else None
     leap = None
     if seen.late >= _SEVERAL and domain is not None and stream is not None:
-        leap = _leap(main_heartbeat(letters(), name), seen.late, domain, stream.disorder)
+        leap = _leap(main_heartbeat(letters(), name), seen.late, domain, stream.timing.disorder)
     return StreamSummary(name, seen.rows, seen.late, seen.rejected, needed, leap)
 
 
-def _leap(found: tuple[str, int] | None, late: int, domain: TimeDomain, disorder: int) -> Leap | None:
+def _leap(found: tuple[str, int] | None, late: int, domain: TimeDomain, disorder: int | None) -> Leap | None:
     """The row that made most rows late: its timestamp less the disorder is their heartbeat."""
-    if found is None or 2 * found[1] < late:
+    if found is None or disorder is None or 2 * found[1] < late:
         return None
     heartbeat, count = found
     return Leap(format_instant(parse_instant(heartbeat) + disorder, domain), count)

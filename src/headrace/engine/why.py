@@ -174,7 +174,7 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
     """
     if stream.share is not None:
         yield f"let {stream.name} be read on: {100 * stream.share:.0f} % of it has been"
-    elif needed == BEGINNING:
+    elif needed == BEGINNING or stream.disorder is None:
         yield f"send a row of {stream.name}"
     else:
         at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)

@@ -21,6 +21,9 @@ from headrace.time import BEGINNING, INFINITY
 UNCERTAIN: Final = BEGINNING - 1
 """Of `Arrivals.certain`: less than any timestamp, and than that of no row at all."""
 
+STRICT: Final = -1
+"""The disorder of a stream whose timestamps only rise: a row has to be younger than all before it."""
+
 
 @dataclass(frozen=True)
 class Arrivals:
@@ -36,6 +39,7 @@ class Arrivals:
             taken all of them.
         certain: the largest timestamp that may come before these rows without one of them being judged
             otherwise (instant); `UNCERTAIN` if some have been judged wrongly for want of those before them.
+        promise: the largest heartbeat that the source has sent with them (instant), BEGINNING if none.
     """
 
     rows: int = 0
@@ -45,6 +49,7 @@ class Arrivals:
     earliest: int = INFINITY
     drop: int = 0
     certain: int = INFINITY
+    promise: int = BEGINNING
 
     @property
     def is_certain(self) -> bool:
@@ -68,6 +73,7 @@ class Arrivals:
             min(self.earliest, later.earliest),
             max(self.drop, later.drop, behind),
             min(self.certain, later.certain) if held else UNCERTAIN,
+            max(self.promise, later.promise),
         )
 
     def beside(self, other: Arrivals) -> Arrivals:
@@ -80,6 +86,7 @@ class Arrivals:
             min(self.earliest, other.earliest),
             max(self.drop, other.drop),
             min(self.certain, other.certain),
+            max(self.promise, other.promise),
         )
 
     def apart(self) -> Arrivals:
@@ -108,24 +115,27 @@ LATE: Final = "late: older than the heartbeat "
 _NONE: Int64Array = np.empty(0, dtype=np.int64)
 
 
-def judge_in_order(times: Int64Array, heartbeat: int, disorder: int) -> Judgement:
+def judge_in_order(times: Int64Array, heartbeat: int, disorder: int | None) -> Judgement:
     """Judge consecutive rows, each by the rows before it.
 
     Args:
         times: int64[n], their timestamps, none out of range.
         heartbeat: that of the rows before the first one (instant), as far as they are known.
-        disorder: how much older than the newest row before it a row may be.
+        disorder: how much older than the newest row before it a row may be, `STRICT`, or None for any age.
     """
+    if disorder is None:
+        return judge_together(times, heartbeat)
     if not len(times):
         return Judgement(Arrivals(), _NONE, _NONE)
     earliest, latest, drop = int(times.min()), int(times[-1]), 0
     if (times[1:] < times[:-1]).any():
         drop, latest = furthest_behind(times)
-    if heartbeat <= earliest and drop <= disorder:
+    in_time = drop <= disorder if disorder >= 0 else bool((times[1:] > times[:-1]).all())
+    if heartbeat <= earliest and in_time:
         seen = Arrivals(len(times), 0, 0, latest, earliest, drop, earliest + disorder)
         return Judgement(seen, _NONE, _NONE)
-    # A row is never behind itself, so that the newest up to it does as well as the newest before it.
-    limits = np.maximum(np.maximum.accumulate(times) - disorder, heartbeat)
+    limits = np.full(len(times), heartbeat)
+    limits[1:] = np.maximum(np.maximum.accumulate(times)[:-1] - disorder, heartbeat)
     late = np.flatnonzero(times < limits)
     certain = int(np.maximum(times, limits).min()) + disorder
     seen = Arrivals(len(times) - len(late), len(late), 0, latest, earliest, drop, certain)
@@ -146,12 +156,14 @@ def judge_together(times: Int64Array, heartbeat: int) -> Judgement:
     return Judgement(seen, late, np.full(len(late), heartbeat))
 
 
-def advance(heartbeat: int, latest: int, disorder: int) -> int:
+def advance(heartbeat: int, latest: int, disorder: int | None) -> int:
     """The heartbeat after some rows: no later element begins before it.
 
     Args:
         heartbeat: the promise so far (instant).
         latest: the largest timestamp of the rows (instant), BEGINNING if there are none.
-        disorder: how much older than the newest row before it a row may be.
+        disorder: how much older than the newest row before it a row may be, `STRICT`, or None for any age.
     """
+    if disorder is None or latest == BEGINNING:
+        return heartbeat
     return max(heartbeat, latest - disorder)

@@ -133,8 +133,9 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
             hint="a stream is timed by a TIMESTAMP or a BIGINT",
         )
     domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
-    if statement.disorder is not None:
-        check_duration(statement.disorder, domain, "DISORDER", position)
+    time = statement.time
+    if time.disorder is not None:
+        check_duration(time.disorder, domain, "DISORDER", position)
     return StreamInfo(statement.name, columns, column.name, domain)
 
 

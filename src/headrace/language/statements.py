@@ -34,8 +34,37 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True)
+class TimeClauses:
+    """What CREATE STREAM says about a stream's time after `TIMESTAMP BY column`; None where it does not.
+
+    Attributes:
+        disorder: by how much a timestamp may be behind the largest one before it.
+        rows: after how many further rows none is behind any more (`DISORDER n ROWS`).
+        strict: whether every timestamp is larger than all before it.
+        latency: how long a row is under way at most (wall-clock).
+        idle_after: after how long without rows the stream no longer holds back others (wall-clock).
+        timeout: after how long without rows of any stream all of them are final (wall-clock).
+        ahead: by how much a timestamp may be ahead of the clock.
+        heartbeats: the column with heartbeats that the source sends.
+    """
+
+    disorder: Duration | None = None
+    rows: int | None = None
+    strict: bool = False
+    latency: Duration | None = None
+    idle_after: Duration | None = None
+    timeout: Duration | None = None
+    ahead: Duration | None = None
+    heartbeats: Name | None = None
+
+
+NOTHING_SAID: Final = TimeClauses()
+"""Of a stream that says nothing about its time after TIMESTAMP BY."""
+
+
+@dataclass(frozen=True)
 class CreateStream:
-    """`CREATE STREAM name [(columns)] FROM format [OPTIONS (...)] TIMESTAMP BY column [DISORDER duration]`.
+    """`CREATE STREAM name [(columns)] FROM format [OPTIONS (...)] TIMESTAMP BY column [clauses]`.
 
     Attributes:
         name: the stream's name.
@@ -43,7 +72,7 @@ class CreateStream:
         format: one of `FORMATS`.
         options: pairs of an option's name in lower case and its value as text.
         timestamp: the column the stream is timed by.
-        disorder: by how much a timestamp may be behind the largest one seen, or None for not at all.
+        time: what it says about the stream's time.
         position: where the statement starts.
         timestamp_position: where the timestamp column is named, for errors that only the input shows.
     """
@@ -53,9 +82,60 @@ class CreateStream:
     format: str
     options: tuple[tuple[str, str], ...]
     timestamp: str
-    disorder: Duration | None
+    time: TimeClauses
     position: Position
     timestamp_position: Position
+
+
+@dataclass(frozen=True)
+class AlterStream:
+    """`ALTER STREAM name clauses`: what CREATE STREAM said about its time is changed, also while it is read.
+
+    Attributes:
+        name: the stream.
+        time: the clauses that are given.
+        changed: the fields of `time` that replace what was said before.
+        position: where the statement starts.
+    """
+
+    name: Name
+    time: TimeClauses
+    changed: frozenset[str]
+    position: Position
+
+
+@dataclass(frozen=True)
+class SkewPair:
+    """`(wait, behind)` of CREATE SKEW.
+
+    Attributes:
+        wait: how long after a row of the first stream the bound holds (wall-clock); 0 for at once.
+        rows: after how many further rows of the second stream it holds, instead of a wait.
+        behind: how much older than the first stream's row one of the second may be; None for STRICT: it has
+            to be younger.
+    """
+
+    wait: Duration
+    rows: int
+    behind: Duration | None
+
+
+@dataclass(frozen=True)
+class CreateSkew:
+    """`CREATE SKEW BETWEEN a AND b (wait, behind), ...` or, for one direction, `FROM a TO b`.
+
+    Attributes:
+        first, second: the streams: when the first has a row, the second's are soon not much older.
+        pairs: the bounds.
+        both: whether they hold from the second to the first as well.
+        position: where the statement starts.
+    """
+
+    first: Name
+    second: Name
+    pairs: tuple[SkewPair, ...]
+    both: bool
+    position: Position
 
 
 @dataclass(frozen=True)
@@ -161,6 +241,8 @@ class SetDialect:
 
 Statement = (
     CreateStream
+    | AlterStream
+    | CreateSkew
     | CreateStreamAs
     | CreateQuery
     | Select

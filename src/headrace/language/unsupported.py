@@ -15,7 +15,6 @@ STATEMENTS: Final[dict[str, str]] = {
     "UPDATE": "a stream only ever grows; derive another with CREATE STREAM name AS SELECT ...",
     "DELETE": "a stream only ever grows; filter it with WHERE",
     "MERGE": "a stream only ever grows; combine streams with a join or UNION ALL",
-    "ALTER": "change the CREATE statement instead",
     "DESCRIBE": "SHOW STREAMS lists the columns; EXPLAIN shows a query's plan",
     "DESC": "SHOW STREAMS lists the columns; EXPLAIN shows a query's plan",
     "USE": "there is one catalog; names have no prefix",

@@ -17,7 +17,9 @@ import headrace as hr
 from headrace.errors import LanguageError, SourceError, UserError
 from headrace.language.statements import (
     FILE_FORMATS,
+    AlterStream,
     CreateQuery,
+    CreateSkew,
     CreateStream,
     CreateStreamAs,
     DropQuery,
@@ -91,7 +93,9 @@ def test_closed_sql_asks_the_streams_that_there_are(db: hr.Database) -> None:
     assert results[0].history().num_rows == 2
 
 
-@pytest.mark.parametrize("text", ["DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'"])
+@pytest.mark.parametrize(
+    "text", ["DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"]
+)
 def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: str) -> None:
     with pytest.raises(hr.PolicyError, match=f"1:1: {text[:8]}.* is not allowed"):
         db.execute(text, policy=CLOSED)
@@ -109,7 +113,7 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream}
-    changes = {DropStream, DropQuery, SetDialect}
+    changes = {AlterStream, CreateSkew, DropStream, DropQuery, SetDialect}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, Show}
     looks = {ExplainAnalyze, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (

@@ -15,6 +15,7 @@ import headrace as hr
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.engine.status import Status
+from headrace.runtime.driver.run import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import EpochWork, TaskReport
 from headrace.time import BEGINNING, INFINITY, ManualClock
@@ -26,7 +27,7 @@ ROWS = pa.table({"ts": range(1_000), "v": [number % 7 for number in range(1_000)
 
 @pytest.fixture
 def clock() -> ManualClock:
-    return ManualClock(50 * SECOND)
+    return ManualClock(1_704_067_200 * SECOND)
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def database(
     runner: Callable[[], InlineRunner] = InlineRunner,
     buckets: int = 2,
 ) -> hr.Database:
-    settings = Settings(None, epoch_rows, 2**28, buckets, True, None, None, clock)
+    settings = Settings(None, RunSettings(epoch_rows, buckets=buckets, clock=clock), None)
     return hr.Database(runner, settings, Policy.open())
 
 

@@ -131,7 +131,7 @@ def test_arrays_are_answered_as_the_reference_does(dtype: pa.DataType) -> None:
     optimized = {text: optimize(plan) for text, plan in plans.items()}
     for written, epoch_rows, buckets in ((plans, 1000, 1), (optimized, 3, 2)):
         readers = run_plans(
-            written, {"s": BoundedStream(source, "at", 0)}, epoch_rows=epoch_rows, buckets=buckets
+            written, {"s": BoundedStream(source, "at")}, epoch_rows=epoch_rows, buckets=buckets
         )
         for text, expected in answers.items():
             found = readers[text].elements()

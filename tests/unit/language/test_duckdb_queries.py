@@ -112,7 +112,7 @@ def check(query: str) -> None:
         streams[name] = Stream(SCHEMA.names, elements)
     history = [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)]
     assert {instant: content_at(history, instant) for instant in expected} == expected
-    sources = {name: BoundedStream(TableSource(table(name)), "ts", 0) for name in STREAMS}
+    sources = {name: BoundedStream(TableSource(table(name)), "ts") for name in STREAMS}
     reader = run_plans({"q": optimize(plan)}, sources, epoch_rows=5, buckets=2)["q"]
     found = to_rows(canonical(reader.elements()))
     assert {instant: content_at(found, instant) for instant in expected} == expected

@@ -47,7 +47,7 @@ def test_create_stream_with_everything() -> None:
         ("a.b", "x"),
     )
     assert statement.timestamp == "at"
-    assert statement.disorder == Duration(5_000_000)
+    assert statement.time.disorder == Duration(5_000_000)
     assert statement.position == Position(1, 1)
     assert statement.timestamp_position == Position(3, 16)
 
@@ -99,11 +99,11 @@ def test_disorder(disorder: str, length: int) -> None:
     statement = create(
         f"CREATE STREAM s (t TIMESTAMP) FROM json OPTIONS (path 'x') TIMESTAMP BY t DISORDER {disorder}"
     )
-    assert statement.disorder == Duration(length)
+    assert statement.time.disorder == Duration(length)
 
 
 def test_disorder_of_integer_timestamps_has_no_unit() -> None:
-    assert create("CREATE STREAM s FROM nexmark TIMESTAMP BY t DISORDER 7").disorder == Duration(7)
+    assert create("CREATE STREAM s FROM nexmark TIMESTAMP BY t DISORDER 7").time.disorder == Duration(7)
 
 
 def test_several_statements_with_comments() -> None:

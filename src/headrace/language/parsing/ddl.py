@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -10,8 +11,9 @@ from sqlglot.tokens import TokenType
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
 from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.time_clauses import parse_time_clauses
 from headrace.language.parsing.window_clauses import parse_duration_at
-from headrace.language.statements import FILE_FORMATS, FORMATS, CreateStream
+from headrace.language.statements import FILE_FORMATS, FORMATS, NOTHING_SAID, CreateStream, TimeClauses
 from headrace.language.syntax import Name
 from headrace.language.types import DECIMALS, TYPES, column_type
 from headrace.language.unsupported import FOREIGN_FORMATS
@@ -22,7 +24,9 @@ from headrace.time import Duration
 UNTYPED_FORMATS: Final = ("push",)
 """Formats that do not describe their columns, so CREATE STREAM must; csv and json show them in the data."""
 
-_WATERMARK: Final = "write DISORDER 5 SECONDS after TIMESTAMP BY, for rows that come up to 5 seconds late"
+_WATERMARK: Final = (
+    "write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, or TIMESTAMP BY ts DISORDER 5 SECONDS after FROM"
+)
 _WRITTEN = "write CREATE STREAM name (columns) FROM format OPTIONS (path '...') TIMESTAMP BY column"
 
 
@@ -32,7 +36,7 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     Raises:
         LanguageError: the text is malformed, or the parts do not fit each other.
     """
-    columns = _columns(cursor) if cursor.at("(") else None
+    columns, watermark = _columns(cursor) if cursor.at("(") else (None, None)
     if not (cursor.at("FROM") or cursor.at("SOURCE")):
         raise cursor.error(f"FROM is missing, before {cursor.shown()}", _WRITTEN)
     named_arguments = cursor.word() == "SOURCE"
@@ -47,10 +51,10 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     if kind in FILE_FORMATS and "path" not in dict(options):
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
         raise LanguageError(f"a stream from {kind} needs a path", position=form.position, hint=hint)
-    timestamp = _timestamp(cursor)
-    disorder = _disorder(cursor)
+    timestamp = _timestamp(cursor, watermark)
+    time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
     statement = CreateStream(
-        name.text, columns, kind, options, timestamp.text, disorder, position, timestamp.position
+        name.text, columns, kind, options, timestamp.text, time, position, timestamp.position
     )
     if columns is not None:
         # The columns are checked now, so that the error comes before any input is opened.
@@ -58,18 +62,34 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     return statement
 
 
-def _columns(cursor: Cursor) -> Schema:
+@dataclass(frozen=True)
+class _Watermark:
+    """SQL's `WATERMARK FOR column AS column - INTERVAL '5' SECOND`, among the columns."""
+
+    column: Name
+    behind: Duration
+
+
+def _columns(cursor: Cursor) -> tuple[Schema, _Watermark | None]:
     position = cursor.position
     cursor.expect("(", "before the columns")
-    fields = [_column(cursor)]
-    while cursor.accept(","):
-        fields.append(_column(cursor))
+    fields: list[Field] = []
+    watermark: _Watermark | None = None
+    while True:
+        if not cursor.at("WATERMARK", "FOR"):
+            fields.append(_column(cursor))
+        elif watermark is None:
+            watermark = _watermark(cursor)
+        else:
+            raise cursor.error("WATERMARK FOR is given twice", "leave one of them out")
+        if not cursor.accept(","):
+            break
     if not cursor.at(")"):
         _refuse_constraint(cursor)
         raise cursor.error(f"',' or ')' is missing after a column, before {cursor.shown()}")
     cursor.index += 1
     try:
-        return Schema(tuple(fields))
+        return Schema(tuple(fields)), watermark
     except PlanError as error:
         raise LanguageError(error.message, position=position, hint="leave one of them out") from None
 
@@ -85,11 +105,24 @@ def _refuse_constraint(cursor: Cursor) -> None:
         raise cursor.error("types have no time zone", "write TIMESTAMP alone, which is in UTC")
 
 
+def _watermark(cursor: Cursor) -> _Watermark:
+    """Read `WATERMARK FOR column AS column [- INTERVAL '5' SECOND]`."""
+    cursor.index += 2
+    column = cursor.name("the column after WATERMARK FOR")
+    cursor.expect("AS", f"after WATERMARK FOR {column.text}")
+    again = cursor.name("the watermark's column")
+    if again.text.lower() != column.text.lower():
+        message = f"the watermark of {column.text} is computed from {again.text}"
+        raise LanguageError(message, position=again.position, hint=_WATERMARK)
+    behind = parse_duration_at(cursor, "the length after '-'") if cursor.accept("-") else Duration(0)
+    if not (cursor.at(",") or cursor.at(")")):
+        raise cursor.error(f"{cursor.shown()} is unexpected in a watermark", _WATERMARK)
+    return _Watermark(column, behind)
+
+
 def _column(cursor: Cursor) -> Field:
     if cursor.at("PRIMARY KEY"):
         raise cursor.error("streams have no keys", "leave it out; every row is an event of its own")
-    if cursor.at("WATERMARK", "FOR"):
-        raise cursor.error("WATERMARK FOR is not supported", _WATERMARK)
     name = cursor.name("a column's name")
     if cursor.at("AS"):
         hint = "list the input's columns; compute others in CREATE STREAM other AS SELECT *, ... FROM name"
@@ -200,15 +233,20 @@ def _value(cursor: Cursor) -> str:
     return sign + str(token.text)
 
 
-def _timestamp(cursor: Cursor) -> Name:
+def _timestamp(cursor: Cursor, watermark: _Watermark | None) -> Name:
     if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
+        if watermark is not None:
+            return watermark.column
         hint = "write TIMESTAMP BY column; every stream is timed by one of its columns"
         raise cursor.error(f"TIMESTAMP BY is missing, before {cursor.shown()}", hint)
     if cursor.at("("):
-        column = str(cursor.word(1)).lower()
-        raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {column}")
-    return cursor.name("the timestamp column")
-
-
-def _disorder(cursor: Cursor) -> Duration | None:
-    return parse_duration_at(cursor, "the bound after DISORDER") if cursor.accept("DISORDER") else None
+        written = str(cursor.word(1)).lower()
+        raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
+    column = cursor.name("the timestamp column")
+    if watermark is not None and column.text.lower() != watermark.column.text.lower():
+        raise LanguageError(
+            f"the stream is timed by {column.text}, and the watermark is for {watermark.column.text}",
+            position=column.position,
+            hint="name one column in both, or leave TIMESTAMP BY out",
+        )
+    return column

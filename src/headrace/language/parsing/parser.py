@@ -10,6 +10,7 @@ from headrace.language.parsing.ddl import parse_create_stream
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.settings import parse_set, parse_show
 from headrace.language.parsing.slips import unexpected_hint
+from headrace.language.parsing.time_clauses import parse_alter_stream, parse_create_skew
 from headrace.language.statements import (
     CreateQuery,
     CreateStreamAs,
@@ -28,11 +29,11 @@ from headrace.suggestions import did_you_mean
 
 _HINT = (
     "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
-    "WHY, SHOW, SET or DROP"
+    "WHY, SHOW, SET, ALTER or DROP"
 )
 
 
-_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "DROP")
+_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "ALTER", "DROP")
 """The words that most statements start with."""
 
 _QUERIES: Final = ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM")
@@ -116,6 +117,8 @@ def _statement(cursor: Cursor) -> Statement:
     position = cursor.position
     if cursor.accept("CREATE"):
         return _create(cursor, position)
+    if cursor.accept("ALTER"):
+        return _alter(cursor, position)
     if cursor.accept("DROP"):
         return _drop(cursor, position)
     if cursor.accept("EXPLAIN"):
@@ -147,6 +150,8 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         name = cursor.name("the query's name")
         cursor.expect("AS", f"after CREATE QUERY {name.text}")
         return CreateQuery(name, parse_query(cursor), position)
+    if cursor.accept("SKEW"):
+        return parse_create_skew(cursor, position)
     if hint := CREATABLE.get(cursor.word()):
         what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
         raise cursor.error(f"CREATE {what} is not supported yet", hint)
@@ -154,6 +159,13 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         raise cursor.error(f"there is no CREATE {cursor.word()}", hint)
     hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
+
+
+def _alter(cursor: Cursor, position: Position) -> Statement:
+    if cursor.accept("STREAM"):
+        return parse_alter_stream(cursor, position)
+    hint = "write ALTER STREAM name DISORDER 5 SECONDS; queries are dropped and created again"
+    raise cursor.error(f"STREAM is missing after ALTER, before {cursor.shown()}", hint)
 
 
 def _drop(cursor: Cursor, position: Position) -> Statement:

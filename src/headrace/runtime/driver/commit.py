@@ -45,6 +45,7 @@ class RunState:
         totals: the counters.
         description: what the run is.
         buckets: how many buckets state is spread over.
+        clock: the clock's reading for the last epoch.
     """
 
     queries: QuerySet
@@ -54,6 +55,7 @@ class RunState:
     totals: Totals
     description: Description
     buckets: int
+    clock: int
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def commit_of_epoch(
         results=results,
         failed=queries.failed,
         totals=counted(before.totals, work, reports, state, time.perf_counter() - started),
+        clock=work.clock,
         plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
     )
     return Outcome(commit, queries, points, state, frozenset(segments_of(changed)))
@@ -158,6 +161,7 @@ def commit_of_change(
         results=results,
         failed=queries.failed,
         totals=totals,
+        clock=before.clock,
         plan=described(description, before.buckets, queries, points),
     )
     return Outcome(commit, queries, points, state)

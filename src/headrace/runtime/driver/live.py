@@ -213,7 +213,7 @@ class LiveRun:
     def _carry_out(self, change: PlanChange) -> None:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs any more."""
         started: dict[str, Feed] = {}
-        columns = self._run.columns_for(change.plans)
+        columns = self._run.columns_for(change.plans, change.streams)
         try:
             for name in columns:
                 if isinstance(change.streams[name], LiveStream) and name not in self._feeds:

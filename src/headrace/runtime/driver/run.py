@@ -9,13 +9,15 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
 from headrace.errors import DeadLetterError
 from headrace.operators.state.runs import Part
-from headrace.runtime.driver.commit import Outcome, RunState, commit_of_change, commit_of_epoch
+from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
@@ -32,7 +34,7 @@ from headrace.runtime.intake.shares import (
     next_share,
     rows_left,
 )
-from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream, check_unchanged
+from headrace.runtime.intake.streams import Intake, check_unchanged
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
@@ -58,10 +60,31 @@ from headrace.runtime.tasks.messages import (
 )
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.tasks.runner import Runner
-from headrace.time import BEGINNING, INFINITY, Clock, SystemClock, TimeDomain
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Clock, SystemClock, TimeDomain
 
-DEFAULT_EPOCH_BYTES = 256 * 2**20
+DEFAULT_EPOCH_BYTES: Final = 256 * 2**20
 """About how many bytes of rows an epoch takes, from all streams together."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a run cuts its input, and what it keeps.
+
+    Attributes:
+        epoch_rows: about how many rows an epoch takes; if None, more as more have been read.
+        epoch_bytes: about how many bytes of rows an epoch takes.
+        buckets: how many buckets state is spread over; the runner's parallelism if None.
+        keep_results: whether results are stored, or only counted.
+        retain: of how many epochs results are kept; of all if None.
+        clock: wall-clock time.
+    """
+
+    epoch_rows: int | None = None
+    epoch_bytes: int = DEFAULT_EPOCH_BYTES
+    buckets: int | None = None
+    keep_results: bool = True
+    retain: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
 
 
 class Run:
@@ -72,12 +95,7 @@ class Run:
         store: where segments are.
         streams: all streams, by name; those that no query reads are left alone.
         queries: optimized plans by query name.
-        epoch_rows: about how many rows an epoch takes; if None, more as more have been read.
-        buckets: how many buckets state is spread over; the runner's parallelism if None.
-        keep_results: whether results are stored, or only counted.
-        retain: of how many epochs results are kept; of all if None.
-        epoch_bytes: about how many bytes of rows an epoch takes.
-        clock: says how much time passes between epochs; the machine's if None.
+        settings: how it cuts its input, and what it keeps.
 
     Attributes:
         reading: what is to be seen of the run since its last commit; replaced as a whole.
@@ -88,30 +106,23 @@ class Run:
         self,
         runner: Runner,
         store: Store,
-        streams: Mapping[str, BoundedStream | LiveStream],
+        streams: Streams,
         queries: Mapping[str, Plan],
-        epoch_rows: int | None = None,
-        buckets: int | None = None,
-        keep_results: bool = True,
-        retain: int | None = None,
-        epoch_bytes: int = DEFAULT_EPOCH_BYTES,
-        clock: Clock | None = None,
+        settings: RunSettings,
     ) -> None:
         self._runner = runner
         self._store = store
         self._queries = QuerySet(dict(queries))
         self._declared = dict(streams)
         self._streams = {name: streams[name] for name in self._queries.columns}
-        self._epoch_rows = epoch_rows
-        self._epoch_bytes = epoch_bytes
-        self._buckets = buckets or runner.parallelism
-        self._keep_results = keep_results
-        self._retain = retain
+        self._settings = settings
+        self._buckets = settings.buckets or runner.parallelism
         self._token = secrets.token_hex(4)
         self._points = dict.fromkeys(self._streams, StreamPoint(0, BEGINNING))
         self._state: dict[StateKey, Manifest] = {}
         self._journal: Journal | None = None
         self._description = Description({}, {}, self._buckets)
+        self._last_clock = 0
         self._effort = Effort()
         self._oldest_needed: Callable[[], int] = lambda: INFINITY
         self._allowed: int | None = None
@@ -119,8 +130,7 @@ class Run:
         self.results: list[EpochResults] = []
         self.totals = Totals()
         self.profile = Profile()
-        self._clock = clock or SystemClock()
-        now = self._clock.now()
+        now = settings.clock.now()
         self.reading = self._read(Statistics(now), now)
 
     def resume(self, journal: Journal, description: Description, *, adapt: bool = False) -> Differences:
@@ -149,9 +159,10 @@ class Run:
             self._state = state_after(commits)
             self._points = points_after(commits)
             self.totals = last.totals
+            self._last_clock = last.clock
             check_unchanged(self._declared, self._points)
             self._go_on_with(journal.present(commits), dict(last.failed), found)
-            self.reading = self._read(self.reading.statistics, self._clock.now())
+            self.reading = self._read(self.reading.statistics, self._settings.clock.now())
         self.sweep_strays()
         return found
 
@@ -169,7 +180,7 @@ class Run:
     def change(
         self,
         plans: Mapping[str, Plan],
-        streams: Mapping[str, BoundedStream | LiveStream],
+        streams: Streams,
         description: Description | None = None,
     ) -> None:
         """Answer other queries from now on; what goes on keeps its state.
@@ -243,15 +254,15 @@ class Run:
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
-        """The streams that some query reads, and which of their columns."""
-        return self._queries.columns
+        """The streams that some query reads, and which of their columns are read."""
+        return _columns(self._queries, self._declared)
 
-    def columns_for(self, plans: Mapping[str, Plan]) -> Mapping[str, tuple[str, ...]]:
-        """The same after a change to some plans."""
-        return self._queries.changed(plans, self.totals.epochs + 1).columns
+    def columns_for(self, plans: Mapping[str, Plan], streams: Streams) -> Mapping[str, tuple[str, ...]]:
+        """The same after a change to some plans and streams."""
+        return _columns(self._queries.changed(plans, self.totals.epochs + 1), streams)
 
     @property
-    def streams(self) -> Mapping[str, BoundedStream | LiveStream]:
+    def streams(self) -> Streams:
         """The streams that some query reads."""
         return self._streams
 
@@ -282,8 +293,8 @@ class Run:
     def next_share(self) -> dict[str, Intake]:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
         most = MOST_HELD if self._queries.graph.levels else MOST_PASSED
-        rows = self._epoch_rows or grown_rows(self._streams, self._points, most)
-        return next_share(self._streams, self._points, rows, self._epoch_bytes)
+        rows = self._settings.epoch_rows or grown_rows(self._streams, self._points, most)
+        return next_share(self._streams, self._points, rows, self._settings.epoch_bytes)
 
     def _reports(self, work: EpochWork, intakes: Mapping[str, Intake]) -> list[TaskReport]:
         """Run an epoch; the reports of its tasks, or the error of one."""
@@ -291,17 +302,20 @@ class Run:
         return run_passes(self._runner, work, frames)
 
     def _work(self, intakes: Mapping[str, Intake], queries: QuerySet) -> EpochWork:
-        columns = self._queries.columns
+        columns = self.columns
+        clock = max(self._settings.clock.now(), self._last_clock)
         taken = {name: intakes.get(name, Intake(0)) for name in self._streams}
         inputs = {
             name: StreamInput(
                 taken[name].source,
                 stream.schema.select(tuple(map(stream.schema.names.index, columns[name]))),
                 stream.timestamp,
-                stream.disorder,
+                stream.timing,
                 self._points[name].heartbeat,
                 taken[name].ended,
-                in_order=not taken[name].is_batch,
+                in_order=stream.timing.is_by_row and not taken[name].is_batch,
+                promise=taken[name].promise,
+                newest=MAX_INSTANT if stream.timing.ahead is None else clock + stream.timing.ahead,
             )
             for name, stream in self._streams.items()
         }
@@ -316,7 +330,8 @@ class Run:
             assignments=assignments(intakes, parts),
             state=self._state,
             store=self._store,
-            keep_results=self._keep_results,
+            keep_results=self._settings.keep_results,
+            clock=clock,
         )
 
     def _known(self) -> RunState:
@@ -328,6 +343,7 @@ class Run:
             self.totals,
             self._description,
             self._buckets,
+            self._last_clock,
         )
 
     def _commit(
@@ -396,12 +412,13 @@ class Run:
             reports: of its tasks.
         """
         commit = outcome.commit
-        statistics, at = self.reading.statistics, self._clock.now()
+        statistics, at = self.reading.statistics, self._settings.clock.now()
         if work is not None:
             counted = statistics.keyed(work.graph, work.heartbeats_before(), at)
             statistics = counted.after(work.graph, reports, self.totals, commit.totals, at)
         before = segments_of(self._state) | outcome.written
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
+        self._last_clock = commit.clock
         self._queries = outcome.queries
         self._streams = {name: self._declared[name] for name in self._queries.columns}
         self.results.append(commit.results)
@@ -436,10 +453,12 @@ class Run:
 
     def _retained_after(self, last: EpochResults) -> int:
         """The oldest epoch whose results are kept once an epoch is committed."""
-        if self._retain is None:
+        if self._settings.retain is None:
             return (self.results or [last])[0].epoch
         results = [*self.results, last]
-        return max(results[0].epoch, min(retained_from(self._retain, results), self._oldest_needed()))
+        return max(
+            results[0].epoch, min(retained_from(self._settings.retain, results), self._oldest_needed())
+        )
 
     def _outlived(self, oldest: int) -> set[str]:
         """The files of results that are no longer retained, and the commit records that nobody needs."""
@@ -461,3 +480,12 @@ class Run:
                 for name in self._store.names(folder):
                     if name not in kept:
                         self._store.delete(name)
+
+
+def _columns(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]]:
+    """Per stream the columns that queries need, and the one with the heartbeats that its source sends."""
+    found = {}
+    for name, columns in queries.columns.items():
+        sent = streams[name].timing.heartbeats
+        found[name] = columns if sent is None else tuple(sorted({*columns, sent}))
+    return found

@@ -46,7 +46,7 @@ class StreamStatus:
     rate: float | None
     heartbeat: int
     latest: int
-    disorder: int
+    disorder: int | None
     age: float
     problem: str | None
 
@@ -181,7 +181,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             rate=rows / passed if passed else None,
             heartbeat=heartbeat,
             latest=seen.latest,
-            disorder=stream.disorder,
+            disorder=stream.timing.disorder,
             age=max(0, now - since) / MICROSECONDS["SECOND"],
             problem=problems.get(name),
         )

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headrace.errors import StoreError
+from headrace.heartbeats.timing import IN_ORDER, Timing
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources.contract import SplitSource
 from headrace.schema import Schema
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY
 
 
 @dataclass(frozen=True)
@@ -19,13 +20,13 @@ class BoundedStream:
     Attributes:
         source: where its rows come from.
         timestamp: the column it is timed by.
-        disorder: how much older than the newest row a row may be (instants).
+        timing: how its time moves.
         max_rows: how many rows an epoch takes at most, if not its share.
     """
 
     source: SplitSource
     timestamp: str
-    disorder: int = 0
+    timing: Timing = IN_ORDER
     max_rows: int | None = None
 
     @property
@@ -45,12 +46,12 @@ class LiveStream:
     Attributes:
         schema: all its columns.
         timestamp: the column it is timed by.
-        disorder: how much older than the newest row a row may be (instants).
+        timing: how its time moves.
     """
 
     schema: Schema
     timestamp: str
-    disorder: int = 0
+    timing: Timing = IN_ORDER
 
     def mark(self, position: int) -> str:
         """Nothing: what has been taken does not come again."""
@@ -70,6 +71,7 @@ class Intake:
             is run without them.
         ended: whether the stream has no more rows after it.
         producers: for pushed rows, per producer that pushed some of them its last sequence number.
+        promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
     """
 
     position: int
@@ -80,6 +82,7 @@ class Intake:
     is_batch: bool = False
     ended: bool = False
     producers: Mapping[str, int] = field(default_factory=dict)
+    promise: int = BEGINNING
 
 
 def check_unchanged(

@@ -112,6 +112,7 @@ class Commit:
         results: what readers of results see.
         failed: the queries that have ended early, with the reason and a hint.
         totals: the run's counters after the epoch.
+        clock: the driver's reading of the clock for the epoch (microseconds since 1970-01-01 UTC).
         plan: the queries and streams from this epoch on, in a checkpoint; else None.
     """
 
@@ -123,6 +124,7 @@ class Commit:
     results: EpochResults
     failed: Mapping[str, tuple[str, str | None]]
     totals: Totals
+    clock: int = 0
     plan: Description | None = None
 
 
@@ -271,6 +273,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "users": {str(node): list(names) for node, names in results.users.items()},
         "failed": {name: list(reason) for name, reason in commit.failed.items()},
         "totals": asdict(commit.totals),
+        "clock": commit.clock,
         "plan": None if commit.plan is None else packed(commit.plan),
     }
 
@@ -300,6 +303,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         results,
         {name: (message, hint) for name, (message, hint) in body["failed"].items()},
         Totals(**(totals | {"arrivals": arrivals})),
+        body["clock"],
         None if body["plan"] is None else unpacked(body["plan"]),
     )
 

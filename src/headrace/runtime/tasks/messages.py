@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance
+from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.sources.contract import SplitSource
@@ -17,7 +18,7 @@ from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.counts import Counts
 from headrace.runtime.tasks.profile import TaskTime
 from headrace.schema import Schema
-from headrace.time import BEGINNING, INFINITY
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT
 
 StateKey = tuple[str, int]
 """An operator's identity and a bucket."""
@@ -50,20 +51,24 @@ class StreamInput:
         source: where its rows come from, or None where they come in a frame or not at all.
         schema: the columns that some query reads, and the timestamp.
         timestamp: the column it is timed by.
-        disorder: how much older than the newest row a row may be (instants).
+        timing: how its time moves.
         heartbeat: the promise at the start of the epoch.
         ended: whether this epoch reads the last of it.
         in_order: whether its rows come in an order, so that each is judged by those before it; the rows of a
             batch of Spark's are judged together.
+        newest: the largest timestamp that a row may have (instant).
+        promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
     """
 
     source: SplitSource | None
     schema: Schema
     timestamp: str
-    disorder: int
+    timing: Timing
     heartbeat: int
     ended: bool
     in_order: bool
+    newest: int = MAX_INSTANT
+    promise: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,7 @@ class EpochWork:
         state: the manifests of the last commit.
         store: where segments are.
         keep_results: whether results are written, or only counted.
+        clock: the driver's one reading of the clock for the epoch (microseconds since 1970-01-01 UTC).
     """
 
     epoch: int
@@ -93,6 +99,7 @@ class EpochWork:
     state: Mapping[StateKey, Manifest]
     store: Store
     keep_results: bool
+    clock: int = 0
 
     def heartbeats_before(self) -> dict[str, int]:
         """The streams' heartbeats at the start of the epoch."""
@@ -103,7 +110,7 @@ class EpochWork:
         return {
             name: INFINITY
             if stream.ended
-            else advance(stream.heartbeat, arrivals.get(name, Arrivals()).latest, stream.disorder)
+            else advance(stream.heartbeat, arrivals.get(name, Arrivals()).latest, stream.timing.disorder)
             for name, stream in self.streams.items()
         }
 

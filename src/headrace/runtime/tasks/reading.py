@@ -19,7 +19,7 @@ from headrace.runtime.tasks.messages import StreamInput
 from headrace.runtime.tasks.outbox import DeadLetters
 from headrace.runtime.tasks.task import Task, label
 from headrace.schema import BIGINT
-from headrace.time import MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant
+from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant, format_length
 
 Judge = Callable[[Int64Array], Judgement]
 """From the timestamps of some rows to which of them are late."""
@@ -74,8 +74,9 @@ def _timed(
     name: str, stream: StreamInput, read: Read, judge: Judge, letters: DeadLetters
 ) -> tuple[Batch, Arrivals]:
     """Rows as chronon elements; those without a usable timestamp and those that are late are set apart."""
-    rows, times = _usable(name, stream, read.rows, letters)
-    unusable = read.rows.num_rows - rows.num_rows
+    sent, promise = _without_heartbeats(stream, read.rows)
+    rows, times = _usable(name, stream, sent, letters)
+    unusable = sent.num_rows - rows.num_rows
     found = judge(times)
     if len(found.late):
         domain = _domain(stream)
@@ -84,8 +85,24 @@ def _timed(
         letters.drop(name, take_rows(rows, found.late), reasons)
         kept = np.delete(np.arange(len(times)), found.late)
         rows, times = take_rows(rows, kept), times[kept]
-    seen = replace(found.arrivals, rejected=len(read.rejected) + unusable)
+    seen = replace(found.arrivals, rejected=len(read.rejected) + unusable, promise=promise)
     return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64)), seen
+
+
+def _without_heartbeats(stream: StreamInput, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
+    """The rows without those that are heartbeats only, and the largest heartbeat that the source has sent.
+
+    A row without a timestamp that has a heartbeat brings nothing else.
+    """
+    if stream.timing.heartbeats is None:
+        return rows, BEGINNING
+    column = rows.column(stream.timing.heartbeats)
+    given = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+    sent = integers(column.fill_null(0))[given]
+    sent = sent[(sent >= MIN_INSTANT) & (sent <= MAX_INSTANT)]
+    untimed = np.asarray(rows.column(stream.timestamp).is_null().to_numpy(zero_copy_only=False))
+    kept = np.flatnonzero(~(given & untimed))
+    return take_rows(rows, kept), int(sent.max(initial=BEGINNING))
 
 
 def _usable(
@@ -94,17 +111,25 @@ def _usable(
     """The rows with a usable timestamp, and those timestamps; the others are set apart."""
     column = rows.column(stream.timestamp)
     times = integers(column.fill_null(0)) if column.null_count else integers(column)
-    inside = not len(times) or (times.min() >= MIN_INSTANT and times.max() <= MAX_INSTANT)
+    inside = not len(times) or (times.min() >= MIN_INSTANT and times.max() <= stream.newest)
     if inside and not column.null_count:
         return rows, times
     outside = (times < MIN_INSTANT) | (times > MAX_INSTANT)
     empty = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-    for mask, what in ((empty, "NULL"), (outside, "out of range")):
+    ahead = (times > stream.newest) & ~outside
+    for mask, what in ((empty, "NULL"), (outside, "out of range"), (ahead, _ahead_of_clock(stream))):
         bad = np.flatnonzero(mask)
         reason = f"the timestamp {stream.timestamp} is {what}"
         letters.drop(name, take_rows(rows, bad), [reason] * len(bad))
-    kept = np.flatnonzero(~empty & ~outside)
+    kept = np.flatnonzero(~empty & ~outside & ~ahead)
     return take_rows(rows, kept), times[kept]
+
+
+def _ahead_of_clock(stream: StreamInput) -> str:
+    """What is said of a timestamp that is too far in the future."""
+    limit = format_instant(stream.newest, TimeDomain.TIMESTAMP)
+    length = format_length(stream.timing.ahead or 0, TimeDomain.TIMESTAMP)
+    return f"more than {length} ahead of the clock, after {limit}"
 
 
 def _domain(stream: StreamInput) -> TimeDomain:

@@ -59,12 +59,13 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
     for split in work.assignments[number]:
         stream = work.streams[split.stream]
         assert stream.source is not None
+        disorder = stream.timing.disorder
         source = iter(stream.source.read(split.start, split.end, stream.schema.names))
         seen = Arrivals()
         for read in task.watch.each("read", source):
             if stream.in_order:
-                heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), stream.disorder)
-                judge = partial(judge_in_order, heartbeat=heartbeat, disorder=stream.disorder)
+                heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), disorder)
+                judge = partial(judge_in_order, heartbeat=heartbeat, disorder=disorder)
                 seen = seen.then(take_in(task, split.stream, read, judge))
             else:
                 together = partial(judge_together, heartbeat=stream.heartbeat)

@@ -11,6 +11,7 @@ import pytest
 from headrace import Database, Policy
 from headrace.engine.execution import Settings
 from headrace.runtime.driver.effort import Effort
+from headrace.runtime.driver.run import RunSettings
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import EpochWork, TaskReport
@@ -53,8 +54,8 @@ def test_an_answer_does_not_depend_on_the_number_of_tasks() -> None:
     rows = pa.table({"ts": range(60), "k": [n % 7 for n in range(60)], "v": [n * n % 11 for n in range(60)]})
     runner = Noting()
     with (
-        Database(InlineRunner, Settings(None, 60, 2**20, 1, True, None, None), Policy.open()) as whole,
-        Database(lambda: runner, Settings(None, 10, 2**20, 4, True, None, None), Policy.open()) as divided,
+        Database(InlineRunner, Settings(None, RunSettings(60, buckets=1), None), Policy.open()) as whole,
+        Database(lambda: runner, Settings(None, RunSettings(10, buckets=4), None), Policy.open()) as divided,
     ):
         histories = []
         for db in (whole, divided):

@@ -11,6 +11,7 @@ import pytest
 
 from headrace.errors import SourceError
 from headrace.heartbeats.bounded import advance, judge_in_order
+from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.passes import run_passes
@@ -53,7 +54,7 @@ class Judging(InlineRunner):
 def work_of(tasks: int) -> EpochWork:
     schema = Schema((Field("ts", BIGINT),))
     source = TableSource(pa.table({"ts": pa.array([], BIGINT)}))
-    stream = StreamInput(source, schema, "ts", DISORDER, BEGINNING, ended=False, in_order=True)
+    stream = StreamInput(source, schema, "ts", Timing(DISORDER), BEGINNING, ended=False, in_order=True)
     splits = tuple((Split("s", task, task + 1),) for task in range(tasks))
     return EpochWork(1, "t", Graph((), ()), 1, 1, {"s": stream}, splits, {}, MemoryStore(), True)
 

@@ -1,0 +1,128 @@
+"""From what CREATE STREAM, or a call in Python, says about a stream's time to what a run knows of it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+from headrace.errors import LanguageError, UserError
+from headrace.heartbeats.bounded import STRICT
+from headrace.heartbeats.skew import Bound
+from headrace.heartbeats.timing import Timing
+from headrace.language.catalog import StreamInfo, check_duration
+from headrace.language.statements import CreateSkew, TimeClauses
+from headrace.schema import sql_type
+from headrace.time import MICROSECONDS, Duration, TimeDomain, duration_of, parse_duration
+
+Length: TypeAlias = "str | int | timedelta"
+"""A length of time: "5 seconds", a timedelta, or for integer timestamps a number."""
+
+AHEAD: Final = MICROSECONDS["DAY"]
+"""How far a timestamp may be ahead of the clock where rows come as they happen, if nothing else is said."""
+
+
+def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool) -> Timing:
+    """How the time of a stream moves, as its CREATE STREAM says.
+
+    Args:
+        clauses: what it says after TIMESTAMP BY.
+        info: the stream.
+        comes_now: whether its rows come as they happen, so that none can be of the far future.
+
+    Raises:
+        LanguageError: a clause does not fit the stream's timestamps, or names a column that cannot be used.
+    """
+    is_timestamp = info.domain is TimeDomain.TIMESTAMP
+    if clauses.ahead is not None and not is_timestamp:
+        raise LanguageError(
+            "AT MOST ... AHEAD compares with the clock, and the stream is timed by an integer",
+            hint="leave it out, or time the stream by a TIMESTAMP",
+        )
+    ahead = _length(clauses.ahead)
+    if ahead is None and comes_now and is_timestamp:
+        ahead = AHEAD
+    disorder: int | None = clauses.disorder.length if clauses.disorder is not None else 0
+    if clauses.strict:
+        disorder = STRICT
+    elif clauses.rows is not None or (clauses.heartbeats is not None and clauses.disorder is None):
+        disorder = None
+    return Timing(
+        disorder=disorder,
+        rows=clauses.rows,
+        latency=_length(clauses.latency) or 0,
+        idle_after=_length(clauses.idle_after),
+        timeout=_length(clauses.timeout),
+        ahead=ahead,
+        heartbeats=_heartbeats(clauses, info),
+    )
+
+
+def _length(duration: Duration | None) -> int | None:
+    return None if duration is None else duration.length
+
+
+def _heartbeats(clauses: TimeClauses, info: StreamInfo) -> str | None:
+    """The column that the source writes its heartbeats to."""
+    if clauses.heartbeats is None:
+        return None
+    place, position = info.schema.find(clauses.heartbeats.text), clauses.heartbeats.position
+    if place is None:
+        raise LanguageError(
+            f"{info.name} has no column {clauses.heartbeats.text}",
+            position=position,
+            hint=f"the columns are {info.schema}",
+        )
+    column, timestamp = info.schema[place], info.schema[info.schema.names.index(info.timestamp)]
+    if column.type != timestamp.type:
+        raise LanguageError(
+            f"the heartbeats in {column.name} are {sql_type(column.type)}, and the stream is timed by a "
+            f"{sql_type(timestamp.type)}",
+            position=position,
+            hint=f"heartbeats are of the type of {timestamp.name}",
+        )
+    return column.name
+
+
+def bounds_of(statement: CreateSkew, domain: TimeDomain) -> tuple[Bound, ...]:
+    """The bounds of a CREATE SKEW.
+
+    Args:
+        statement: the statement.
+        domain: what the instants of both streams count.
+
+    Raises:
+        LanguageError: a length does not fit the streams' timestamps.
+    """
+    found = []
+    for pair in statement.pairs:
+        if pair.behind is not None:
+            check_duration(pair.behind, domain, "the bound", statement.position)
+        delta = 0 if pair.behind is None else pair.behind.length + 1
+        found.append(Bound(delta, pair.wait.length, pair.rows))
+    return tuple(found)
+
+
+def disorder_of(value: Length | None, domain: TimeDomain) -> Duration | None:
+    """A disorder in units of the timestamps, or None.
+
+    Raises:
+        UserError: it is not a length of time, is negative, or does not fit the domain.
+    """
+    match value:
+        case None:
+            return None
+        case timedelta():
+            duration = duration_of(value)
+        case str():
+            duration = parse_duration(value)
+        case int():
+            duration = Duration(value)
+        case _:
+            raise UserError(
+                f"{value!r} is not a valid disorder",
+                hint='give a text such as "5 seconds", a timedelta, or a number for integer timestamps',
+            )
+    if duration.length < 0:
+        raise UserError(f"the disorder {value!r} is negative", hint="give None where rows are in order")
+    check_duration(duration, domain, "disorder")
+    return duration

@@ -1,0 +1,58 @@
+"""What a stream declares about its time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.heartbeats.bounded import STRICT
+from headrace.heartbeats.skew import Bound
+
+
+@dataclass(frozen=True)
+class Timing:
+    """How the application time of a stream moves, as CREATE STREAM says after `TIMESTAMP BY column`.
+
+    Wall-clock time is in microseconds, of time in which the system had taken all that the source had.
+
+    Attributes:
+        disorder: how much older than the newest row before it a row may be (instants), `STRICT`, or None for
+            any age: then only `rows` or the source's own heartbeats say how far it has come.
+        rows: after how many further rows none is older than a row, or None.
+        latency: for how long a row may be under way, so that those after it overtake it (wall-clock).
+        idle_after: without rows for so long, the stream follows those that are read with it (wall-clock).
+        timeout: if none of the streams that are read with it has rows for so long, all of them are taken to
+            have reached the newest row of any (wall-clock).
+        ahead: how far a timestamp may be ahead of the clock (microseconds), or None.
+        heartbeats: the column with the heartbeats that the source sends, or None: no later row is below it.
+        follows: bounds from other streams to this one, by their names.
+    """
+
+    disorder: int | None = 0
+    rows: int | None = None
+    latency: int = 0
+    idle_after: int | None = None
+    timeout: int | None = None
+    ahead: int | None = None
+    heartbeats: str | None = None
+    follows: tuple[tuple[str, Bound], ...] = ()
+
+    @property
+    def is_by_row(self) -> bool:
+        """Whether each row is judged by those before it, rather than by the heartbeat before the epoch."""
+        return not self.latency and self.rows is None
+
+    def describe(self) -> str:
+        """What a durable store remembers of it: what decides which rows are late."""
+        said = {
+            "disorder": "strict" if self.disorder == STRICT else self.disorder,
+            "rows": self.rows,
+            "latency": self.latency or None,
+            "heartbeats": self.heartbeats,
+            **{f"after {name}": f"{one.wait} {one.rows} {one.delta}" for name, one in self.follows},
+        }
+        return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
+
+
+IN_ORDER: Final = Timing()
+"""Of a stream that declares nothing: no row is older than one before it."""

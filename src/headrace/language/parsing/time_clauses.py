@@ -1,0 +1,218 @@
+"""The clauses of CREATE STREAM that say how a stream's time moves, such as IDLE AFTER."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from sqlglot.tokens import TokenType
+
+from headrace.errors import LanguageError, Position
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.window_clauses import parse_duration_at
+from headrace.language.statements import AlterStream, CreateSkew, SkewPair, TimeClauses
+from headrace.suggestions import did_you_mean
+from headrace.time import MICROSECONDS, Duration
+
+_EXAMPLES: Final = {
+    "DISORDER": "DISORDER 5 SECONDS, DISORDER 10 ROWS",
+    "STRICT": "STRICT",
+    "LATENCY": "LATENCY 2 SECONDS",
+    "IDLE": "IDLE AFTER 30 SECONDS",
+    "TIMEOUT": "TIMEOUT 1 MINUTE",
+    "AT": "AT MOST 1 DAY AHEAD",
+    "HEARTBEATS": "HEARTBEATS FROM column",
+}
+"""How each clause is written, by its first word."""
+
+_KNOWN: Final = ", ".join(_EXAMPLES.values())
+
+
+def parse_time_clauses(cursor: Cursor, given: TimeClauses) -> TimeClauses:
+    """Read the clauses that follow `TIMESTAMP BY column`, each at most once, in any order.
+
+    Args:
+        cursor: behind the timestamp column.
+        given: what other parts of the statement have said, as WATERMARK FOR does.
+
+    Raises:
+        LanguageError: one is malformed or given twice, or two contradict each other.
+    """
+    return _read(cursor, given)[0]
+
+
+def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
+    """Read what follows ALTER STREAM: a name and the clauses that replace what was said before.
+
+    Raises:
+        LanguageError: a clause is malformed, or there is none.
+    """
+    name = cursor.name("the stream's name")
+    clauses, changed = _read(cursor, TimeClauses())
+    if not changed:
+        raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
+    # How far rows may be out of order is said in one way only; the new one replaces the other two.
+    order = {"disorder", "rows", "strict"}
+    return AlterStream(name, clauses, frozenset(changed | order if changed & order else changed), position)
+
+
+def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
+    """Read what follows CREATE SKEW: `BETWEEN a AND b (0 SECONDS, 5 SECONDS), (10 ROWS, STRICT)`.
+
+    Raises:
+        LanguageError: it is malformed.
+    """
+    both = cursor.accept("BETWEEN")
+    if not both and not cursor.accept("FROM"):
+        raise cursor.error(f"BETWEEN or FROM is missing, before {cursor.shown()}", _SKEW)
+    first = cursor.name("the first stream")
+    cursor.expect("AND" if both else "TO", f"after {first.text}")
+    second = cursor.name("the second stream")
+    pairs = [_skew_pair(cursor)]
+    while cursor.accept(","):
+        pairs.append(_skew_pair(cursor))
+    return CreateSkew(first, second, tuple(pairs), both, position)
+
+
+_SKEW: Final = "write CREATE SKEW BETWEEN a AND b (0 SECONDS, 5 SECONDS), or FROM a TO b for one direction"
+
+
+def _skew_pair(cursor: Cursor) -> SkewPair:
+    if not cursor.accept("("):
+        raise cursor.error(f"a bound is missing, before {cursor.shown()}", _SKEW)
+    if cursor.word(1) in ("ROW", "ROWS"):
+        wait, rows = Duration(0), _rows(cursor, "a bound")
+    else:
+        wait, rows = parse_duration_at(cursor, "the wait"), 0
+        if wait.unit is None and wait.length:
+            message = f"the wait {wait} needs a unit: it is a length of wall-clock time"
+            raise cursor.error(message, _SKEW)
+    cursor.expect(",", "after the wait")
+    behind = None if cursor.accept("STRICT") else parse_duration_at(cursor, "how far the second is behind")
+    cursor.expect(")", "to close the bound")
+    return SkewPair(wait, rows, behind)
+
+
+def _read(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
+    """Read clauses until none follows; also the fields that they set."""
+    clauses, said = given, {"DISORDER"} if given.disorder is not None else set[str]()
+    changed: set[str] = set()
+    while True:
+        position = cursor.position
+        found = next((words for words in _READERS if cursor.accept(*words.split())), None)
+        if found is None:
+            _refuse_misspelt(cursor)
+            return clauses, changed
+        if found in said:
+            raise LanguageError(f"{found} is given twice", position=position, hint="leave one of them out")
+        said.add(found)
+        if {"STRICT", "DISORDER"} <= said:
+            raise LanguageError(
+                "STRICT and DISORDER contradict each other",
+                position=position,
+                hint="STRICT says that timestamps only rise; DISORDER, by how much they may fall",
+            )
+        read = _READERS[found](cursor)
+        clauses, changed = replace(clauses, **read), changed | read.keys()
+
+
+def _disorder(cursor: Cursor) -> dict[str, Any]:
+    token, unit = cursor.peek(), cursor.word(1)
+    if token is None or token.token_type != TokenType.NUMBER or unit not in ("ROW", "ROWS"):
+        return {"disorder": parse_duration_at(cursor, "the bound after DISORDER")}
+    return {"rows": _rows(cursor, "DISORDER")}
+
+
+_MOST_ROWS: Final = 1_000_000
+"""Of DISORDER n ROWS."""
+
+
+def _rows(cursor: Cursor, what: str) -> int:
+    """Read `10 ROWS`, where a number and that word come next."""
+    text = str(getattr(cursor.peek(), "text", ""))
+    if not text.isdecimal() or len(text) > len(str(_MOST_ROWS)) or not 1 <= int(text) <= _MOST_ROWS:
+        message = f"{what} takes a number of rows from 1 to {_MOST_ROWS:,}, not {cursor.shown()}"
+        raise cursor.error(message, "write 10 ROWS")
+    cursor.index += 2
+    return int(text)
+
+
+def _strict(cursor: Cursor) -> dict[str, Any]:
+    return {"strict": True}
+
+
+def _latency(cursor: Cursor) -> dict[str, Any]:
+    return {"latency": _wall_clock(cursor, "LATENCY")}
+
+
+def _idle(cursor: Cursor) -> dict[str, Any]:
+    return {"idle_after": _wall_clock(cursor, "IDLE AFTER")}
+
+
+def _timeout(cursor: Cursor) -> dict[str, Any]:
+    return {"timeout": _wall_clock(cursor, "TIMEOUT")}
+
+
+def _ahead(cursor: Cursor) -> dict[str, Any]:
+    ahead = _wall_clock(cursor, "AT MOST")
+    if not cursor.accept("AHEAD"):
+        raise cursor.error(f"AHEAD is missing, before {cursor.shown()}", f"write AT MOST {ahead} AHEAD")
+    return {"ahead": ahead}
+
+
+def _heartbeats(cursor: Cursor) -> dict[str, Any]:
+    return {"heartbeats": cursor.name("the column after HEARTBEATS FROM")}
+
+
+_READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
+    "DISORDER": _disorder,
+    "STRICT": _strict,
+    "LATENCY": _latency,
+    "IDLE AFTER": _idle,
+    "TIMEOUT": _timeout,
+    "AT MOST": _ahead,
+    "HEARTBEATS FROM": _heartbeats,
+}
+"""From the words that a clause begins with to what reads the rest of it."""
+
+
+def _wall_clock(cursor: Cursor, clause: str) -> Duration:
+    """Read a length of wall-clock time, which has a unit whatever the stream's timestamps count.
+
+    Raises:
+        LanguageError: there is none, or it has no unit or no length.
+    """
+    position = cursor.position
+    length = parse_duration_at(cursor, f"the length after {clause}")
+    written = f"write {clause} {Duration(max(length.length, 1) * MICROSECONDS['SECOND'], 'SECOND')}"
+    if length.unit is None:
+        message = f"{clause} {length} needs a unit: it is a length of wall-clock time"
+        raise LanguageError(message, position=position, hint=written)
+    if not length.length:
+        raise LanguageError(f"{clause} needs a length above zero", position=position, hint=written)
+    return length
+
+
+def _refuse_misspelt(cursor: Cursor) -> None:
+    """Say of a word that begins no clause which one was meant.
+
+    Raises:
+        LanguageError: what comes next looks like such a clause.
+    """
+    words = {words.split()[0]: words for words in _READERS}
+    word = cursor.word()
+    if word in words:
+        rest = words[word].split()[1:]
+        raise LanguageError(
+            f"{' '.join(rest)} is missing after {word}",
+            position=_behind(cursor),
+            hint=f"write {_EXAMPLES[word]}",
+        )
+    if word and (hint := did_you_mean(word, words)) is not None:
+        raise cursor.error(f"{cursor.shown()} is unexpected here", hint)
+
+
+def _behind(cursor: Cursor) -> Position:
+    cursor.index += 1
+    return cursor.position

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import typer
 
-from headrace.cli.output import Format, named, with_open_ends
+from headrace.cli.output import Format, named, terminal_width, with_open_ends
 from headrace.cli.progress import progress_bar
 from headrace.engine import Database, Query, Summary
 from headrace.errors import UserError
@@ -95,7 +95,7 @@ class _Printer:
         self._format = format_
         self._named = named
         self._lock = threading.Lock()
-        self._table = AlignedRows()
+        self._table = AlignedRows(terminal_width())
         self._begun = False
         self.error: OSError | None = None
 

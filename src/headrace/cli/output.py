@@ -1,7 +1,11 @@
-"""Where answers go: standard output, a file, or a folder with a file per query."""
+"""Where answers go: standard output, a file, or a folder with a file per query.
+
+On a terminal tables are fitted to its width; elsewhere all values are written in full.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -9,6 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import typer
+from rich.console import Console
 
 from headrace.errors import UserError
 from headrace.runtime.store.paths import readable_file_name
@@ -142,16 +147,22 @@ def print_answers(
         head: how many rows of each to print; all if None.
     """
     titled = several and format_ is Format.TABLE
+    width = terminal_width()
     for name, table in answers:
         if titled:
             typer.echo(f"-- {name}")
         shown = table if head is None else table.slice(0, head)
-        write_table(named(shown, name) if several and not titled else shown, format_.value, None)
+        write_table(named(shown, name) if several and not titled else shown, format_.value, None, width)
         left_out = table.num_rows - shown.num_rows
         if left_out:
             typer.echo(f"... and {count(left_out, 'row')} more", err=True)
         if titled:
             typer.echo()
+
+
+def terminal_width() -> int | None:
+    """How many columns standard output has; None, so that nothing is shortened, if it is not a terminal."""
+    return Console(file=sys.stdout).width if sys.stdout.isatty() else None
 
 
 def named(rows: pa.Table, query: str) -> pa.Table:

@@ -6,7 +6,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, TextIO, cast
@@ -17,14 +18,31 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.errors import UserError
-from headrace.runtime.writing.texts import csv_texts, json_texts, pad, pieces, shown_texts, width_of
+from headrace.runtime.writing.texts import (
+    csv_texts,
+    json_texts,
+    pad,
+    pieces,
+    shortened,
+    shown_texts,
+    width_of,
+)
 from headrace.schema import STRING
 
 FORMATS: Final = ("table", "jsonl", "csv", "parquet", "arrow", "null")
 """What a table can be written as; `null` writes nothing."""
 
 
-def write_table(table: pa.Table, format: str, target: Path | TextIO | BinaryIO | None) -> None:
+_OPEN_ENDS: Final = "valid_to"
+"""A column of instants that may be texts, so that they can be empty; it is not shortened."""
+
+_LEAST: Final = 8
+"""To fewer characters a column is not shortened."""
+
+
+def write_table(
+    table: pa.Table, format: str, target: Path | TextIO | BinaryIO | None, width: int | None = None
+) -> None:
     """Write all rows of a table.
 
     A file is written beside its place and then moved there, so that it is whole or not there at all. In
@@ -35,13 +53,15 @@ def write_table(table: pa.Table, format: str, target: Path | TextIO | BinaryIO |
         table: the rows.
         format: one of `FORMATS`.
         target: a file, an open stream, or None for standard output.
+        width: of the terminal (columns), to which a `table` is fitted by shortening long texts; None where
+            all of them are written in full.
 
     Raises:
         UserError: the format is unknown, cannot be printed, or the file cannot be written.
     """
     match format:
         case "table":
-            _write_text(_aligned(table), target)
+            _write_text(_aligned(table, width), target)
         case "jsonl":
             _write_text(_json_lines(table), target)
         case "csv":
@@ -83,10 +103,15 @@ def _csv_lines(table: pa.Table) -> Iterator[bytes]:
 class AlignedRows:
     """Rows in columns under one heading, as they come: numbers to the right, the rest to the left.
 
-    The columns are as wide as what has come; they get wider, but no narrower.
+    The columns are as wide as what has come; they get wider, but no narrower. Where a width is given, texts
+    and arrays are shortened, the longest ones first, until a row fits into it.
+
+    Args:
+        width: that of the terminal (columns); None where nothing is to be shortened.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, width: int | None = None) -> None:
+        self._width = width
         self._widths: list[int] = []
 
     def lines(self, table: pa.Table) -> Iterator[bytes]:
@@ -98,23 +123,53 @@ class AlignedRows:
             max([known[place], width_of(names.slice(place, 1)), *(width_of(part[place]) for part in batches)])
             for place in range(table.num_columns)
         ]
+        if self._width is not None:
+            widths = _fitted(widths, [_may_be_cut(field) for field in table.schema], self._width)
         numeric = [_is_number(field.type) for field in table.schema]
         rule = pa.array(["-" * width for width in widths], STRING)
         headings = [[texts.slice(place, 1) for place in range(len(widths))] for texts in (names, rule)]
         for columns in [*(() if begun else headings), *batches] if widths else ():
             last = len(columns) - 1
+            fitted = [
+                shortened(column, width) if width < natural else column
+                for column, width, natural in zip(columns, widths, self._widths, strict=True)
+            ]
             padded = [
                 column
                 if place == last and not numeric[place]
                 else pad(column, widths[place], left=numeric[place])
-                for place, column in enumerate(columns)
+                for place, column in enumerate(fitted)
             ]
             yield _lines([_lined(padded, "  "), "\n"], "")
 
 
-def _aligned(table: pa.Table) -> Iterator[bytes]:
+def _may_be_cut(field: pa.Field) -> bool:
+    is_long = pa.types.is_string(field.type) or pa.types.is_list(field.type)
+    return bool(is_long and field.name != _OPEN_ENDS)
+
+
+def _fitted(widths: Sequence[int], may_be_cut: Sequence[bool], room: int) -> list[int]:
+    """Widths with which a row fits, if that is possible: those that may be cut have a common bound.
+
+    Args:
+        widths: those that the columns would have.
+        may_be_cut: which of them can be reduced.
+        room: what a row may take, with two blanks between columns.
+    """
+
+    def bounded(bound: int) -> list[int]:
+        return [min(width, bound) if cut else width for width, cut in zip(widths, may_be_cut, strict=True)]
+
+    def is_too_wide(bound: int) -> bool:
+        return sum(bounded(bound)) + 2 * (len(widths) - 1) > room
+
+    bounds = range(_LEAST + 1, max(widths, default=0) + 1)
+    return bounded(_LEAST + bisect_left(bounds, True, key=is_too_wide))
+
+
+def _aligned(table: pa.Table, width: int | None) -> Iterator[bytes]:
     """All rows in columns, then how many there are."""
-    yield from AlignedRows().lines(table)
+    yield from AlignedRows(width).lines(table)
     yield f"({table.num_rows} row{'' if table.num_rows == 1 else 's'})\n".encode()
 
 

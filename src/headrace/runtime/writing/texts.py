@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from headrace.schema import BIGINT, DATE, STRING, TIMESTAMP
 
@@ -152,6 +152,21 @@ def width_of(texts: pa.StringArray) -> int:
     wide = _not_ascii(texts)
     narrow = pc.max(pc.utf8_length(texts.filter(pc.invert(wide)))).as_py() or 0
     return int(max([narrow, *(cell_len(text) for text in texts.filter(wide).to_pylist())]))
+
+
+def shortened(texts: pa.StringArray, width: int) -> pa.StringArray:
+    """The texts, with those that are wider than a width cut there, the last place of which is then `…`."""
+    lengths = pc.utf8_length(texts)
+    # Beyond ASCII a character takes up to two columns.
+    maybe = pc.and_(_not_ascii(texts), pc.greater(lengths, width // 2))
+    suspects = pc.or_(pc.greater(lengths, width), maybe)
+
+    def cut(values: list[str]) -> list[str]:
+        return [
+            value if cell_len(value) <= width else set_cell_size(value, width - 1) + "…" for value in values
+        ]
+
+    return _rewrite(texts, suspects, cut)
 
 
 def pad(texts: pa.StringArray, width: int, *, left: bool) -> pa.StringArray:

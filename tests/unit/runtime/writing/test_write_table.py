@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.errors import UserError
 from headrace.runtime.sources import open_source
@@ -192,3 +194,72 @@ def test_rows_that_come_bit_by_bit_keep_heading_and_widths() -> None:
         "a longer name  0\n",
         "b              0\n",
     ]
+
+
+LONG = pa.table(
+    {
+        "id": [1, 2],
+        "text": ["short", "a long text of 30 columns, all"],
+        "words": [["ab", "cd"], ["efg", "hij", "k"]],
+        "valid_to": ["2024-01-01T00:00:00.500000Z", ""],
+    }
+)
+
+
+def fitted(table: pa.Table, width: int) -> list[str]:
+    text = io.StringIO()
+    write_table(table, "table", text, width)
+    return text.getvalue().splitlines()[:-1]
+
+
+def test_a_table_is_fitted_to_its_width() -> None:
+    assert fitted(LONG, 70) == [
+        "id  text                words              valid_to",
+        "--  ------------------  -----------------  ---------------------------",
+        ' 1  short               ["ab","cd"]        2024-01-01T00:00:00.500000Z',
+        ' 2  a long text of 30…  ["efg","hij","k"]  ',
+    ]
+    assert fitted(LONG, 60)[3] == ' 2  a long text…  ["efg","hij…  '
+    assert fitted(LONG, 82) == fitted(LONG, 200) == text_of(LONG, "table").splitlines()[:-1]
+    assert fitted(LONG, 81)[3].startswith(" 2  a long text of 30 columns, a…  [")
+    # No narrower than 8, so that something is left to be read.
+    assert fitted(LONG, 10) == fitted(LONG, 51)
+    assert len(fitted(LONG, 51)[1]) == 51
+
+
+def test_wide_characters_and_headings_are_shortened_too() -> None:
+    table = pa.table({"a long name of a column": ["日本語の長い文章です", "é" * 9, "é" * 10]})
+    assert fitted(table, 10) == ["a long na…", "-" * 10, "日本語の …", "é" * 9, "é" * 10]
+    assert fitted(table, 9)[2:] == ["日本語の…", "é" * 9, "é" * 8 + "…"]
+
+
+def test_rows_that_come_bit_by_bit_are_fitted() -> None:
+    aligned = AlignedRows(12)
+    parts = [
+        b"".join(aligned.lines(pa.table({"item": [text], "n": [1]}))) for text in ("vase", "x" * 20, "y")
+    ]
+    assert [part.decode() for part in parts] == [
+        "item  n\n----  -\nvase  1\n",
+        f"{'x' * 8}…  1\n",
+        f"{'y':9}  1\n",
+    ]
+
+
+@given(
+    st.lists(st.integers(0, 300), min_size=1, max_size=6).flatmap(
+        lambda widths: st.tuples(
+            st.just(widths), st.lists(st.booleans(), min_size=len(widths), max_size=len(widths))
+        )
+    ),
+    st.integers(0, 400),
+)
+def test_no_column_is_shortened_more_than_it_has_to_be(made: tuple[list[int], list[bool]], room: int) -> None:
+    widths, may_be_cut = made
+    found = sinks._fitted(widths, may_be_cut, room)
+
+    def of(bound: int) -> list[int]:
+        return [min(width, bound) if cut else width for width, cut in zip(widths, may_be_cut, strict=True)]
+
+    gaps = 2 * (len(widths) - 1)
+    fitting = [bound for bound in range(8, 301) if sum(of(bound)) + gaps <= room]
+    assert found == of(max(fitting, default=8))

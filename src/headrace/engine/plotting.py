@@ -99,7 +99,7 @@ def _value_axis(title: str, values: Sequence[float]) -> dict[str, Any]:
     """The axis of the values, which shows 0 unless more than half of it would be empty then."""
     low, high = min(values, default=0.0), max(values, default=0.0)
     zero = 2 * low <= high if low > 0 else 2 * high >= low
-    return {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": zero}}
+    return {"field": "value", "type": "quantitative", "title": title, "scale": {"zero": zero, "nice": 5}}
 
 
 def _time_axis(starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> dict[str, Any]:

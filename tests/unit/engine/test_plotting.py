@@ -120,7 +120,7 @@ def test_rows_of_single_instants_are_points() -> None:
 def test_the_axis_shows_zero_where_that_leaves_room(values: list[int], zero: bool) -> None:
     history = pa.table({"n": values, "valid_from": [0, 5], "valid_to": [5, 9]})
     upright = specification_of(history, None, None, "q")["encoding"]["y"]
-    assert upright["scale"] == {"zero": zero}
+    assert upright["scale"] == {"zero": zero, "nice": 5}
     assert upright["axis"] == {"tickMinStep": 1}
 
 

@@ -12,12 +12,15 @@ import pyarrow.compute as pc
 
 from headrace.engine.frames import optional
 from headrace.errors import UserError
-from headrace.runtime.writing.texts import value_texts
+from headrace.runtime.writing.texts import count, value_texts
 from headrace.suggestions import did_you_mean
 
 _WIDTH: Final = 560
 _HEIGHT: Final = 240
 """Of the drawing, in pixels; the legend is beside it."""
+
+MOST_ROWS: Final = 20_000
+"""More rows make a browser slow; the chart holds all of them as text."""
 
 _FORMATS: Final = (
     (timedelta(seconds=2), "%H:%M:%S.%L"),
@@ -55,8 +58,13 @@ def specification_of(
         title: what is written above.
 
     Raises:
-        UserError: there is no such column, or none with numbers.
+        UserError: there is no such column, or none with numbers; or there are too many rows.
     """
+    if len(history) > MOST_ROWS:
+        raise UserError(
+            f"a chart shows at most {count(MOST_ROWS, 'row')}, and the answer has {len(history):,}",
+            hint="let the answer change less often, with a SLIDE or a GRANULARITY after the window",
+        )
     payload, (start, end) = history.column_names[:-2], history.column_names[-2:]
     value = _value_column(history, payload, value)
     groups = [name for name in payload if name != value] if by is None else list(by)

@@ -152,7 +152,8 @@ class Readable(ABC):
             by: the columns that make the groups; all others if None.
 
         Raises:
-            UserError: Altair is not installed, there is no such column, or as `history` does.
+            UserError: Altair is not installed, there is no such column, or more than 20,000 rows; or as
+                `history` does.
         """
         return chart_of(self.history(), value, by, self.name)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.engine.plotting import specification_of
+from headrace.engine.plotting import MOST_ROWS, specification_of
 from headrace.errors import UserError
 
 
@@ -134,6 +134,15 @@ def test_what_is_not_a_number_leaves_a_gap_and_many_groups_have_many_colours() -
     assert made["encoding"]["color"]["scale"] == {"scheme": "tableau20"}
     assert "axis" not in made["encoding"]["y"]
     json.dumps(made, allow_nan=False)
+
+
+def test_more_rows_than_a_browser_can_draw_are_refused() -> None:
+    places = range(MOST_ROWS + 1)
+    history = pa.table({"n": places, "valid_from": places, "valid_to": range(1, MOST_ROWS + 2)})
+    with pytest.raises(UserError, match="at most 20,000 rows, and the answer has 20,001") as caught:
+        specification_of(history, None, None, "q")
+    assert "GRANULARITY" in str(caught.value.hint)
+    assert len(specification_of(history.slice(1), None, None, "q")["data"]["values"]) == MOST_ROWS
 
 
 def test_a_query_is_drawn_by_altair() -> None:

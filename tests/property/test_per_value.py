@@ -1,0 +1,129 @@
+"""Heartbeats per value of a column, against their definition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.heartbeats.per_value import (
+    ValueRules,
+    ValuesState,
+    after_rows,
+    forgettable,
+    heartbeat_after,
+    judge_by_value,
+    least,
+    until_idle,
+)
+from headrace.reference.per_value import per_value
+from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT
+
+
+class Shard:
+    """Some of the values, numbered as they come."""
+
+    def __init__(self, listed: Sequence[int]) -> None:
+        self.numbers = {value: number for number, value in enumerate(listed)}
+        self.state = ValuesState.listed(len(listed))
+
+    def epoch(
+        self, rules: ValueRules, rows: Sequence[tuple[int, int]], heartbeat: int, clock: int
+    ) -> list[int]:
+        """Take rows in; the places of the late ones."""
+        new = dict.fromkeys(value for value, _ in rows if value not in self.numbers)
+        self.state = self.state.joined_by(len(new))
+        self.numbers |= {value: len(self.numbers) + place for place, value in enumerate(new)}
+        codes = np.array([self.numbers[value] for value, _ in rows], dtype=np.int64)
+        times = np.array([instant for _, instant in rows], dtype=np.int64)
+        judged = judge_by_value(codes, times, self.state.newest, heartbeat, rules.disorder)
+        self.state = after_rows(self.state, codes, judged.newest, clock)
+        found: list[int] = judged.late.tolist()
+        assert (judged.heartbeats > times[judged.late]).all()
+        return found
+
+    def forget(self, rules: ValueRules, heartbeat: int, clock: int) -> None:
+        gone = forgettable(rules, self.state, heartbeat, clock)
+        self.state = self.state.without(gone)
+        kept = [value for value, number in self.numbers.items() if not gone[number]]
+        self.numbers = {value: number for number, value in enumerate(kept)}
+
+
+def run(
+    epochs: Sequence[tuple[int, Sequence[tuple[int, int]]]],
+    rules: ValueRules,
+    listed: Sequence[int],
+    shards: int,
+    forgetful: bool,
+) -> tuple[list[list[int]], list[int]]:
+    """Late rows and heartbeats per epoch, with the values spread over shards."""
+    parts = [Shard([value for value in listed if value % shards == place]) for place in range(shards)]
+    heartbeat, begun = BEGINNING, None
+    late, heartbeats = [], []
+    for clock, rows in epochs:
+        found = []
+        for place, part in enumerate(parts):
+            places = [number for number, (value, _) in enumerate(rows) if value % shards == place]
+            own = part.epoch(rules, [rows[number] for number in places], heartbeat, clock)
+            found += [places[number] for number in own]
+        begun = clock if begun is None and rows else begun
+        smallest = [least(rules, part.state, clock) for part in parts]
+        heartbeat = heartbeat_after(rules, heartbeat, smallest, begun, clock)
+        late.append(sorted(found))
+        heartbeats.append(heartbeat)
+        for part in parts if forgetful else ():
+            part.forget(rules, heartbeat, clock)
+    return late, heartbeats
+
+
+INSTANTS = st.integers(-5, 15) | st.sampled_from((MIN_INSTANT, MAX_INSTANT))
+ROWS = st.lists(st.tuples(st.integers(0, 4), INSTANTS), max_size=6)
+EPOCHS = st.lists(st.tuples(st.integers(0, 4), ROWS), max_size=8)
+RULES = st.builds(ValueRules, st.integers(0, 5), st.none() | st.integers(1, 8), st.integers(0, 5))
+LISTED = st.sets(st.integers(0, 5), max_size=3).map(sorted)
+
+
+@given(EPOCHS, RULES, LISTED, st.integers(1, 3), st.booleans())
+def test_by_the_definition(
+    gaps: list[tuple[int, list[tuple[int, int]]]],
+    rules: ValueRules,
+    listed: list[int],
+    shards: int,
+    forgetful: bool,
+) -> None:
+    """However values are spread over shards, and whether or not those are forgotten that may be."""
+    clocks = np.cumsum([gap for gap, _ in gaps]).tolist()
+    epochs = [(clock, rows) for clock, (_, rows) in zip(clocks, gaps, strict=True)]
+    late, heartbeats = run(epochs, rules, listed, shards, forgetful)
+    expected = per_value(epochs, rules.disorder, rules.idle_after, rules.wait, listed)
+    assert (late, [None if one == BEGINNING else one for one in heartbeats]) == expected
+
+
+@given(ROWS, ROWS, RULES, st.integers(0, 5))
+def test_the_least_rises_when_it_says(
+    first: list[tuple[int, int]], second: list[tuple[int, int]], rules: ValueRules, gap: int
+) -> None:
+    part = Shard([7])
+    part.epoch(rules, first, BEGINNING, 1)
+    part.epoch(rules, second, BEGINNING, 1 + gap)
+    clock = 1 + gap
+    before, wait = least(rules, part.state, clock), until_idle(rules, part.state, clock)
+    risen = [later for later in range(20) if before < least(rules, part.state, clock + later) < 2**63 - 1]
+    assert risen[:1] == ([] if wait is None else [wait])
+
+
+def test_a_file_sorted_by_device() -> None:
+    """Only with the list, or a wait, is the stream held back for the devices that come later."""
+    rows = [(device, instant) for device in range(3) for instant in range(10)]
+    epochs = [(place, [row]) for place, row in enumerate(rows)]
+    rules = ValueRules(disorder=0)
+    late, _ = run(epochs, rules, [], 1, False)
+    # All rows of the later devices but the last are below the heartbeat that the first device has made.
+    assert sum(map(len, late)) == 18
+    late, heartbeats = run(epochs, rules, [0, 1, 2], 1, False)
+    assert sum(map(len, late)) == 0
+    assert heartbeats[19:] == [BEGINNING, *range(10)]
+    late, _ = run(epochs, ValueRules(0, wait=25), [], 1, False)
+    assert sum(map(len, late)) == 0

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, assert_never, overload
@@ -318,6 +319,23 @@ class Database(UserCode):
             raise UserError("the database is not started", hint="call start() first")
         done = self._execution.push(name, rows, producer, sequence)
         return done.result() if wait else done
+
+    def heartbeat(self, name: str, at: datetime | int) -> None:
+        """Say that a live stream brings no row below an instant any more; returns when that is committed.
+
+        Answers that waited for the stream become final up to there. A row that comes all the same is late.
+
+        Args:
+            name: the stream.
+            at: the instant: a datetime with a time zone, or a number for integer timestamps.
+
+        Raises:
+            UserError: no query reads the stream, it is timed by something else, or the database is not
+                started.
+        """
+        if self._execution is None:
+            raise UserError("the database is not started", hint="call start() first")
+        self._execution.heartbeat(name, at)
 
     def prepare(self) -> None:
         """Start what the queries run on, such as Spark, which the first `run` or `start` does otherwise.

@@ -20,6 +20,7 @@ from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
 from headrace.engine.status import Status, status_of
 from headrace.engine.summary import Summary, summarise
+from headrace.engine.times import instant_of
 from headrace.errors import ExecutionError, UserError
 from headrace.lowering.lower import identity
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
@@ -231,6 +232,19 @@ class Execution:
                 hint="CREATE STREAM name (...) FROM push TIMESTAMP BY column, and a query over it",
             )
         return feed.put(rows, producer, sequence)
+
+    def heartbeat(self, name: str, at: object) -> None:
+        """Take a heartbeat of a live stream; returns when it is committed.
+
+        Raises:
+            UserError: no query reads such a stream, or it is not timed by such instants.
+        """
+        if self._live is None or self._live.feed(name) is None:
+            raise UserError(
+                f"no query reads a live stream {name}",
+                hint="heartbeats are sent for streams FROM push and for Spark's, while a query reads them",
+            )
+        self._live.promise(name, instant_of(at, self._defined.inputs[name].info.domain)).result()
 
     def stop(self, timeout: float | None) -> Summary:
         """End between two epochs, when the sinks have taken what was committed.

@@ -11,9 +11,10 @@ import pyarrow as pa
 from headrace.engine.display import html_of_rows, html_of_table
 from headrace.engine.frames import to_pandas, to_polars
 from headrace.engine.plotting import chart_of
+from headrace.engine.times import instant_of
 from headrace.errors import UserError
 from headrace.runtime.results.reader import ResultReader
-from headrace.schema import TIMESTAMP, Schema
+from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 View = Literal["history", "changes", "stream", "latest"]
@@ -105,7 +106,7 @@ class Readable(ABC):
         Raises:
             UserError: the answer is not final there yet.
         """
-        instant = _instant(at, self.domain)
+        instant = instant_of(at, self.domain)
         return self._read(lambda reader: reader.snapshot(instant))
 
     def latest(self) -> pa.Table:
@@ -176,17 +177,3 @@ def _how_far(heartbeat: int, domain: TimeDomain) -> str:
     if heartbeat in (BEGINNING, INFINITY):
         return "nothing is final yet" if heartbeat == BEGINNING else "final"
     return f"final below {format_instant(heartbeat, domain)}"
-
-
-def _instant(at: object, domain: TimeDomain) -> int:
-    if isinstance(at, int):
-        return at
-    if domain is TimeDomain.INTEGER:
-        raise UserError(f"{at!r} is not an instant of an integer timeline", hint="give a number")
-    try:
-        moment = pa.scalar(at)
-        if pa.types.is_timestamp(moment.type) and moment.type.tz is None:
-            moment = moment.cast(pa.timestamp("us"))
-        return int(moment.cast(TIMESTAMP).value)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UserError(f"{at!r} is not a valid timestamp", hint="write 2024-01-01T00:00:00Z") from error

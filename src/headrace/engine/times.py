@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final, TypeAlias
 
+import pyarrow as pa
+
 from headrace.errors import LanguageError, UserError
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo, check_duration
 from headrace.language.statements import CreateSkew, TimeClauses
-from headrace.schema import sql_type
+from headrace.schema import TIMESTAMP, sql_type
 from headrace.time import MICROSECONDS, Duration, TimeDomain, duration_of, parse_duration
 
 Length: TypeAlias = "str | int | timedelta"
@@ -126,3 +128,22 @@ def disorder_of(value: Length | None, domain: TimeDomain) -> Duration | None:
         raise UserError(f"the disorder {value!r} is negative", hint="give None where rows are in order")
     check_duration(duration, domain, "disorder")
     return duration
+
+
+def instant_of(at: object, domain: TimeDomain) -> int:
+    """An instant as users write it: a number, a datetime (UTC if it has no zone), or ISO 8601 text.
+
+    Raises:
+        UserError: it is none of these, or not of the domain.
+    """
+    if isinstance(at, int):
+        return at
+    if domain is TimeDomain.INTEGER:
+        raise UserError(f"{at!r} is not an instant of an integer timeline", hint="give a number")
+    try:
+        moment = pa.scalar(at)
+        if pa.types.is_timestamp(moment.type) and moment.type.tz is None:
+            moment = moment.cast(pa.timestamp("us"))
+        return int(moment.cast(TIMESTAMP).value)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise UserError(f"{at!r} is not a valid timestamp", hint="write 2024-01-01T00:00:00Z") from error

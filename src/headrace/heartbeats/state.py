@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -71,6 +71,10 @@ class StreamState:
 
 def _due(found: Any) -> Due:
     return tuple((int(when), int(promise)) for when, promise in found)
+
+
+NOTHING_SEEN: Final = StreamState()
+"""Of a stream of which nothing has come."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from typing import Final
 
 from sqlglot.tokens import Token, TokenType
 
@@ -211,10 +212,17 @@ def _count(cursor: Cursor, what: str, example: str) -> int:
     return int(text)
 
 
+_AFTER_NUMBERS: Final = (
+    *("SLIDE", "PRECEDING", "WHERE"),
+    *("DISORDER", "STRICT", "LATENCY", "IDLE", "TIMEOUT", "AT", "HEARTBEATS", "AHEAD"),
+)
+"""Words that may follow a length without a unit."""
+
+
 def _unit(cursor: Cursor) -> str | None:
     """Step over a unit, if one follows."""
     word = cursor.word()
-    if not word.isalpha() or word in ("SLIDE", "PRECEDING", "WHERE"):
+    if not word.isalpha() or word in _AFTER_NUMBERS:
         return None
     cursor.index += 1
     return word

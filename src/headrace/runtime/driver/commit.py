@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.state import StreamState
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
@@ -28,7 +29,6 @@ from headrace.runtime.tasks.messages import (
     StateKey,
     TaskReport,
 )
-from headrace.time import BEGINNING
 
 Streams = Mapping[str, BoundedStream | LiveStream]
 
@@ -99,7 +99,9 @@ def commit_of_epoch(
         retained: the oldest epoch whose results are kept, given those of this one.
         started: when it began (`time.perf_counter()`).
     """
-    heartbeats = work.heartbeats_after(work.joined(report.arrivals for report in reports))
+    after = work.time.after(work.joined(report.arrivals for report in reports))
+    heartbeats = work.time.heartbeats(after)
+    times = dict(zip(work.time.names, after.streams(work.time.rules.granule), strict=True))
     queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})
     changed = {key: value for report in reports for key, value in report.state.items()}
     state: Mapping[StateKey, Manifest] = {**before.state, **changed}
@@ -107,7 +109,7 @@ def commit_of_epoch(
     if queries is not before.queries:
         # A delta cannot say that state is gone; this record holds what the other queries need.
         state = queries.state_of(state)
-    points = points_after(before.points, streams, intakes, heartbeats)
+    points = points_after(before.points, streams, intakes, times)
     results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
     commit = Commit(
         epoch=work.epoch,
@@ -137,7 +139,7 @@ def commit_of_change(
         started: when the change began (`time.perf_counter()`).
     """
     epoch = before.totals.epochs + 1
-    new = dict.fromkeys(queries.columns, StreamPoint(0, BEGINNING))
+    new = dict.fromkeys(queries.columns, StreamPoint(0))
     points = new | {name: point for name, point in before.points.items() if name in streams}
     heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
     results = results_of_change(epoch, queries, heartbeats, before.results)
@@ -239,7 +241,7 @@ def points_after(
     points: Mapping[str, StreamPoint],
     streams: Mapping[str, BoundedStream | LiveStream],
     intakes: Mapping[str, Intake],
-    heartbeats: Mapping[str, int],
+    times: Mapping[str, StreamState],
 ) -> dict[str, StreamPoint]:
     """How far each stream has been read after an epoch.
 
@@ -247,18 +249,13 @@ def points_after(
         points: how far before it.
         streams: those that some query reads.
         intakes: what the epoch took of them.
-        heartbeats: theirs after it (instants).
+        times: how far the time of each of them has come after it.
     """
-    taken = {
-        name: StreamPoint(
-            take.position,
-            heartbeats[name],
-            {**points[name].producers, **take.producers},
-            streams[name].mark(take.position),
-        )
-        for name, take in intakes.items()
-    }
-    return {**points, **taken}
+    found = {**points, **{name: replace(points[name], time=time) for name, time in times.items()}}
+    for name, take in intakes.items():
+        producers, mark = {**points[name].producers, **take.producers}, streams[name].mark(take.position)
+        found[name] = StreamPoint(take.position, times[name], producers, mark)
+    return found
 
 
 def _news(points: Mapping[str, StreamPoint], intakes: Mapping[str, Intake]) -> dict[str, StreamPoint]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError, told
@@ -24,6 +24,9 @@ LINGER = 0.02
 
 _LOOK = 0.25
 """Seconds between two looks at whether all feeds are well."""
+
+_SHORTEST = 0.01
+"""Seconds between two looks at the clock, at least."""
 
 _ENDING = 10.0
 """Seconds that the end of a run takes at most when no epoch is running."""
@@ -71,6 +74,8 @@ class LiveRun:
         self._feeds: Mapping[str, Feed] = {}
         self._changes: list[tuple[PlanChange, Future[int]]] = []
         self._blamed: Mapping[str, BaseException] = {}
+        self._promises: list[tuple[str, int, Future[None]]] = []
+        self._promised: list[tuple[str, int, Future[None]]] = []
         self._stopping = False
         self._in_epoch = False
         self._ended = False
@@ -122,6 +127,24 @@ class LiveRun:
             self._changed.notify_all()
         return done.result()
 
+    def promise(self, stream: str, heartbeat: int) -> Future[None]:
+        """Take a heartbeat that a stream's source sends beside its rows; resolved when it is committed.
+
+        Args:
+            stream: a live stream that some query reads.
+            heartbeat: no row that comes later is below it (instant).
+
+        Raises:
+            UserError: the run has ended.
+        """
+        done: Future[None] = Future()
+        with self._changed:
+            if self._ended:
+                raise _over(self.error)
+            self._promises.append((stream, heartbeat, done))
+            self._changed.notify_all()
+        return done
+
     def stop(self, timeout: float | None = None) -> bool:
         """End after the epoch that is running.
 
@@ -153,11 +176,12 @@ class LiveRun:
             while not self._stopping:
                 self._carry_out_changes()
                 intakes = self._next()
-                if intakes:
+                if intakes is not None:
                     failed = self._run_epoch(intakes)
                     blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
                     self._blamed = {**blamed, **failed}
                     self._settle(failed)
+                    self._keep_promises(failed)
                     self._retire_feeds()
                     self.wake()
                     if self._progress is not None:
@@ -192,9 +216,13 @@ class LiveRun:
         with self._changed:
             self._stopping = self._ended = True
             refused, self._changes = self._changes, []
+            broken = [*self._promised, *self._promises]
+            self._promised, self._promises = [], []
             self._changed.notify_all()
-        for _, done in refused:
-            done.set_exception(_over(self.error))
+        for _, change in refused:
+            change.set_exception(_over(self.error))
+        for _, _, promise in broken:
+            promise.set_exception(_over(self.error))
 
     def _carry_out_changes(self) -> None:
         """Change the plan as it was asked for; what goes wrong is for whoever asked."""
@@ -238,13 +266,19 @@ class LiveRun:
             for feed in retired.values():
                 feed.stop()
 
-    def _next(self) -> dict[str, Intake]:
-        """What the next epoch takes; waits until there is something, or for a short while."""
+    def _next(self) -> dict[str, Intake] | None:
+        """What the next epoch takes, nothing where time alone makes it; None where there is to be none yet.
+
+        Waits until there is something, or for a short while.
+        """
         with self._changed:
-            self._changed.wait_for(self._something, timeout=_LOOK)
+            self._changed.wait_for(self._something, timeout=self._patience())
         self._check()
-        if self._stopping or self._changes or not self._something():
-            return {}
+        if self._stopping or self._changes:
+            return None
+        if not self._something():
+            self._look()
+            return {} if self._run.is_due() else None
         if not all(feed.ready() for feed in self._feeds.values()):
             time.sleep(LINGER)
         intakes = self._run.next_share()
@@ -252,11 +286,45 @@ class LiveRun:
             intake = feed.take(self._run.point(name))
             if intake is not None:
                 intakes[name] = intake
+        self._take_promises(intakes)
+        self._look()
         return intakes
+
+    def _patience(self) -> float:
+        """Seconds until the next look at whether all feeds are well, and at the clock."""
+        wait = self._run.wait()
+        return _LOOK if wait is None else min(_LOOK, max(wait, _SHORTEST))
+
+    def _look(self) -> None:
+        """Let time count for the streams that have nothing left, now that what there was is taken."""
+        if self._run.moves_by_time:
+            self._run.look({name: feed.caught_up() for name, feed in self._feeds.items()})
+
+    def _take_promises(self, intakes: dict[str, Intake]) -> None:
+        """Add the heartbeats that sources have sent to what the epoch takes of them."""
+        with self._changed:
+            for name, heartbeat, done in self._promises:
+                if name not in self._feeds:
+                    done.set_exception(UserError(f"no query reads a stream {name} any more"))
+                    continue
+                take = intakes.get(name) or Intake(self._run.point(name).position)
+                intakes[name] = replace(take, promise=max(take.promise, heartbeat))
+            self._promised = [part for part in self._promises if not part[2].done()]
+            self._promises = []
+
+    def _keep_promises(self, failed: Mapping[str, BaseException]) -> None:
+        """Let those who sent heartbeats know that they count; those of a stream that failed wait."""
+        kept, self._promised = self._promised, []
+        with self._changed:
+            self._promises = [part for part in kept if part[0] in failed] + self._promises
+        for name, _, done in kept:
+            if name not in failed:
+                done.set_result(None)
 
     def _something(self) -> bool:
         fed = any(feed.ready() for feed in self._feeds.values())
-        return self._stopping or bool(self._changes) or fed or bool(self._run.next_share())
+        asked = self._stopping or bool(self._changes) or bool(self._promises)
+        return asked or fed or bool(self._run.next_share())
 
     def _check(self) -> None:
         for name, feed in self._feeds.items():

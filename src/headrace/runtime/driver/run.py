@@ -26,6 +26,7 @@ from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.strictness import refuse_dead_letters
+from headrace.runtime.driver.timekeeper import Timekeeper
 from headrace.runtime.intake.shares import (
     MOST_HELD,
     MOST_PASSED,
@@ -118,7 +119,7 @@ class Run:
         self._settings = settings
         self._buckets = settings.buckets or runner.parallelism
         self._token = secrets.token_hex(4)
-        self._points = dict.fromkeys(self._streams, StreamPoint(0, BEGINNING))
+        self._points = dict.fromkeys(self._streams, StreamPoint(0))
         self._state: dict[StateKey, Manifest] = {}
         self._journal: Journal | None = None
         self._description = Description({}, {}, self._buckets)
@@ -130,6 +131,7 @@ class Run:
         self.results: list[EpochResults] = []
         self.totals = Totals()
         self.profile = Profile()
+        self._time = self._timekeeper()
         now = settings.clock.now()
         self.reading = self._read(Statistics(now), now)
 
@@ -162,6 +164,7 @@ class Run:
             self._last_clock = last.clock
             check_unchanged(self._declared, self._points)
             self._go_on_with(journal.present(commits), dict(last.failed), found)
+            self._time = self._timekeeper()
             self.reading = self._read(self.reading.statistics, self._settings.clock.now())
         self.sweep_strays()
         return found
@@ -250,7 +253,7 @@ class Run:
 
     def point(self, name: str) -> StreamPoint:
         """How far a stream has been read."""
-        return self._points.get(name, StreamPoint(0, BEGINNING))
+        return self._points.get(name, StreamPoint(0))
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -290,6 +293,27 @@ class Run:
         """The epoch from which on a query answers."""
         return self._queries.start_of(query)
 
+    def look(self, caught_up: Mapping[str, bool]) -> None:
+        """Let time count for the streams.
+
+        Args:
+            caught_up: per stream, whether all that its source had is taken, by this epoch or before.
+        """
+        self._time.look(caught_up)
+
+    @property
+    def moves_by_time(self) -> bool:
+        """Whether a heartbeat can move though nothing arrives."""
+        return self._time.moves_by_time
+
+    def is_due(self) -> bool:
+        """Whether an epoch without input would move the heartbeat of an answer."""
+        return self._time.is_due()
+
+    def wait(self) -> float | None:
+        """Seconds until time alone moves a heartbeat; None if it moves none."""
+        return self._time.wait()
+
     def next_share(self) -> dict[str, Intake]:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
         most = MOST_HELD if self._queries.graph.levels else MOST_PASSED
@@ -312,9 +336,7 @@ class Run:
                 stream.timestamp,
                 stream.timing,
                 self._points[name].heartbeat,
-                taken[name].ended,
                 in_order=stream.timing.is_by_row and not taken[name].is_batch,
-                promise=taken[name].promise,
                 newest=MAX_INSTANT if stream.timing.ahead is None else clock + stream.timing.ahead,
             )
             for name, stream in self._streams.items()
@@ -331,8 +353,14 @@ class Run:
             state=self._state,
             store=self._store,
             keep_results=self._settings.keep_results,
+            time=self._time.epoch(_promises(taken)),
             clock=clock,
         )
+
+    def _timekeeper(self) -> Timekeeper:
+        timings = {name: stream.timing for name, stream in self._streams.items()}
+        known = {name: point.time for name, point in self._points.items()}
+        return Timekeeper(timings, self._queries, known, self._settings.clock)
 
     def _known(self) -> RunState:
         return RunState(
@@ -419,8 +447,12 @@ class Run:
         before = segments_of(self._state) | outcome.written
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._last_clock = commit.clock
-        self._queries = outcome.queries
+        known, self._queries = self._queries, outcome.queries
         self._streams = {name: self._declared[name] for name in self._queries.columns}
+        if work is None or self._queries is not known:
+            self._time = self._timekeeper()
+        else:
+            self._time.accept({name: point.time for name, point in self._points.items()})
         self.results.append(commit.results)
         self.reading = self._read(statistics, at)
         self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
@@ -480,6 +512,12 @@ class Run:
                 for name in self._store.names(folder):
                     if name not in kept:
                         self._store.delete(name)
+
+
+def _promises(intakes: Mapping[str, Intake]) -> dict[str, int]:
+    """The heartbeats that streams have sent beside their rows; INFINITY of those that end."""
+    promised = {name: INFINITY if take.ended else take.promise for name, take in intakes.items()}
+    return {name: promise for name, promise in promised.items() if promise > BEGINNING}
 
 
 def _columns(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]]:

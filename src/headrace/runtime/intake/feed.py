@@ -24,6 +24,10 @@ class Feed(Protocol):
         """Whether something has come."""
         ...
 
+    def caught_up(self) -> bool:
+        """Whether all that the source has was taken; asked only where time alone moves heartbeats."""
+        ...
+
     def take(self, point: StreamPoint) -> Intake | None:
         """What the next epoch takes, or None."""
         ...

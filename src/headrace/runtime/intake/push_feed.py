@@ -115,6 +115,10 @@ class PushFeed:
         """Whether rows wait."""
         return bool(self._waiting)
 
+    def caught_up(self) -> bool:
+        """Whether no push waits."""
+        return not self._waiting
+
     def take(self, point: StreamPoint) -> Intake | None:
         """The pushes that have come, up to the limit; repeats are left out.
 

@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.state import NOTHING_SEEN, StreamState
 from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
@@ -44,15 +45,20 @@ class StreamPoint:
 
     Attributes:
         position: up to where, in the source's unit.
-        heartbeat: its promise (instant).
+        time: how far its time has come.
         producers: for pushed rows, per producer the last sequence number.
         mark: identifies the part of a bounded input that has been read; see `SplitSource.mark`.
     """
 
     position: int
-    heartbeat: int
+    time: StreamState = NOTHING_SEEN
     producers: Mapping[str, int] = field(default_factory=dict)
     mark: str = ""
+
+    @property
+    def heartbeat(self) -> int:
+        """Its promise (instant)."""
+        return self.time.heartbeat
 
 
 @dataclass(frozen=True)
@@ -257,7 +263,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
     return {
         "epoch": commit.epoch,
         "streams": {
-            name: [point.position, point.heartbeat, dict(point.producers), point.mark]
+            name: [point.position, point.time.to_json(), dict(point.producers), point.mark]
             for name, point in commit.streams.items()
         },
         "checkpoint": commit.checkpoint,
@@ -296,7 +302,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
     arrivals = {name: Arrivals(**seen) for name, seen in totals["arrivals"].items()}
     return Commit(
         epoch,
-        {name: StreamPoint(*point) for name, point in body["streams"].items()},
+        {name: _unpacked_point(*point) for name, point in body["streams"].items()},
         state,
         body["checkpoint"],
         body["retained"],
@@ -306,6 +312,10 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         body["clock"],
         None if body["plan"] is None else unpacked(body["plan"]),
     )
+
+
+def _unpacked_point(position: int, time: dict[str, Any], producers: dict[str, int], mark: str) -> StreamPoint:
+    return StreamPoint(position, StreamState.from_json(time), producers, mark)
 
 
 def _packed_part(part: Part) -> list[Any]:

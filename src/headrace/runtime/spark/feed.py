@@ -197,6 +197,15 @@ class SparkFeed:
         """Whether a batch waits, and none is in an epoch."""
         return isinstance(self._state, Handed)
 
+    def caught_up(self) -> bool:
+        """Whether no batch waits, and Spark has looked for more and found nothing."""
+        if not isinstance(self._state, Idle) or self._query is None:
+            return False
+        with suppress(*GATEWAY_ERRORS):
+            status = self._query.status
+            return not (status["isDataAvailable"] or status["isTriggerActive"])
+        return False
+
     def take(self, point: StreamPoint) -> Intake | None:
         """The batch that waits."""
         with self._changed:
@@ -235,7 +244,7 @@ class SparkFeed:
                 return failed
             self._restarts += 1
             self._query.stop()
-            self.start(StreamPoint(self._committed, 0), self._columns)
+            self.start(StreamPoint(self._committed), self._columns)
         return None
 
     def stop(self) -> None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from headrace.errors import UserError
-from headrace.heartbeats.bounded import Arrivals, advance
+from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.epoch import EpochTime
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part, RunRef
@@ -18,7 +19,7 @@ from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.counts import Counts
 from headrace.runtime.tasks.profile import TaskTime
 from headrace.schema import Schema
-from headrace.time import BEGINNING, INFINITY, MAX_INSTANT
+from headrace.time import BEGINNING, MAX_INSTANT
 
 StateKey = tuple[str, int]
 """An operator's identity and a bucket."""
@@ -53,11 +54,9 @@ class StreamInput:
         timestamp: the column it is timed by.
         timing: how its time moves.
         heartbeat: the promise at the start of the epoch.
-        ended: whether this epoch reads the last of it.
         in_order: whether its rows come in an order, so that each is judged by those before it; the rows of a
             batch of Spark's are judged together.
         newest: the largest timestamp that a row may have (instant).
-        promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
     """
 
     source: SplitSource | None
@@ -65,10 +64,8 @@ class StreamInput:
     timestamp: str
     timing: Timing
     heartbeat: int
-    ended: bool
     in_order: bool
     newest: int = MAX_INSTANT
-    promise: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -86,6 +83,7 @@ class EpochWork:
         state: the manifests of the last commit.
         store: where segments are.
         keep_results: whether results are written, or only counted.
+        time: how the heartbeats at its end follow from what arrives.
         clock: the driver's one reading of the clock for the epoch (microseconds since 1970-01-01 UTC).
     """
 
@@ -99,6 +97,7 @@ class EpochWork:
     state: Mapping[StateKey, Manifest]
     store: Store
     keep_results: bool
+    time: EpochTime
     clock: int = 0
 
     def heartbeats_before(self) -> dict[str, int]:
@@ -107,12 +106,7 @@ class EpochWork:
 
     def heartbeats_after(self, arrivals: Mapping[str, Arrivals]) -> dict[str, int]:
         """The streams' heartbeats at its end, from what arrived."""
-        return {
-            name: INFINITY
-            if stream.ended
-            else advance(stream.heartbeat, arrivals.get(name, Arrivals()).latest, stream.timing.disorder)
-            for name, stream in self.streams.items()
-        }
+        return self.time.heartbeats(self.time.after(arrivals))
 
     def joined(self, parts: Iterable[Mapping[str, Arrivals]]) -> dict[str, Arrivals]:
         """What arrived on each stream, from the summaries of the tasks of level 0, in their order."""

@@ -397,6 +397,9 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
         def point(self, _: str) -> None:
             return None
 
+        def wait(self) -> None:
+            return None
+
     feeds: Any = {"a": Feed("a"), "b": Feed("b")}
     run: Any = Run()
     live = LiveRun(run, threading.Condition())

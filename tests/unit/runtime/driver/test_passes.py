@@ -15,11 +15,13 @@ from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.passes import run_passes
+from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.timekeeper import Timekeeper
 from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import EpochWork, ResultRef, Split, StreamInput, TaskReport
 from headrace.schema import BIGINT, Field, Schema
-from headrace.time import BEGINNING
+from headrace.time import BEGINNING, ManualClock
 from support import TableSource
 
 DISORDER = 2
@@ -54,9 +56,10 @@ class Judging(InlineRunner):
 def work_of(tasks: int) -> EpochWork:
     schema = Schema((Field("ts", BIGINT),))
     source = TableSource(pa.table({"ts": pa.array([], BIGINT)}))
-    stream = StreamInput(source, schema, "ts", Timing(DISORDER), BEGINNING, ended=False, in_order=True)
+    stream = StreamInput(source, schema, "ts", Timing(DISORDER), BEGINNING, in_order=True)
     splits = tuple((Split("s", task, task + 1),) for task in range(tasks))
-    return EpochWork(1, "t", Graph((), ()), 1, 1, {"s": stream}, splits, {}, MemoryStore(), True)
+    time = Timekeeper({"s": stream.timing}, QuerySet({}), {}, ManualClock()).epoch({})
+    return EpochWork(1, "t", Graph((), ()), 1, 1, {"s": stream}, splits, {}, MemoryStore(), True, time)
 
 
 def test_one_pass_where_each_split_judges_as_if_it_knew_all() -> None:

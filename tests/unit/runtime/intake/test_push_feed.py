@@ -19,9 +19,8 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
-from headrace.time import BEGINNING
 
-START = StreamPoint(0, BEGINNING)
+START = StreamPoint(0)
 
 
 @pytest.fixture
@@ -106,7 +105,7 @@ def test_an_epoch_takes_pushes_up_to_its_bytes(feed: PushFeed) -> None:
 
 
 def test_a_repeat_of_a_committed_push_is_acknowledged_at_once(feed: PushFeed) -> None:
-    point = StreamPoint(5, BEGINNING, {"me": 7})
+    point = StreamPoint(5, producers={"me": 7})
     repeat, other, new = (
         feed.put(rows(1, at), *who) for at, who in enumerate([("me", 7), ("you", 7), ("me", 8)])
     )
@@ -137,7 +136,7 @@ def test_a_repeat_hears_of_the_failure_of_the_push_it_repeats(feed: PushFeed) ->
 
 def test_an_epoch_of_repeats_alone_takes_nothing(feed: PushFeed) -> None:
     done = feed.put(rows(2), "me", 1)
-    assert taken(feed, StreamPoint(1, BEGINNING, {"me": 1})) == []
+    assert taken(feed, StreamPoint(1, producers={"me": 1})) == []
     assert done.result(0) is False
 
 

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace
+from headrace.heartbeats.state import StreamState
 from headrace.runtime.intake.shares import (
     FIRST_ROWS,
     MOST_HELD,
@@ -23,7 +24,7 @@ from headrace.runtime.intake.shares import (
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source, write_arrow
-from headrace.time import BEGINNING, INFINITY
+from headrace.time import INFINITY
 from support import TableSource
 
 MEGABYTE = 2**20
@@ -37,12 +38,12 @@ def table(*sizes: int) -> pa.Table:
 def epochs(sources: Mapping[str, SplitSource], rows: int, size: int) -> list[dict[str, tuple[int, int]]]:
     """What one epoch after the other takes."""
     streams = {name: BoundedStream(source, "t") for name, source in sources.items()}
-    points = dict.fromkeys(streams, StreamPoint(0, BEGINNING))
+    points = dict.fromkeys(streams, StreamPoint(0))
     found = []
     while share := next_share(streams, points, rows, size):
         found.append({name: (take.start, take.end) for name, take in share.items()})
         for name, take in share.items():
-            points[name] = StreamPoint(take.end, INFINITY if take.ended else 0)
+            points[name] = StreamPoint(take.end, StreamState(INFINITY if take.ended else 0))
     return found
 
 
@@ -79,12 +80,12 @@ def grown(events: int, most: int, start: int = 0) -> list[int]:
     """Up to which event one epoch after the other reads where nobody has said how large they are."""
     source = open_source("nexmark", {"events": str(events)}, None, "ts", "bid", Path())
     streams = {"bid": BoundedStream(source, "ts")}
-    points = {"bid": StreamPoint(start, BEGINNING)}
+    points = {"bid": StreamPoint(start)}
     ends = []
     while share := next_share(streams, points, grown_rows(streams, points, most), 2**40):
         take = share["bid"]
         ends.append(take.end)
-        points["bid"] = StreamPoint(take.end, INFINITY if take.ended else 0)
+        points["bid"] = StreamPoint(take.end, StreamState(INFINITY if take.ended else 0))
     return ends
 
 
@@ -115,13 +116,13 @@ def test_few_rows_are_one_epoch() -> None:
 def test_epochs_stay_small_beside_a_stream_that_never_ends() -> None:
     source = TableSource(table(*[1] * 10))
     streams: Streams = {"a": BoundedStream(source, "t"), "b": LiveStream(source.schema, "t")}
-    points = {"a": StreamPoint(9, 0), "b": StreamPoint(7, 0)}
+    points = {"a": StreamPoint(9), "b": StreamPoint(7)}
     assert grown_rows(streams, points, MOST_PASSED) == FIRST_ROWS
 
 
 def test_what_is_left_follows_from_the_positions() -> None:
     bounded = {name: BoundedStream(TableSource(table(*[1] * 100)), "t") for name in ("a", "b")}
-    points = {"a": StreamPoint(40, 0), "b": StreamPoint(100, INFINITY)}
+    points = {"a": StreamPoint(40), "b": StreamPoint(100, StreamState(INFINITY))}
     assert rows_left(bounded, points) == 60
     live: Streams = {**bounded, "c": LiveStream(bounded["a"].schema, "t")}
     assert rows_left(live, points) is None

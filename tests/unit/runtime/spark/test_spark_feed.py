@@ -13,7 +13,6 @@ from py4j.protocol import Py4JNetworkError
 from headrace.errors import ExecutionError, RunnerLostError, StoreError
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.spark.feed import RESTARTS, SparkFeed
-from headrace.time import BEGINNING
 
 PATIENCE = 10
 
@@ -143,7 +142,7 @@ def logged(checkpoint: Path) -> tuple[list[str], list[str]]:
 
 
 def point(position: int) -> StreamPoint:
-    return StreamPoint(position, BEGINNING)
+    return StreamPoint(position)
 
 
 def test_a_batch_returns_when_its_epoch_is_committed(
@@ -438,6 +437,6 @@ def test_a_log_that_leads_out_of_the_store_is_refused(frame: Frame, tmp_path: Pa
     (tmp_path / "store" / link).symlink_to(outside)
     feed = SparkFeed("s", frame, tmp_path / "store/checkpoint", lambda: None, ahead=True)
     with pytest.raises(StoreError, match="is a symbolic link"):
-        feed.start(StreamPoint(1, BEGINNING), ("k",))
+        feed.start(StreamPoint(1), ("k",))
     assert frame.starts == 0
     assert len(list(outside.rglob("*"))) == 11

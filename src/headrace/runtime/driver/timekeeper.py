@@ -1,0 +1,153 @@
+"""The time of a run: how much of it has counted for each stream, and when it alone moves a heartbeat.
+
+Heartbeats follow from the arrivals of an epoch and the clocks of its streams, which are read once, when the
+epoch takes its rows. Between epochs only the clocks move. An epoch without input is made when they alone have
+moved the heartbeat of a query's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Final
+
+from headrace.algebra.properties import sources_of
+from headrace.heartbeats.drained import DrainedClocks
+from headrace.heartbeats.epoch import EpochTime
+from headrace.heartbeats.generation import generate, next_due
+from headrace.heartbeats.rules import Policy, Rules, granule_for
+from headrace.heartbeats.skew import Bound, SkewMatrix
+from headrace.heartbeats.state import State, StreamState
+from headrace.heartbeats.timing import Timing
+from headrace.runtime.driver.query_set import QuerySet
+from headrace.time import MICROSECONDS, Clock
+
+_LONGEST: Final = 2 * MICROSECONDS["SECOND"]
+"""How much of the time between two looks at the clock counts at most: more than passes when all is well."""
+
+
+class Timekeeper:
+    """The clocks of the streams of some queries, until the queries or what streams declare change.
+
+    Args:
+        timings: what the streams declare, by name; all of them are read by some query.
+        queries: the queries.
+        known: what was remembered of the streams.
+        clock: wall-clock time.
+    """
+
+    def __init__(
+        self,
+        timings: Mapping[str, Timing],
+        queries: QuerySet,
+        known: Mapping[str, StreamState],
+        clock: Clock,
+    ) -> None:
+        self._names = tuple(timings)
+        self._queries = queries
+        self._clock = clock
+        self.rules = rules_of(timings, queries)
+        found = [known.get(name, StreamState()) for name in self._names]
+        self._clocks = DrainedClocks.stopped([state.clock for state in found])
+        self._state = State.of(found, self.rules.granule, self.rules.width)
+
+    @property
+    def moves_by_time(self) -> bool:
+        """Whether a heartbeat can move though nothing arrives."""
+        return self.rules.has_policies or self.rules.width > 1
+
+    def look(self, caught_up: Mapping[str, bool]) -> None:
+        """Let time count.
+
+        Args:
+            caught_up: per stream, whether everything that its source had has been taken; no for those that
+                are not named.
+        """
+        seen = [caught_up.get(name, False) for name in self._names]
+        self._clocks = self._clocks.look(self._clock.now(), seen, _LONGEST)
+
+    def epoch(self, promises: Mapping[str, int]) -> EpochTime:
+        """How the heartbeats of an epoch follow from its rows.
+
+        Args:
+            promises: heartbeats that came from outside, by stream (instants).
+        """
+        return EpochTime(self._names, self.rules, self._state, self._clocks.counted, promises)
+
+    def is_due(self) -> bool:
+        """Whether the time that has counted moves the heartbeat of some query's answer."""
+        if not self.moves_by_time:
+            return False
+        after = generate(self.rules, self._state, {}, self._clocks.counted, {})
+        moved = after.heartbeats != self._state.heartbeats
+        return bool(moved.any()) and self._outputs(after) != self._outputs(self._state)
+
+    def wait(self) -> float | None:
+        """Seconds until time alone moves a heartbeat, if it counts for all streams; None if it moves none."""
+        if not self.moves_by_time:
+            return None
+        now = generate(self.rules, self._state, {}, self._clocks.counted, {})
+        due = next_due(self.rules, now)
+        return None if due is None else due / MICROSECONDS["SECOND"]
+
+    def accept(self, states: Mapping[str, StreamState]) -> None:
+        """Move on to what an epoch has committed."""
+        found = [states[name] for name in self._names]
+        self._state = State.of(found, self.rules.granule, self.rules.width)
+
+    def _outputs(self, state: State) -> set[tuple[str, int]]:
+        graph = self._queries.graph
+        heartbeats = graph.heartbeats(dict(zip(self._names, state.heartbeats.tolist(), strict=True)))
+        return {(name, heartbeats[graph.node_of(output)]) for name, output in graph.outputs}
+
+
+def rules_of(timings: Mapping[str, Timing], queries: QuerySet) -> Rules:
+    """The bounds and policies that streams declare, with what follows from them.
+
+    Args:
+        timings: by stream; a bound from a stream that is not named says nothing.
+        queries: the queries that read them: a silent stream holds back those that it is read with.
+    """
+    places = {name: place for place, name in enumerate(timings)}
+    bounds = {(places[name], places[name]): own_bounds(timing) for name, timing in timings.items()}
+    between: dict[tuple[int, int], list[Bound]] = {}
+    for name, timing in timings.items():
+        for other, bound in timing.follows:
+            if other in places:
+                between.setdefault((places[other], places[name]), []).append(bound)
+    bounds |= {pair: tuple(found) for pair, found in between.items()}
+    matrix = SkewMatrix(tuple(timing.latency for timing in timings.values()), bounds)
+    if between:
+        matrix = matrix.closure()
+    beside = _read_together(timings, queries)
+    policies = tuple(
+        Policy(timing.idle_after, timing.timeout, tuple(places[other] for other in sorted(beside[name])))
+        for name, timing in timings.items()
+    )
+    return Rules(matrix, policies, granule_for(matrix))
+
+
+def own_bounds(timing: Timing) -> tuple[Bound, ...]:
+    """The bounds of a stream with itself: how far its rows are out of order.
+
+    `DISORDER d` allows rows that are exactly `d` behind, so that it is the paper's `delta = d + 1`.
+    """
+    found = []
+    if timing.disorder is not None:
+        found.append(Bound(timing.disorder + 1))
+    if timing.rows is not None:
+        found.append(Bound(1, rows=timing.rows))
+    return tuple(found)
+
+
+def _read_together(timings: Mapping[str, Timing], queries: QuerySet) -> dict[str, set[str]]:
+    """Per stream those that some query reads beside it; only looked for where it matters."""
+    found: dict[str, set[str]] = {name: set() for name in timings}
+    if all(timing.idle_after is None and timing.timeout is None for timing in timings.values()):
+        return found
+    groups = {frozenset(source.name for source in sources_of(plan)) for plan in queries.live.values()}
+    for group in groups:
+        for one, other in combinations(group, 2):
+            found[one].add(other)
+            found[other].add(one)
+    return found

@@ -1,0 +1,274 @@
+"""Streams that are silent, late or behind: what their declarations let the others go on with, and when."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.errors import UserError
+from headrace.runtime.driver import live
+from headrace.time import ManualClock
+
+SECOND = 1_000_000
+PAIRS = "SELECT a.v, b.v FROM a [RANGE 10], b [RANGE 10] WHERE a.v = b.v"
+ONES = "SELECT v, COUNT(*) AS n FROM a [RANGE 10] GROUP BY v"
+
+
+class Clock(ManualClock):
+    """A clock that lets a test wait until the run has looked at it."""
+
+    def __init__(self) -> None:
+        super().__init__(1_800_000_000 * SECOND)
+        self._looks = threading.Semaphore(0)
+
+    def now(self) -> int:
+        self._looks.release()
+        return self.instant
+
+    def let_pass(self, seconds: float) -> None:
+        """Let time pass as it does, a second at a time, with a look at each."""
+        for _ in range(round(seconds)):
+            self.advance(SECOND)
+            self.wait_for_looks()
+
+    def jump(self, seconds: int) -> None:
+        """Let it go on at once, as when it is set or the machine was asleep."""
+        self.advance(seconds * SECOND)
+        self.wait_for_looks()
+
+    def wait_for_looks(self) -> None:
+        """Wait until the run has looked at the clock, and has made the epoch that may follow."""
+        while self._looks.acquire(blocking=False):
+            pass
+        for _ in range(3):
+            assert self._looks.acquire(timeout=20)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr(live, "_LOOK", 0.005)
+    return Clock()
+
+
+@pytest.fixture
+def connect(clock: Clock, tmp_path: Path) -> Iterator[Callable[..., hr.Database]]:
+    """Databases with the streams `a`, `b`, `c`, each declared with the clauses that are given."""
+    made: list[hr.Database] = []
+
+    def new(query: str, *, durable: bool = False, before: str = "", **clauses: str) -> hr.Database:
+        db = hr.connect(runner="inline", storage=tmp_path / "store" if durable else None, clock=clock)
+        made.append(db)
+        for name in "abc":
+            said = clauses.get(name, "")
+            db.execute(f"CREATE STREAM {name} (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts {said}")
+        if before:
+            db.execute(before)
+        db.query(query, name="q")
+        db.start()
+        return db
+
+    yield new
+    for db in made:
+        db.close()
+
+
+def push(db: hr.Database, stream: str, *times: int, value: int = 1) -> None:
+    db.push(stream, [{"v": value, "ts": instant} for instant in times])
+
+
+def heartbeat(db: hr.Database) -> Any:
+    return db.status.queries[0].heartbeat
+
+
+def epochs(db: hr.Database) -> int:
+    return db.status.epoch
+
+
+def test_a_silent_stream_holds_a_join_back_for_ever_unless_it_may_be_idle(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    db = connect(PAIRS)
+    push(db, "b", 5)
+    push(db, "a", 5, 20)
+    clock.advance(3600 * SECOND)
+    assert heartbeat(db) == 5
+    db.execute("ALTER STREAM b IDLE AFTER 10 SECONDS")
+    clock.let_pass(12)
+    assert heartbeat(db) == 20
+    assert db["q"].history().to_pydict() == {"v": [1], "v_2": [1], "valid_from": [5], "valid_to": [15]}
+
+
+def test_an_idle_stream_follows_the_slowest_of_those_that_are_read_with_it(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    query = "SELECT a.v FROM a [RANGE 10], b [RANGE 10], c [RANGE 10] WHERE a.v = b.v AND b.v = c.v"
+    db = connect(query, c="IDLE AFTER 5 SECONDS")
+    for number in range(4):
+        push(db, "a", 10 + number)
+        push(db, "b", 3 + number)
+        clock.let_pass(2)
+    assert heartbeat(db) == 6
+    # From now on it follows in the epochs that bring the rows of the others.
+    push(db, "b", 9)
+    assert heartbeat(db) == 9
+
+
+def test_a_stream_that_speaks_again_has_late_rows_below_what_was_promised(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    db = connect(PAIRS, b="IDLE AFTER 5 SECONDS")
+    push(db, "a", 20)
+    clock.let_pass(7)
+    assert heartbeat(db) == 20
+    push(db, "b", 19, 20, 25)
+    summary = db.stop()
+    assert {part.name: (part.rows, part.late) for part in summary.streams} == {"a": (1, 0), "b": (2, 1)}
+    assert db.dead_letters().column("reason").to_pylist() == ["late: older than the heartbeat 20"]
+
+
+def test_an_idle_system_makes_no_epochs(connect: Callable[..., hr.Database], clock: Clock) -> None:
+    db = connect(
+        PAIRS, a="TIMEOUT 5 SECONDS IDLE AFTER 3 SECONDS", b="TIMEOUT 5 SECONDS IDLE AFTER 3 SECONDS"
+    )
+    push(db, "a", 5)
+    push(db, "b", 7)
+    clock.let_pass(7)
+    after = epochs(db)
+    assert heartbeat(db) == 8
+    clock.let_pass(100)
+    assert epochs(db) == after
+
+
+def test_a_timeout_lets_the_last_rows_out(connect: Callable[..., hr.Database], clock: Clock) -> None:
+    db = connect(ONES, a="DISORDER 5 TIMEOUT 10 SECONDS")
+    push(db, "a", 3, 9)
+    clock.let_pass(8)
+    assert heartbeat(db) == 4
+    clock.let_pass(4)
+    assert heartbeat(db) == 10
+    assert db["q"].snapshot(9).to_pydict() == {"v": [1], "n": [2]}
+
+
+def test_latency_makes_promises_wait_for_rows_under_way(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    """A row that overtakes others by less than the latency makes none of them late."""
+    db = connect(ONES, a="LATENCY 4 SECONDS")
+    push(db, "a", 9)
+    clock.let_pass(2)
+    push(db, "a", 3)
+    assert heartbeat(db) < 0
+    clock.let_pass(5)
+    assert heartbeat(db) == 9
+    assert db.stop().late == 0
+
+
+def test_rows_bound_the_disorder(connect: Callable[..., hr.Database]) -> None:
+    """After two further rows none is older than the first."""
+    db = connect(ONES, a="DISORDER 2 ROWS")
+    for instant, expected in ((9, None), (3, None), (8, 9), (9, 9), (12, 9), (11, 9), (12, 12), (5, 12)):
+        push(db, "a", instant)
+        assert heartbeat(db) == expected or (expected is None and heartbeat(db) < 0), instant
+    assert db.stop().late == 1
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_time_in_which_rows_waited_does_not_count(
+    connect: Callable[..., hr.Database], clock: Clock, queued: bool
+) -> None:
+    """An hour in which the machine slept, or in which a push waited, makes nobody idle."""
+    db = connect(PAIRS, b="IDLE AFTER 10 SECONDS")
+    push(db, "b", 5)
+    push(db, "a", 20)
+    clock.jump(3600)
+    if queued:
+        db.push("b", [{"v": 1, "ts": 6}], wait=False)
+    clock.jump(-3600)
+    clock.let_pass(3)
+    assert heartbeat(db) == (6 if queued else 5)
+    push(db, "b", 7)
+    assert db.stop().late == 0
+
+
+def test_the_silence_goes_on_after_a_restart(connect: Callable[..., hr.Database], clock: Clock) -> None:
+    db = connect(PAIRS, durable=True, b="IDLE AFTER 10 SECONDS")
+    push(db, "b", 5)
+    push(db, "a", 5, 20)
+    clock.let_pass(6)
+    push(db, "a", 21)
+    db.close()
+    clock.instant += 3600 * SECOND
+    again = connect(PAIRS, durable=True, b="IDLE AFTER 10 SECONDS")
+    clock.wait_for_looks()
+    assert heartbeat(again) == 5
+    clock.let_pass(8)
+    assert heartbeat(again) == 21
+
+
+def test_a_bound_between_streams_moves_one_by_the_rows_of_another(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    """`b` is at most 3 behind `a`; five seconds later it is not behind at all."""
+    skew = "CREATE SKEW FROM a TO b (0 SECONDS, 3), (5 SECONDS, 0)"
+    db = connect(PAIRS, before=skew)
+    push(db, "a", 20)
+    assert heartbeat(db) == 17
+    clock.let_pass(7)
+    assert heartbeat(db) == 20
+
+
+def test_a_heartbeat_from_outside(connect: Callable[..., hr.Database]) -> None:
+    db = connect(PAIRS)
+    push(db, "a", 20)
+    db.heartbeat("b", 15)
+    assert heartbeat(db) == 15
+    push(db, "b", 14, 16)
+    assert db.stop().late == 1
+    db.start()
+    with pytest.raises(UserError, match="no query reads a live stream c"):
+        db.heartbeat("c", 1)
+
+
+def test_heartbeats_in_a_column(clock: Clock) -> None:
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute(
+            "CREATE STREAM s (v BIGINT, ts BIGINT, safe BIGINT) FROM push TIMESTAMP BY ts "
+            "HEARTBEATS FROM safe;"
+            "CREATE QUERY q AS SELECT v, COUNT(*) AS n FROM s [RANGE 10] GROUP BY v"
+        )
+        db.start()
+        db.push("s", [{"v": 1, "ts": 9, "safe": None}, {"v": 1, "ts": 3, "safe": 2}])
+        assert heartbeat(db) == 2
+        db.push("s", {"v": None, "ts": None, "safe": 8})
+        assert heartbeat(db) == 8
+        db.push("s", [{"v": 1, "ts": 8, "safe": None}, {"v": 1, "ts": 7, "safe": None}])
+        assert db.stop().streams[0].late == 1
+        assert db.dead_letters().num_rows == 1
+
+
+def test_a_row_of_the_future_is_set_apart(clock: Clock) -> None:
+    """One row dated a century ahead would make all later ones late."""
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute("CREATE STREAM s (ts TIMESTAMP) FROM push TIMESTAMP BY ts AT MOST 2 HOURS AHEAD")
+        db.query("SELECT ts FROM s", name="q")
+        db.start()
+        now = clock.instant
+        for ahead in (0, 100 * 365 * 24, 2, 1, 3):
+            db.push("s", {"ts": time_of(now + ahead * 3600 * SECOND)})
+        summary = db.stop()
+        part = summary.streams[0]
+        assert (part.rows, part.late, part.rejected) == (2, 1, 2)
+        reason = db.dead_letters().column("reason")[0].as_py()
+        assert reason.startswith(
+            "the timestamp ts is more than 2 HOURS ahead of the clock, after 2027-01-15T10"
+        )
+
+
+def time_of(instant: int) -> datetime:
+    return datetime.fromtimestamp(instant // SECOND, UTC)

@@ -25,6 +25,7 @@ import logging
 
 from headrace.engine import Database, Policy, Query, Summary, connect
 from headrace.engine.display import show_tables_in_notebooks as _show_tables_in_notebooks
+from headrace.engine.status import Status
 from headrace.engine.stored import StoredDatabase, StoredQuery
 from headrace.engine.stored import open_store as open
 from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
@@ -48,6 +49,7 @@ __all__ = [
     "Query",
     "Retry",
     "Sink",
+    "Status",
     "StoredDatabase",
     "StoredQuery",
     "Summary",

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -235,3 +236,22 @@ def test_a_status_is_shown_as_text_html_and_json(db: hr.Database) -> None:
     assert found["streams"][0]["heartbeat"] == "2024-01-01T00:00:05Z"
     assert found["queries"][0]["chain"][-1] == {"node": 0, "heartbeat": "2024-01-01T00:00:05Z"}
     assert found["operators"][0]["rows_out"] == 1
+
+
+def test_a_store_remembers_how_far_streams_are(tmp_path: Path) -> None:
+    def opened() -> hr.Database:
+        db = hr.connect(runner="inline", storage=tmp_path / "store")
+        pushed(db, "a")
+        db.query("SELECT v FROM a", name="q")
+        db.start()
+        return db
+
+    with opened() as db:
+        push(db, "a", 10, 20)
+    with opened() as db:
+        stream, query = db.status.stream("a"), db.status.query("q")
+        assert (stream.rows, stream.heartbeat, stream.latest, stream.rate) == (2, 18, 20, None)
+        assert (query.changes, query.heartbeat, query.unreleased) == (2, 18, 2)
+        push(db, "a", 30)
+        assert operators(db.status, "Source") == [(1, 1)]
+        assert db.status.stream("a").rows == 3

@@ -60,7 +60,8 @@ class Tally:
             passed: the wall-clock time since the epoch before (s).
             brought: float64[n, k - 1], what it brought.
         """
-        amounts = np.column_stack([np.full(len(self.keys), passed), brought])
+        amounts = np.empty(self.total.shape)
+        amounts[:, 0], amounts[:, 1:] = passed, brought
         return Tally(self.keys, self.total + amounts, self.recent * 0.5 ** (passed / HALF_LIFE) + amounts)
 
 
@@ -126,8 +127,8 @@ class Statistics:
             self.operators.after(passed, _brought(graph, counts, reports)),
             np.minimum(self.first, counts.first),
             np.maximum(self.last, counts.last),
-            self.queries.after(passed, np.array(emitted, dtype=np.float64)),
-            self.streams.after(passed, np.array(rows, dtype=np.float64)),
+            self.queries.after(passed, np.array(emitted, dtype=np.float64).reshape(-1, 1)),
+            self.streams.after(passed, np.array(rows, dtype=np.float64).reshape(-1, 1)),
             self.moved,
         )
 

@@ -25,6 +25,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+import heartbeats
 import long_texts
 import ours
 from bids import EVENTS, prepare
@@ -301,6 +302,7 @@ SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
     "small": _small_epochs,
     "recovery": _recovery,
     "texts": _long_texts,
+    "heartbeats": lambda _: heartbeats.section(),
 }
 
 

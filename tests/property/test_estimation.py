@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -104,3 +105,17 @@ def test_figure_4_row_by_row(rows: list[tuple[int, tuple[int, int]]], window: in
 def test_what_is_remembered_is_bounded(epochs: list[tuple[int, list[tuple[int, int]]]]) -> None:
     state = run(RULES, epochs * 3)
     assert len(state.newest) <= WAITS[-1] + 2
+
+
+@given(EPOCHS, st.integers(1, 3))
+def test_a_state_that_was_written_down_goes_on_as_before(
+    epochs: list[tuple[int, list[tuple[int, int]]]], window: int
+) -> None:
+    rules = replace(RULES, adaptivity=Adaptivity(window, alpha=0.3, often=0.5, falls=2))
+    state, clock = start(rules), 0
+    for passed, rows in epochs:
+        clock += passed
+        read = EstimationState.from_json(json.loads(json.dumps(state.to_json())))
+        again = estimate(rules, read, arrived(rows), clock)
+        state = estimate(rules, state, arrived(rows), clock)
+        assert again.to_json() == state.to_json()

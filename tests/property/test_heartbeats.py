@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from random import Random
 
@@ -153,7 +154,7 @@ def test_a_state_that_was_written_down_goes_on_as_before(
     sent = Sources(matrix, Behaviour(), Random(seed)).run(12)
     for now in range(14):
         rows = [(row.stream, row.instant) for row in sent if row.arrives == now]
-        written = [one.to_json() for one in driven.state.streams(granule)]
+        written = json.loads(json.dumps([one.to_json() for one in driven.state.streams(granule)]))
         read = State.of([StreamState.from_json(one) for one in written], granule, rules.width)
         again = generate(rules, read, arrived(rows), [now] * 3, {0: now})
         driven.epoch(now, rows, {0: now})

@@ -114,6 +114,15 @@ def test_the_least_rises_when_it_says(
     assert risen[:1] == ([] if wait is None else [wait])
 
 
+def test_a_value_is_forgotten_when_the_stream_has_come_as_far() -> None:
+    rules = ValueRules(disorder=2, idle_after=5)
+    state = ValuesState(np.array([10, BEGINNING, 4], dtype=np.int64), np.array([0, 0, 3], dtype=np.int64))
+    assert forgettable(rules, state, 7, 5).tolist() == [False, False, False]
+    assert forgettable(rules, state, 8, 5).tolist() == [True, False, False]
+    assert forgettable(rules, state, 8, 4).tolist() == [False, False, False]
+    assert forgettable(rules, state, 8, 8).tolist() == [True, False, True]
+
+
 def test_a_file_sorted_by_device() -> None:
     """Only with the list, or a wait, is the stream held back for the devices that come later."""
     rows = [(device, instant) for device in range(3) for instant in range(10)]

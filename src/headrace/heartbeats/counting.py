@@ -7,10 +7,11 @@ latency bound of the second after it was seen have certainly been emitted later;
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.time import BEGINNING
+from headrace.time import BEGINNING, INFINITY
 
 _STEPS: Final = 32
 """How many promises of a bound are counted for at once, about; larger numbers of rows are rounded up."""
@@ -34,8 +35,8 @@ def added(due: Due, when: int, promise: int) -> Due:
 def taken(due: Due, until: int) -> tuple[int, Due]:
     """The largest promise that is due by then (instant), BEGINNING if there is none; and those that are
     not."""
-    number = sum(when <= until for when, _ in due)
-    return (due[number - 1][1] if number else BEGINNING), due[number:]
+    number = bisect_right(due, (until, INFINITY))
+    return (due[number - 1][1], due[number:]) if number else (BEGINNING, due)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Counting:
         """What is promised once that many rows have come (instant), BEGINNING if nothing; and what is
         left."""
         reached, counted = taken(self.counted, count)
-        return reached, replace(self, counted=counted)
+        return reached, self if counted is self.counted else replace(self, counted=counted)
 
     def begin(self, promise: int, clock: int, count: int, granule: int) -> Counting:
         """Begin to count for what an epoch's rows promise, and for what was to be begun by now.
@@ -74,6 +75,8 @@ class Counting:
                 order in an epoch, so that only later ones count.
             granule: to whose multiples counted time is rounded up (microseconds).
         """
+        if promise == BEGINNING and not self.ahead:
+            return self
         start = rounded_up(clock + self.wait, granule) if self.wait else clock
         ahead = added(self.ahead, start, promise) if promise > BEGINNING else self.ahead
         started, ahead = taken(ahead, clock)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from dataclasses import astuple, dataclass
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,31 @@ class EstimationState:
     newest: tuple[tuple[int, tuple[int, ...]], ...] = ()
     clock: int = 0
     changes: tuple[Changed, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Numbers and lists of numbers by name, for a commit record."""
+        return {
+            "estimates": {name: array.tolist() for name, array in self.estimates._asdict().items()},
+            "newest": [[granule, *latest] for granule, latest in self.newest],
+            "clock": self.clock,
+            "changes": [list(astuple(change)) for change in self.changes],
+        }
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> EstimationState:
+        """The state of which `to_json` made this.
+
+        Raises:
+            KeyError, TypeError, ValueError: it made no such thing.
+        """
+        numbers = found["estimates"]
+        delta, largest = (np.array(numbers[name], dtype=np.float64) for name in Estimates._fields[:2])
+        counts = (np.array(numbers[name], dtype=np.int64) for name in Estimates._fields[2:])
+        begun, window, falls, exceeded, measured, rows = counts
+        estimates = Estimates(delta, largest, begun, window, falls, exceeded, measured, rows)
+        newest = tuple((int(granule), tuple(map(int, latest))) for granule, *latest in found["newest"])
+        changes = tuple(Changed(*map(int, change)) for change in found["changes"])
+        return cls(estimates, newest, int(found["clock"]), changes)
 
 
 def start(rules: EstimationRules) -> EstimationState:

@@ -60,7 +60,7 @@ def generate(
         heartbeats[place] = max(heartbeats[place], promise)
     after = State(heartbeats, latest, rows, now, np.where(lively, now, state.heard), pending, state.counting)
     said = [promises]
-    if rules.counted:
+    if rules.counted.starts:
         after, reached = _reached(rules, after)
         said.append(reached)
     if rules.follows_on:
@@ -68,7 +68,7 @@ def generate(
             # A stream that has ended has no clock any more.
             if MIN_INSTANT < promise <= MAX_INSTANT:
                 news[place] = max(news[place], promise - 1)
-    if rules.counted:
+    if rules.counted.starts:
         after = _begun(rules, after, news)
     if len(rules.timed.groups):
         _apply_timed(rules, after, news)
@@ -139,9 +139,15 @@ def _put(rules: Rules, state: State, second: Int64Array, wait: Int64Array, promi
 def _apply_timed(rules: Rules, state: State, news: Int64Array) -> None:
     """Line 4 of figure 2, for all bounds at once; writes to the state's arrays."""
     timed = rules.timed
-    seen = news[timed.first]
-    promises = np.where(seen > BEGINNING, seen - timed.delta + 1, BEGINNING)
-    _put(rules, state, timed.second, timed.wait, np.maximum.reduceat(promises, timed.groups))
+    promises = _promised(news, timed.first, timed.delta, timed.groups)
+    _put(rules, state, timed.second, timed.wait, promises)
+
+
+def _promised(news: Int64Array, first: Int64Array, delta: Int64Array, groups: Int64Array) -> Int64Array:
+    """What the bounds of each group say of an epoch's rows (instants), BEGINNING where nothing."""
+    seen = news[first]
+    promises: Int64Array = np.where(seen > BEGINNING, seen - delta + 1, BEGINNING)
+    return np.maximum.reduceat(promises, groups)
 
 
 def _reached(rules: Rules, state: State) -> tuple[State, dict[int, int]]:
@@ -163,14 +169,13 @@ def _reached(rules: Rules, state: State) -> tuple[State, dict[int, int]]:
 
 def _begun(rules: Rules, state: State, news: Int64Array) -> State:
     """The state with what tuple-based bounds say of the epoch's rows."""
+    counted = rules.counted
+    promises = _promised(news, counted.first, counted.delta, counted.groups).tolist()
+    clocks, rows = state.clocks.tolist(), state.rows.tolist()
     counting: list[list[Counting]] = [[] for _ in state.counting]
-    for second, first_one, first, delta in rules.counted:
-        same = (one for one in state.counting[second] if one.is_like(first_one))
-        seen = news[first]
-        promise = int(np.where(seen > BEGINNING, seen - delta + 1, BEGINNING).max())
-        clock, count = int(state.clocks[second]), int(state.rows[second])
-        begun = next(same, first_one).begin(promise, clock, count, rules.granule)
-        counting[second].append(begun)
+    for (second, begin), promise in zip(counted.starts, promises, strict=True):
+        known = next((one for one in state.counting[second] if one.is_like(begin)), begin)
+        counting[second].append(known.begin(promise, clocks[second], rows[second], rules.granule))
     return replace(state, counting=tuple(map(tuple, counting)))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -52,19 +51,19 @@ class Timed(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """The tuple-based bounds to one stream with one wait and one number of rows.
+    """Tuple-based bounds as arrays, by the stream they are to, then by wait and number of rows.
 
     Attributes:
-        second: the stream.
-        start: the counting, with nothing counted yet.
-        first: int64[bounds], the streams they are from.
+        first: int64[bounds], the stream they are from.
         delta: int64[bounds] (instants).
+        groups: int64[groups], where those with one stream, wait and number begin.
+        starts: per group the stream they are to, and its counting with nothing counted yet.
     """
 
-    second: int
-    start: Counting
     first: Int64Array
     delta: Int64Array
+    groups: Int64Array
+    starts: tuple[tuple[int, Counting], ...]
 
 
 @dataclass(frozen=True)
@@ -94,24 +93,25 @@ class Rules:
             for bound in bounds
             if bound.rows == 0
         )
-        second, wait, first, delta = np.ascontiguousarray(np.array(found, dtype=np.int64).reshape(-1, 4).T)
-        new = (second[1:] != second[:-1]) | (wait[1:] != wait[:-1])
-        groups = np.flatnonzero(np.concatenate((np.ones(min(len(found), 1), dtype=bool), new)))
-        return Timed(first, delta, groups, second[groups], wait[groups])
+        columns = np.array(found, dtype=np.int64).reshape(-1, 4)
+        kinds, groups = np.unique(columns[:, :2], axis=0, return_index=True)
+        first, delta = np.ascontiguousarray(columns[:, 2:].T)
+        return Timed(first, delta, groups, *np.ascontiguousarray(kinds.T))
 
     @cached_property
-    def counted(self) -> tuple[Counted, ...]:
-        """The tuple-based bounds, by stream."""
+    def counted(self) -> Counted:
+        """The tuple-based bounds."""
         found = sorted(
             (second, bound.wait + self.matrix.latencies[second], bound.rows, first, bound.delta)
             for (first, second), bounds in self.matrix.bounds.items()
             for bound in bounds
             if bound.rows
         )
-        return tuple(
-            Counted(second, Counting(wait, rows), *np.array([one[3:] for one in same], dtype=np.int64).T)
-            for (second, wait, rows), same in groupby(found, key=lambda one: one[:3])
-        )
+        columns = np.array(found, dtype=np.int64).reshape(-1, 5)
+        kinds, groups = np.unique(columns[:, :3], axis=0, return_index=True)
+        starts = tuple((second, Counting(wait, rows)) for second, wait, rows in kinds.tolist())
+        first, delta = np.ascontiguousarray(columns[:, 3:].T)
+        return Counted(first, delta, groups, starts)
 
     @cached_property
     def width(self) -> int:

@@ -7,8 +7,9 @@ recent rows were behind; whether it keeps the share is then measured by the rows
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -128,6 +129,25 @@ class ShareState:
     furthest: int = 0
     recent: Lateness = Lateness()
     former: Lateness = Lateness()
+
+    def to_json(self) -> list[Any]:
+        """Numbers and lists of numbers, for a commit record."""
+        numbers = (self.disorder, self.rows, self.late, self.latest, self.furthest)
+        return [*numbers, *([list(one) for one in part.counts] for part in (self.recent, self.former))]
+
+    @classmethod
+    def from_json(cls, found: Sequence[Any]) -> ShareState:
+        """The state of which `to_json` made this.
+
+        Raises:
+            TypeError, ValueError: it made no such thing.
+        """
+        *numbers, recent, former = found
+        disorder, rows, late, latest, furthest = map(int, numbers)
+        parts = (
+            Lateness(tuple((int(step), int(count)) for step, count in part)) for part in (recent, former)
+        )
+        return cls(disorder, rows, late, latest, furthest, *parts)
 
 
 def after(rule: Target, state: ShareState, arrivals: Arrivals, lateness: Lateness) -> ShareState:

@@ -176,11 +176,11 @@ def _along_paths(matrix: SkewMatrix) -> dict[tuple[int, int], Bounds]:
     """
     counts = sorted({0} | {bound.rows for bounds in matrix.bounds.values() for bound in bounds})
     size = matrix.size
-    steps = [
+    steps = sorted(
         (first, second + size * counts.index(bound.rows), bound.delta, bound.wait)
         for (first, second), bounds in matrix.bounds.items()
         for bound in bounds
-    ]
+    )
     edges = np.array(steps, dtype=np.int64).reshape(-1, 4)
     starts = np.searchsorted(edges[:, 0], np.arange(size * len(counts) + 1))
     targets, deltas, waits = np.ascontiguousarray(edges[:, 1:].T)

@@ -22,7 +22,7 @@ def best_paths(
 
     Args:
         starts: int64[nodes + 1], where the edges of each node begin.
-        targets: int64[edges], where they lead.
+        targets: int64[edges], where they lead, rising for each node.
         first, second: int64[edges], their lengths, none negative.
         sources: paths begin at the nodes below this number.
         longest: paths that are longer than this, in either length, are left out; twice of it fits an int64.
@@ -35,6 +35,8 @@ def best_paths(
     number = 0
     for source in range(sources):
         least = np.full(len(starts) - 1, longest + 1, dtype=np.int64)
+        direct = np.searchsorted(targets[starts[source] : starts[source + 1]], np.arange(len(starts)))
+        direct += starts[source]
         ahead = [
             (first[edge], second[edge], targets[edge]) for edge in range(starts[source], starts[source + 1])
         ]
@@ -51,7 +53,11 @@ def best_paths(
             if node == source:
                 continue
             for edge in range(starts[node], starts[node + 1]):
-                longer = other + second[edge]
-                if longer < least[targets[edge]]:
-                    heappush(ahead, (one + first[edge], longer, targets[edge]))
+                target, length, longer = targets[edge], one + first[edge], other + second[edge]
+                keep = longer < least[target]
+                # Most paths are beaten by an edge, which need not have been taken yet.
+                for straight in range(direct[target], direct[target + 1]):
+                    keep &= length < first[straight] or longer < second[straight]
+                if keep:
+                    heappush(ahead, (length, longer, target))
     return found[:number]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -77,6 +79,7 @@ def run(rule: Target, times: Int64Array, epoch: int, parts: int = 1) -> tuple[Sh
         newest = max(newest, int(rows.max()))
         heartbeat = advance(heartbeat, newest, state.disorder)
         state = after(rule, state, arrivals, found)
+        assert ShareState.from_json(json.loads(json.dumps(state.to_json()))) == state
     return state, state.late / state.rows
 
 

@@ -11,11 +11,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.time import BEGINNING
 
 QUERIES = {
     "passed": "SELECT k, ts FROM a",
     "both": "SELECT k FROM a UNION ALL SELECT k FROM b",
     "counted": "SELECT k, COUNT(*) AS n FROM a [RANGE 4] GROUP BY k",
+    "standing": "SELECT k, COUNT(*) AS n FROM a [RANGE UNBOUNDED] GROUP BY k",
+    "newest": "SELECT k, ts FROM b [ROWS 2]",
     "joined": "SELECT a.k, b.ts FROM a [RANGE 3], b [RANGE 3] WHERE a.k = b.k",
 }
 
@@ -65,6 +68,39 @@ def test_what_is_kept_tells_the_tail_of_all_changes(
             if first > 2:
                 with pytest.raises(hr.UserError, match="no longer kept"):
                     next(some.subscribe(from_epoch=first - 1))
+
+
+@given(st.tuples(streams(), streams()), st.integers(1, 10), st.integers(1, 9))
+def test_from_the_boundary_on_the_history_is_that_of_a_run_that_keeps_everything(
+    inputs: tuple[tuple[pa.Table, int], tuple[pa.Table, int]], epoch_rows: int, retain: int
+) -> None:
+    with (
+        database(list(inputs), epoch_rows=epoch_rows) as whole,
+        database(list(inputs), epoch_rows=epoch_rows, retain_epochs=retain) as kept,
+    ):
+        whole.run()
+        kept.run()
+        for everything, some in zip(whole.queries, kept.queries, strict=True):
+            boundary = kept.reader(some).boundary
+            event(f"something has gone: {boundary > BEGINNING}")
+            assert rows_of(some.history()) == rows_of(everything.history(), boundary)
+            begins = max(boundary, 0)
+            for instant in (begins, begins + 3, begins + 50):
+                assert some.snapshot(instant) == everything.snapshot(instant)
+            assert some.latest() == everything.snapshot(max(boundary, whole.newest(everything)))
+            if boundary > BEGINNING:
+                with pytest.raises(hr.UserError, match="is no longer kept, only from "):
+                    some.snapshot(boundary - 1)
+
+
+def rows_of(history: pa.Table, boundary: int = BEGINNING) -> Counter[tuple[object, ...]]:
+    """The rows of a history as far as they hold at or after an instant."""
+    found = Counter[tuple[object, ...]]()
+    for row in history.to_pylist():
+        begin, end = row.pop("valid_from"), row.pop("valid_to")
+        if end is None or end > boundary:
+            found[*row.values(), max(begin, boundary), end] += 1
+    return found
 
 
 @given(streams(), st.integers(1, 10), st.integers(1, 5))

@@ -94,7 +94,10 @@ class Answers:
         if span is None:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
         self._refuse_failed(query.name, span)
-        return ResultReader(query.name, form_of(query.plan), self._store, tuple(self._news(query.name, span)))
+        epochs = tuple(self._news(query.name, span))
+        # Of a query that was dropped nothing is carried on.
+        carried = epochs[-1].carried.get(query.name) if epochs and not span.is_over else None
+        return ResultReader(query.name, form_of(query.plan), self._store, epochs, carried, span.start)
 
     def newest(self, query: Query) -> int:
         """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""

@@ -85,7 +85,10 @@ class Readable(ABC):
         return self._reader().heartbeat
 
     def history(self) -> pa.Table:
-        """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever)."""
+        """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever).
+
+        Where `retain_epochs` has removed results, it begins at the last instant that they made final.
+        """
         return self._read(ResultReader.history)
 
     def changes(self) -> pa.Table:
@@ -104,7 +107,7 @@ class Readable(ABC):
         """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text.
 
         Raises:
-            UserError: the answer is not final there yet.
+            UserError: the answer is not final there yet, or no longer kept.
         """
         instant = instant_of(at, self.domain)
         return self._read(lambda reader: reader.snapshot(instant))
@@ -113,9 +116,7 @@ class Readable(ABC):
         """The snapshot at the last final instant that is not after the newest row read: the answer now.
 
         The newest row is that of all streams that the query reads. A row that comes later may change the
-        answer at its own instant, so that while a run goes on this is a moment behind the newest row. Where
-        `retain_epochs` is set, rows that began in epochs which are no longer kept are missing, as they are in
-        `snapshot` and `history`.
+        answer at its own instant, so that while a run goes on this is a moment behind the newest row.
 
         Raises:
             UserError: nothing is final yet, or the query has no answer.
@@ -123,7 +124,9 @@ class Readable(ABC):
         # Asked first: what is read in between moves the heartbeat on, too.
         newest = self._newest()
         return self._read(
-            lambda reader: reader.snapshot(min(newest, max(reader.heartbeat, BEGINNING + 1) - 1))
+            lambda reader: reader.snapshot(
+                max(reader.boundary, min(newest, max(reader.heartbeat, BEGINNING + 1) - 1))
+            )
         )
 
     def to_pandas(self, view: View = "history") -> Any:

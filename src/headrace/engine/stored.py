@@ -98,7 +98,8 @@ class StoredQuery(Readable):
         # One that was dropped and defined anew meanwhile has another form.
         form = _form_of(found, self.name)
         epochs = tuple(part for part in found.results if part.epoch >= start and self.name in part.heartbeats)
-        return ResultReader(self.name, form, found.store, epochs)
+        carried = epochs[-1].carried.get(self.name) if epochs else None
+        return ResultReader(self.name, form, found.store, epochs, carried, start)
 
     def _read(self, view: Callable[[ResultReader], pa.Table]) -> pa.Table:
         reader = self._reader()

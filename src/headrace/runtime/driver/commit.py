@@ -84,7 +84,7 @@ def commit_of_epoch(
     intakes: Mapping[str, Intake],
     ended: Mapping[str, Reason],
     reports: Sequence[TaskReport],
-    retained: Callable[[EpochResults], int],
+    keep: Callable[[EpochResults], tuple[EpochResults, int]],
     started: float,
 ) -> Outcome:
     """What an epoch that ran commits.
@@ -96,7 +96,8 @@ def commit_of_epoch(
         intakes: what the epoch took of them.
         ended: queries that failed before it and were left out of it.
         reports: of its tasks; none failed.
-        retained: the oldest epoch whose results are kept, given those of this one.
+        keep: makes of the results of this epoch those that it commits, with what older ones leave behind, and
+            says which is the oldest epoch whose results are kept.
         started: when it began (`time.perf_counter()`).
     """
     after = work.time.after(work.joined(report.arrivals for report in reports))
@@ -110,13 +111,15 @@ def commit_of_epoch(
         # A delta cannot say that state is gone; this record holds what the other queries need.
         state = queries.state_of(state)
     points = points_after(before.points, streams, intakes, times)
-    results = results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
+    results, oldest = keep(
+        results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
+    )
     commit = Commit(
         epoch=work.epoch,
         streams=points if checkpoint else _news(points, intakes),
         state=state if checkpoint else changed,
         checkpoint=checkpoint,
-        retained=retained(results),
+        retained=oldest,
         results=results,
         failed=queries.failed,
         totals=counted(before.totals, work, reports, state, time.perf_counter() - started),
@@ -224,6 +227,11 @@ def results_of_change(
         dead_letters=(),
         users={},
         since=since,
+        carried={
+            name: carried
+            for name, carried in (before[-1].carried if before else {}).items()
+            if name in since and queries.start_of(name) < epoch
+        },
     )
 
 

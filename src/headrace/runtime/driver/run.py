@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -42,6 +42,8 @@ from headrace.runtime.journal.records import (
     EpochResults,
     StreamPoint,
     Totals,
+    carried_files,
+    carried_parts,
     points_after,
     result_files,
     result_parts,
@@ -50,6 +52,7 @@ from headrace.runtime.journal.records import (
     state_parts,
 )
 from headrace.runtime.journal.retention import retained_from
+from headrace.runtime.results.carried import carry_on
 from headrace.runtime.store.crash_points import reach
 from headrace.runtime.store.segments import FolderStore, Store
 from headrace.runtime.tasks.messages import (
@@ -385,7 +388,7 @@ class Run:
         """Make an epoch count: first on disk, then here; then forget what it made needless."""
         reach("epoch.reported")
         outcome = commit_of_epoch(
-            self._known(), work, self._streams, intakes, ended, reports, self._retained_after, started
+            self._known(), work, self._streams, intakes, ended, reports, self._kept, started
         )
         self._refuse_dead_letters(outcome)
         if self._journal is not None:
@@ -408,7 +411,8 @@ class Run:
             )
         except DeadLetterError:
             self.refused = results
-            self._sweep(set(outcome.written) - segments_of(self._state))
+            written = outcome.written | carried_files([results])
+            self._sweep(set(written) - segments_of(self._state) - carried_files(self.results))
             raise
 
     def forget_refused(self) -> None:
@@ -425,6 +429,7 @@ class Run:
         commit = outcome.commit
         yield from state_parts(outcome.state)
         yield from result_parts(commit.results)
+        yield from carried_parts(commit.results)
         for results in self.results if commit.checkpoint else ():
             if results.epoch >= commit.retained:
                 yield from result_parts(results)
@@ -444,7 +449,7 @@ class Run:
         if work is not None:
             counted = statistics.keyed(work.graph, work.heartbeats_before(), at)
             statistics = counted.after(work.graph, reports, self.totals, commit.totals, at)
-        before = segments_of(self._state) | outcome.written
+        before = segments_of(self._state) | outcome.written | carried_files(self.results)
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._last_clock = commit.clock
         known, self._queries = self._queries, outcome.queries
@@ -455,7 +460,8 @@ class Run:
             self._time.accept({name: point.time for name, point in self._points.items()})
         self.results.append(commit.results)
         self.reading = self._read(statistics, at)
-        self._sweep((before - segments_of(self._state)) | self._outlived(commit.retained))
+        after = segments_of(self._state) | carried_files(self.results)
+        self._sweep((before - after) | self._outlived(commit.retained))
 
     def _read(self, statistics: Statistics, at: int) -> Reading:
         """What is to be seen of the run from an instant of the clock on."""
@@ -485,12 +491,27 @@ class Run:
 
     def _retained_after(self, last: EpochResults) -> int:
         """The oldest epoch whose results are kept once an epoch is committed."""
-        if self._settings.retain is None:
-            return (self.results or [last])[0].epoch
         results = [*self.results, last]
-        return max(
-            results[0].epoch, min(retained_from(self._settings.retain, results), self._oldest_needed())
-        )
+        oldest = results[0].epoch
+        if self._settings.retain is None:
+            return oldest
+        needed = max(oldest, min(retained_from(self._settings.retain, results), self._oldest_needed()))
+        # What is carried is written anew whenever results are removed, so that is not done in every epoch.
+        return needed if needed - oldest >= max(1, self._settings.retain // 4) else oldest
+
+    def _kept(self, last: EpochResults) -> tuple[EpochResults, int]:
+        """The results of an epoch with what those that it removes leave behind, and the oldest epoch kept."""
+        oldest = self._retained_after(last)
+        results = [*self.results, last]
+        if oldest == results[0].epoch:
+            known = self.results[-1].carried if self.results else {}
+            return replace(
+                last, carried={name: part for name, part in known.items() if name in last.heartbeats}
+            ), oldest
+        plans = self._queries.plans
+        queries = {name: (plan.schema, self._queries.start_of(name)) for name, plan in plans.items()}
+        name = f"results/e{last.epoch}-carried-{self._token}"
+        return carry_on(queries, self._store, results, oldest, name), oldest
 
     def _outlived(self, oldest: int) -> set[str]:
         """The files of results that are no longer retained, and the commit records that nobody needs."""
@@ -507,6 +528,7 @@ class Run:
         """Remove the files of epochs that did not commit."""
         if isinstance(self._store, FolderStore):
             kept = segments_of(self._state).union(*map(result_files, self.results))
+            kept |= carried_files(self.results)
             for folder in ("segments", "results"):
                 self._store.drop_drafts(folder)
                 for name in self._store.names(folder):

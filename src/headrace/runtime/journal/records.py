@@ -8,7 +8,8 @@ A durable store is a folder:
                           checkpoints, which hold all state and producers, and the queries and streams
                           from then on
     segments/             runs of operator state, written by tasks
-    results/              result elements and dead letters, written by tasks
+    results/              result elements and dead letters, written by tasks; by the driver what is carried
+                          over from results that are no longer kept
     streams/<name>/       pushed rows on their way to the tasks; the log of Spark's streaming query
     sinks/<query>-<sink>.json   how far each sink has come, replaced after every epoch it takes
 
@@ -62,6 +63,21 @@ class StreamPoint:
 
 
 @dataclass(frozen=True)
+class Carried:
+    """What results that are no longer kept leave behind in a query's answer.
+
+    Attributes:
+        first: the first epoch of which the released elements are not in it.
+        boundary: the first instant that it says something about.
+        part: where the elements are, none of which begins before the boundary; None if there are none.
+    """
+
+    first: int
+    boundary: int
+    part: Part | None
+
+
+@dataclass(frozen=True)
 class EpochResults:
     """What an epoch committed for the readers of results.
 
@@ -73,6 +89,7 @@ class EpochResults:
         users: for each node that dead letters name, the queries that use it.
         since: per query that has a heartbeat, the oldest epoch that yielded an element which no epoch before
             this one released; this one if there is none.
+        carried: per query what older epochs leave behind whose results are no longer kept after this one.
     """
 
     epoch: int
@@ -81,6 +98,7 @@ class EpochResults:
     dead_letters: tuple[ResultRef, ...]
     users: Mapping[int, tuple[str, ...]]
     since: Mapping[str, int]
+    carried: Mapping[str, Carried] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -213,6 +231,8 @@ def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
     for commit in commits:
         if commit.epoch >= commits[-1].retained:
             yield from result_parts(commit.results)
+    if commits:
+        yield from carried_parts(commits[-1].results)
 
 
 def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
@@ -224,6 +244,16 @@ def result_parts(results: EpochResults) -> Iterator[Part]:
     """The parts of files that hold an epoch's results and dead letters."""
     refs = [ref for part in results.results.values() for ref in part]
     return iter(dict.fromkeys(ref.part for ref in (*refs, *results.dead_letters)))
+
+
+def carried_parts(results: EpochResults) -> Iterator[Part]:
+    """The parts of files that hold what is carried after an epoch."""
+    return (carried.part for carried in results.carried.values() if carried.part is not None)
+
+
+def carried_files(results: Sequence[EpochResults]) -> set[str]:
+    """The files that hold what is carried after the last of some epochs."""
+    return {part.segment for part in carried_parts(results[-1])} if results else set()
 
 
 def segments_of(state: Mapping[StateKey, Manifest]) -> set[str]:
@@ -276,6 +306,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "results": {name: [_packed_ref(ref) for ref in refs] for name, refs in results.results.items()},
         "dead_letters": [_packed_ref(ref) for ref in results.dead_letters],
         "since": dict(results.since),
+        "carried": {name: _packed_carried(carried) for name, carried in results.carried.items()},
         "users": {str(node): list(names) for node, names in results.users.items()},
         "failed": {name: list(reason) for name, reason in commit.failed.items()},
         "totals": asdict(commit.totals),
@@ -293,6 +324,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         tuple(map(_unpacked_ref, body["dead_letters"])),
         {int(node): tuple(names) for node, names in body["users"].items()},
         body["since"],
+        {name: _unpacked_carried(carried) for name, carried in body["carried"].items()},
     )
     state = {
         (identity, bucket): {name: tuple(map(_unpacked_run, runs)) for name, runs in manifest.items()}
@@ -341,6 +373,15 @@ def _unpacked_part(folder: str, packed: list[Any]) -> Part:
 def _unpacked_run(packed: list[Any]) -> RunRef:
     part, *rest = packed
     return RunRef(_unpacked_part("segments", part), *rest)
+
+
+def _packed_carried(carried: Carried) -> list[Any]:
+    return [carried.first, carried.boundary, carried.part and _packed_part(carried.part)]
+
+
+def _unpacked_carried(packed: list[Any]) -> Carried:
+    first, boundary, part = packed
+    return Carried(first, boundary, part and _unpacked_part("results", part))
 
 
 def _packed_ref(ref: ResultRef) -> list[Any]:

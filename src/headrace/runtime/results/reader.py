@@ -14,13 +14,14 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Batch, Int64Array, concat, decode
-from headrace.errors import HistoryError, UserError
+from headrace.errors import UserError
 from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
 from headrace.operators.state.order import rank_rows
 from headrace.runtime.journal.forms import Form
-from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
+from headrace.runtime.results.carried import read_carried
 from headrace.runtime.results.instants import expanded, stream_instants
 from headrace.runtime.results.release import Release
 from headrace.runtime.store.segments import Store, read_part
@@ -37,12 +38,16 @@ class ResultReader:
         form: what there is to know of its plan.
         store: where the segments are.
         epochs: what was committed, in order.
+        carried: what older epochs leave behind, of which results are no longer kept; None if none have gone.
+        start: the first epoch of the query.
     """
 
     name: str
     form: Form
     store: Store
     epochs: Sequence[EpochResults]
+    carried: Carried | None = None
+    start: int = 1
 
     @property
     def domain(self) -> TimeDomain:
@@ -53,6 +58,11 @@ class ResultReader:
     def heartbeat(self) -> int:
         """Up to where the result is final."""
         return self.heartbeat_of(self.epochs[-1]) if self.epochs else BEGINNING
+
+    @property
+    def boundary(self) -> int:
+        """The first instant about which what is kept says something; BEGINNING if nothing has gone."""
+        return BEGINNING if self.carried is None else self.carried.boundary
 
     @property
     def oldest(self) -> int | None:
@@ -80,8 +90,25 @@ class ResultReader:
         """All released elements."""
         return concat(self.form.schema, [batch for _, batch in self.released()])
 
+    def content(self) -> Batch:
+        """All released elements, those before the boundary folded into what they leave behind.
+
+        Raises:
+            UserError: some have gone and nothing was carried, since the query was dropped.
+        """
+        if self.carried is None and self.first > self.start:
+            raise UserError(
+                f"the answer of {self.name} is no longer kept: results before epoch {self.first} are gone, "
+                "and the query was dropped",
+                hint="read the changes from that epoch on, or keep more with retain_epochs",
+            )
+        first = self.start if self.carried is None else self.carried.first
+        known = read_carried(self.form.schema, self.store, self.carried)
+        news = [batch for epoch, batch in self.released() if epoch >= first]
+        return concat(self.form.schema, [known, *news])
+
     def history(self) -> pa.Table:
-        """The final content as coalesced intervals, sorted by `valid_from`, then payload.
+        """The final content from the boundary on as coalesced intervals, by `valid_from`, then payload.
 
         Returns:
             The payload, `valid_from` and `valid_to`, which is NULL where a row holds for ever.
@@ -90,16 +117,7 @@ class ResultReader:
 
     def _final(self) -> Batch:
         """The final content of everything that is kept."""
-        try:
-            return canonical(clip(self.elements(), self.heartbeat))
-        except HistoryError as error:
-            if self.first == 1:
-                raise
-            raise UserError(
-                f"the answer of {self.name} cannot be computed: results before epoch {self.first} are "
-                "no longer kept",
-                hint="read the changes from that epoch on, or keep more with retain_epochs",
-            ) from error
+        return canonical(clip(self.content(), self.heartbeat))
 
     def history_table(self, final: Batch) -> pa.Table:
         """Final rows in the form of `history`."""
@@ -137,16 +155,25 @@ class ResultReader:
         """The content at an instant, sorted by the query's ORDER BY, then by payload.
 
         Raises:
-            UserError: the instant is not final yet.
+            UserError: the instant is not final yet, or before what is kept.
         """
+        if instant < self.boundary:
+            raise self._no_longer_kept(instant)
         if instant >= self.heartbeat:
             raise self._not_final(instant)
-        rows = snapshot(self.elements(), instant)
+        rows = snapshot(self.content(), instant)
         if order := self.form.order:
             places = [key.expression.index for key in order if isinstance(key.expression, Column)]
             ranks = rank_rows([rows.column(place) for place in places], order)
             rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
         return pa.Table.from_batches([rows], schema=self.form.schema.arrow())
+
+    def _no_longer_kept(self, instant: int) -> UserError:
+        asked, kept = (format_instant(at, self.domain) for at in (instant, self.boundary))
+        return UserError(
+            f"the answer of {self.name} at {asked} is no longer kept, only from {kept} on",
+            hint="ask for a later instant, or keep more with retain_epochs",
+        )
 
     def _not_final(self, instant: int) -> UserError:
         if self.heartbeat == BEGINNING:

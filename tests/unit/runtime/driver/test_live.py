@@ -444,16 +444,6 @@ def test_feeds_that_were_started_are_stopped_when_another_cannot_start() -> None
     live.stop()
 
 
-def test_a_history_whose_beginning_is_no_longer_kept_is_refused_clearly() -> None:
-    with hr.connect(runner="inline", retain_epochs=1, epoch_rows=1) as db:
-        rows = {"ts": list(range(8)), "k": list("ab") * 4}
-        db.stream("s", pa.table(rows), timestamp="ts")
-        query = db.query("SELECT k, COUNT(*) AS n FROM s [RANGE UNBOUNDED] GROUP BY k")
-        db.run()
-        with pytest.raises(hr.UserError, match="no longer kept"):
-            query.history()
-
-
 def test_a_run_stops_in_time_while_a_function_hangs(tmp_path: Path) -> None:
     entered, release = threading.Event(), threading.Event()
 

@@ -16,7 +16,7 @@ from headrace.engine.status import Status, instant_text
 from headrace.lowering.graph import Graph, Node
 from headrace.runtime.driver.status import OperatorStatus, QueryStatus, StreamStatus
 from headrace.runtime.writing.texts import count
-from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, format_length
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, TimeDomain, format_length
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,8 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     # Streams that are no further would hold the query back next.
     read = (status.stream(name) for name in query.reads)
     slowest = [one for one in read if one.heartbeat == stream.heartbeat]
-    orders = [" or ".join(ways_on(one, needed)) for one in slowest]
+    alone = len(query.reads) == 1
+    orders = [" or ".join((*ways_on(one, needed), *ways_without(one, alone=alone))) for one in slowest]
     yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))
     yield from _window(status.graph, query, needed)
     if query.unreleased:
@@ -180,6 +181,25 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
         at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
         bound = f" (DISORDER {format_length(stream.disorder, stream.domain)})" if stream.disorder else ""
         yield f"send a row of {stream.name} at {at} or later{bound}"
+
+
+def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:
+    """What would let a query go on without further rows of a stream: alternatives, each as an order.
+
+    Args:
+        stream: one that never ends.
+        alone: whether the query reads no other stream.
+    """
+    if stream.share is not None:
+        return
+    for clause, length, useful in (
+        ("IDLE AFTER", stream.idle_after, not alone),
+        ("TIMEOUT", stream.timeout, alone and stream.heartbeat <= stream.latest),
+    ):
+        if useful and length is None:
+            yield f"write ALTER STREAM {stream.name} {clause} 30 SECONDS"
+        elif useful and length is not None:
+            yield f"wait: it declares {clause} {format_length(length, TimeDomain.TIMESTAMP)}"
 
 
 def next_heartbeat(graph: Graph, query: QueryStatus) -> int:

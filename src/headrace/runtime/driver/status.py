@@ -31,7 +31,9 @@ class StreamStatus:
         rate: rows per second of wall-clock time, smoothed; None before any time has passed.
         heartbeat: no later row is older (instant); `BEGINNING` before any has come, `INFINITY` at the end.
         latest: the newest timestamp that was read (instant), `BEGINNING` if there was none.
-        disorder: by how much a row may be older than the newest one (instants).
+        disorder: by how much a row may be older than the newest one (instants); None for any age.
+        idle_after: without rows for so long it holds no others back (microseconds), or None.
+        timeout: without rows of any for so long all that came is final (microseconds), or None.
         age: the seconds of wall-clock time since the heartbeat last moved.
         problem: why it was given up, or None.
     """
@@ -47,6 +49,8 @@ class StreamStatus:
     heartbeat: int
     latest: int
     disorder: int | None
+    idle_after: int | None
+    timeout: int | None
     age: float
     problem: str | None
 
@@ -182,6 +186,8 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             heartbeat=heartbeat,
             latest=seen.latest,
             disorder=stream.timing.disorder,
+            idle_after=stream.timing.idle_after,
+            timeout=stream.timing.timeout,
             age=max(0, now - since) / MICROSECONDS["SECOND"],
             problem=problems.get(name),
         )

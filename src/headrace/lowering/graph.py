@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 
+import numpy as np
+
 from headrace.algebra.nodes import Aggregate, Distinct, Plan, Source, TopK
 from headrace.algebra.properties import output_heartbeat
+from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression, Literal
 
 
@@ -141,6 +144,11 @@ class Graph:
         return tuple(
             tuple(node for node in self.nodes if node.level == level) for level in range(self.levels + 1)
         )
+
+    @cached_property
+    def output_numbers(self) -> Int64Array:
+        """int64[queries]: the numbers of the outputs alone."""
+        return np.array([output for _, output in self.outputs], dtype=np.int64)
 
     @cached_property
     def whole_results(self) -> frozenset[int]:

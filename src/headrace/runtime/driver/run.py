@@ -448,7 +448,7 @@ class Run:
         statistics, at = self.reading.statistics, self._settings.clock.now()
         if work is not None:
             counted = statistics.keyed(work.graph, work.heartbeats_before(), at)
-            statistics = counted.after(work.graph, reports, self.totals, commit.totals, at)
+            statistics = counted.after(reports, self.totals, commit.totals, at)
         before = segments_of(self._state) | outcome.written | carried_files(self.results)
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._last_clock = commit.clock

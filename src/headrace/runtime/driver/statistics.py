@@ -10,7 +10,7 @@ time. The quotient of two such sums is a weighted mean, such as rows per second,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -77,9 +77,11 @@ class Statistics:
         streams: per stream its rows, those that were set apart included.
         moved: per stream its heartbeat (instant), and since when it has been there (microseconds since 1970).
         at: when the last epoch was committed (microseconds since 1970).
+        graph: the query graph that the operators and queries are those of.
     """
 
     at: int
+    graph: Graph = field(default_factory=lambda: Graph((), ()))
     operators: Tally = field(default_factory=lambda: Tally.of(5))
     first: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -95,39 +97,41 @@ class Statistics:
             streams: the heartbeats of the streams that it reads (instants).
             at: when they got there, if they were elsewhere before (microseconds since 1970).
         """
+        moved = {name: _since(self.moved.get(name), heartbeat, at) for name, heartbeat in streams.items()}
+        if graph is self.graph and moved.keys() == self.moved.keys():
+            return replace(self, moved=moved)
         identities = tuple(node.identity for node in graph.nodes)
         known = self.operators.keys
         return Statistics(
             self.at,
+            graph,
             self.operators.keyed(identities),
             _moved(known, self.first, identities, INFINITY),
             _moved(known, self.last, identities, BEGINNING),
             self.queries.keyed(tuple(name for name, _ in graph.outputs)),
             self.streams.keyed(tuple(streams)),
-            {name: _since(self.moved.get(name), heartbeat, at) for name, heartbeat in streams.items()},
+            moved,
         )
 
-    def after(
-        self, graph: Graph, reports: Sequence[TaskReport], before: Totals, then: Totals, at: int
-    ) -> Statistics:
+    def after(self, reports: Sequence[TaskReport], before: Totals, then: Totals, at: int) -> Statistics:
         """The same after an epoch.
 
         Args:
-            graph: the query graph, for which these are keyed.
             reports: of the epoch's tasks.
             before, then: the run's counters before and after it.
             at: when it was committed (microseconds since 1970).
         """
         passed = max(0, at - self.at) / MICROSECONDS["SECOND"]
-        counts = together((part.counts for part in reports if part.counts is not None), len(graph.nodes))
-        emitted = [then.emitted.get(name, 0) - before.emitted.get(name, 0) for name in self.queries.keys]
+        nodes = len(self.graph.nodes)
+        counts = together((part.counts for part in reports if part.counts is not None), nodes)
         rows = [_rows(then, name) - _rows(before, name) for name in self.streams.keys]
         return Statistics(
             max(at, self.at),
-            self.operators.after(passed, _brought(graph, counts, reports)),
+            self.graph,
+            self.operators.after(passed, _brought(self.graph, counts, reports)),
             np.minimum(self.first, counts.first),
             np.maximum(self.last, counts.last),
-            self.queries.after(passed, np.array(emitted, dtype=np.float64).reshape(-1, 1)),
+            self.queries.after(passed, _emitted(self.graph, reports)),
             self.streams.after(passed, np.array(rows, dtype=np.float64).reshape(-1, 1)),
             self.moved,
         )
@@ -142,6 +146,16 @@ def _brought(graph: Graph, counts: Counts, reports: Sequence[TaskReport]) -> Flo
             if what in places:
                 seconds[places[what]] += took
     return np.column_stack([counts.taken, counts.given, counts.endless, counts.lifetimes, seconds])
+
+
+def _emitted(graph: Graph, reports: Sequence[TaskReport]) -> Float64Array:
+    """float64[queries, 1]: how many elements an epoch brought to each query."""
+    found = np.zeros(len(graph.nodes) + len(graph.groups))
+    for report in reports:
+        size = len(report.emitted)
+        outputs = np.fromiter(report.emitted, np.int64, size)
+        found[outputs] += np.fromiter(report.emitted.values(), np.float64, size)
+    return found[graph.output_numbers].reshape(-1, 1)
 
 
 def _rows(totals: Totals, stream: str) -> int:

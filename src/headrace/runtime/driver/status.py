@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Source
@@ -13,7 +14,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
-from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.journal.records import EpochResults, Totals
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
 
@@ -204,31 +205,61 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
     tally, heartbeats, outputs = reading.statistics.queries, _heartbeats(reading), dict(graph.outputs)
     recent = dict(zip(tally.keys, tally.recent.tolist(), strict=True))
     kept = results[: bisect_left(results, totals.epochs + 1, key=lambda part: part.epoch)]
+    # Queries of one shape have the same node.
+    way_of = cache(lambda node: _way(reading, node, heartbeats))
     for name, plan in queries.plans.items():
-        reads = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
-        latest = max(totals.arrivals.get(stream, Arrivals()).latest for stream in reads)
         changes = totals.emitted.get(name, 0)
         if name in queries.failed:
+            reads = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
             message, _ = queries.failed[name]
+            latest = _latest(totals, reads)
             yield QueryStatus(name, plan.domain, reads, changes, latest=latest, failed=message)
             continue
-        chain = chain_of(graph, graph.node_of(outputs[name]), heartbeats)
-        heartbeat, source = chain[0].heartbeat, graph.nodes[chain[-1].node].plan
-        assert isinstance(source, Source)
+        way = way_of(graph.node_of(outputs[name]))
+        heartbeat = way.chain[0].heartbeat
         passed, some = recent[name]
         yield QueryStatus(
             name=name,
             domain=plan.domain,
-            reads=reads,
+            reads=way.reads,
             changes=changes,
             rate=some / passed if passed else None,
             heartbeat=heartbeat,
-            latest=latest,
-            lag=None if BEGINNING in (heartbeat, latest) else max(0, latest - heartbeat),
-            held_by=source.name if heartbeat != INFINITY else None,
-            chain=chain,
+            latest=way.latest,
+            lag=None if BEGINNING in (heartbeat, way.latest) else max(0, way.latest - heartbeat),
+            held_by=way.held_by if heartbeat != INFINITY else None,
+            chain=way.chain,
             unreleased=_unreleased(name, heartbeat, kept),
         )
+
+
+@dataclass(frozen=True)
+class _Way:
+    """What holds for every query whose result a node is.
+
+    Attributes:
+        chain, reads, latest, held_by: as of `QueryStatus`.
+    """
+
+    chain: tuple[Waiting, ...]
+    reads: tuple[str, ...]
+    latest: int
+    held_by: str
+
+
+def _way(reading: Reading, node: int, heartbeats: Sequence[int]) -> _Way:
+    graph = reading.queries.graph
+    chain = chain_of(graph, node, heartbeats)
+    source = graph.nodes[chain[-1].node].plan
+    assert isinstance(source, Source)
+    below = (graph.nodes[number].plan for number in sorted(graph.below(node)))
+    reads = tuple(dict.fromkeys(plan.name for plan in below if isinstance(plan, Source)))
+    return _Way(chain, reads, _latest(reading.totals, reads), source.name)
+
+
+def _latest(totals: Totals, streams: Sequence[str]) -> int:
+    """The newest timestamp that was read of some streams."""
+    return max(totals.arrivals.get(stream, Arrivals()).latest for stream in streams)
 
 
 def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:

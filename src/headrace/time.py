@@ -184,17 +184,6 @@ def format_instant(instant: int, domain: TimeDomain) -> str:
     return f"{text}.{moment.microsecond:06d}Z" if moment.microsecond else f"{text}Z"
 
 
-def parse_instant(text: str) -> int:
-    """The instant of which `format_instant` made a text; there is none of an empty one.
-
-    Raises:
-        ValueError: it made no such text.
-    """
-    if text.removeprefix("-").isdecimal():
-        return int(text)
-    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)
-
-
 def format_length(length: int, domain: TimeDomain) -> str:
     """A length of time as text, in the largest unit that divides it: `5 SECONDS`; `5` for integers."""
     if domain is TimeDomain.INTEGER:

@@ -53,6 +53,12 @@ def limits(times: list[int], disorder: int) -> list[tuple[int, int]]:
     return [(place, max(times[:place]) - disorder) for place in late_rows(times, disorder)]
 
 
+def furthest(late: list[tuple[int, int]]) -> tuple[int, int]:
+    """The largest heartbeat that a late row is below, and how many rows are below it."""
+    largest = max((limit for _, limit in late), default=BEGINNING)
+    return largest, sum(limit == largest for _, limit in late)
+
+
 @given(TIMES, CUTS, DISORDERS)
 def test_batches_judged_one_after_the_other(times: list[int], places: list[int], disorder: int) -> None:
     parts = cut(times, places)
@@ -61,6 +67,7 @@ def test_batches_judged_one_after_the_other(times: list[int], places: list[int],
     assert late == limits(times, disorder)
     assert seen.certain >= BEGINNING
     assert (seen.rows, seen.late) == (len(times) - len(late), len(late))
+    assert (seen.limit, seen.below) == furthest(late)
     assert seen.drop == needed_disorder(times)
 
 

@@ -3,14 +3,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from headrace.errors import UserError
 from headrace.time import (
     INFINITY,
     MAX_INSTANT,
-    MIN_INSTANT,
     Duration,
     ManualClock,
     SystemClock,
@@ -18,7 +15,6 @@ from headrace.time import (
     format_instant,
     make_duration,
     parse_duration,
-    parse_instant,
 )
 
 
@@ -115,20 +111,6 @@ def test_unbounded() -> None:
 )
 def test_instants_are_written(instant: int, domain: TimeDomain, text: str) -> None:
     assert format_instant(instant, domain) == text
-
-
-@given(st.integers(MIN_INSTANT, MAX_INSTANT), st.sampled_from(TimeDomain))
-@example(253_402_300_800_000_000, TimeDomain.TIMESTAMP)  # the year 10,000
-@example(-62_135_596_800_000_000, TimeDomain.TIMESTAMP)  # the year 1
-@example(-62_135_596_800_000_001, TimeDomain.TIMESTAMP)
-def test_written_instants_are_read(instant: int, domain: TimeDomain) -> None:
-    assert parse_instant(format_instant(instant, domain)) == instant
-
-
-@pytest.mark.parametrize("text", ["", "x", "2024-13-01T00:00:00Z"])
-def test_a_text_of_no_instant_is_refused(text: str) -> None:
-    with pytest.raises(ValueError):
-        parse_instant(text)
 
 
 def test_clocks() -> None:

@@ -326,7 +326,7 @@ class Execution:
 
     def _summary(self) -> Summary:
         domains = {name: stream.info.domain for name, stream in self._defined.inputs.items()}
-        return summarise(self.run, domains, lambda: dead_letters(self.store, self.run.results))
+        return summarise(self.run, domains)
 
     def _feed(self, stream: Input) -> Feed:
         assert self._live is not None

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-import pyarrow as pa
-
 from headrace.engine.display import html_of_rows
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.run import Run
-from headrace.runtime.results.dead_letters import main_heartbeat
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.writing.texts import count
-from headrace.time import TimeDomain, format_instant, format_length, parse_instant
+from headrace.time import TimeDomain, format_instant, format_length
 
 _SEVERAL: Final = 2
 """From so many late rows on it is looked for the one that made them late."""
@@ -108,13 +105,12 @@ class Summary:
         return html_of_rows(("stream", "rows", "late", "rejected", "needed disorder"), rows, str(self))
 
 
-def summarise(run: Run, domains: Mapping[str, TimeDomain], letters: Callable[[], pa.Table]) -> Summary:
+def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
     """What a run has done so far.
 
     Args:
         run: the run.
         domains: what the instants of each stream count.
-        letters: reads its dead letters.
     """
     totals = run.totals
     return Summary(
@@ -123,9 +119,7 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain], letters: Callable[[],
         epochs=totals.epochs,
         late=sum(seen.late for seen in totals.arrivals.values()),
         dead_letters=totals.dead_letters,
-        streams=tuple(
-            _of_stream(name, seen, run, domains, letters) for name, seen in totals.arrivals.items()
-        ),
+        streams=tuple(_of_stream(name, seen, run, domains) for name, seen in totals.arrivals.items()),
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
         growing=run.growing,
@@ -135,20 +129,17 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain], letters: Callable[[],
     )
 
 
-def _of_stream(
-    name: str, seen: Arrivals, run: Run, domains: Mapping[str, TimeDomain], letters: Callable[[], pa.Table]
-) -> StreamSummary:
+def _of_stream(name: str, seen: Arrivals, run: Run, domains: Mapping[str, TimeDomain]) -> StreamSummary:
     domain, stream = domains.get(name), run.streams.get(name)
     needed = format_length(seen.drop, domain) if seen.late and domain is not None else None
     leap = None
-    if seen.late >= _SEVERAL and domain is not None and stream is not None:
-        leap = _leap(main_heartbeat(letters(), name), seen.late, domain, stream.timing.disorder)
+    if domain is not None and stream is not None:
+        leap = _leap(seen, domain, stream.timing.disorder)
     return StreamSummary(name, seen.rows, seen.late, seen.rejected, needed, leap)
 
 
-def _leap(found: tuple[str, int] | None, late: int, domain: TimeDomain, disorder: int | None) -> Leap | None:
+def _leap(seen: Arrivals, domain: TimeDomain, disorder: int | None) -> Leap | None:
     """The row that made most rows late: its timestamp less the disorder is their heartbeat."""
-    if found is None or disorder is None or 2 * found[1] < late:
+    if disorder is None or seen.late < _SEVERAL or 2 * seen.below < seen.late:
         return None
-    heartbeat, count = found
-    return Leap(format_instant(parse_instant(heartbeat) + disorder, domain), count)
+    return Leap(format_instant(seen.limit + disorder, domain), seen.below)

@@ -40,6 +40,8 @@ class Arrivals:
         certain: the largest timestamp that may come before these rows without one of them being judged
             otherwise (instant); `UNCERTAIN` if some have been judged wrongly for want of those before them.
         promise: the largest heartbeat that the source has sent with them (instant), BEGINNING if none.
+        limit: the largest heartbeat that a late row is below (instant), BEGINNING if none is late.
+        below: how many of the late rows are late by that heartbeat.
     """
 
     rows: int = 0
@@ -50,6 +52,8 @@ class Arrivals:
     drop: int = 0
     certain: int = INFINITY
     promise: int = BEGINNING
+    limit: int = BEGINNING
+    below: int = 0
 
     @property
     def is_certain(self) -> bool:
@@ -74,6 +78,7 @@ class Arrivals:
             max(self.drop, later.drop, behind),
             min(self.certain, later.certain) if held else UNCERTAIN,
             max(self.promise, later.promise),
+            *self._limited(later),
         )
 
     def beside(self, other: Arrivals) -> Arrivals:
@@ -87,7 +92,13 @@ class Arrivals:
             max(self.drop, other.drop),
             min(self.certain, other.certain),
             max(self.promise, other.promise),
+            *self._limited(other),
         )
+
+    def _limited(self, other: Arrivals) -> tuple[int, int]:
+        """The larger limit of the two, and how many rows are below it."""
+        limit = max(self.limit, other.limit)
+        return limit, sum(part.below for part in (self, other) if part.limit == limit)
 
     def apart(self) -> Arrivals:
         """The same counts, where the rows that follow are those of another stream of the name."""
@@ -138,7 +149,9 @@ def judge_in_order(times: Int64Array, heartbeat: int, disorder: int | None) -> J
     limits[1:] = np.maximum(np.maximum.accumulate(times)[:-1] - disorder, heartbeat)
     late = np.flatnonzero(times < limits)
     certain = int(np.maximum(times, limits).min()) + disorder
-    seen = Arrivals(len(times) - len(late), len(late), 0, latest, earliest, drop, certain)
+    seen = Arrivals(
+        len(times) - len(late), len(late), 0, latest, earliest, drop, certain, **_furthest(limits[late])
+    )
     return Judgement(seen, late, limits[late])
 
 
@@ -152,8 +165,17 @@ def judge_together(times: Int64Array, heartbeat: int) -> Judgement:
     if not len(times):
         return Judgement(Arrivals(), _NONE, _NONE)
     late = np.flatnonzero(times < heartbeat)
-    seen = Arrivals(len(times) - len(late), len(late), 0, int(times.max()), int(times.min()))
-    return Judgement(seen, late, np.full(len(late), heartbeat))
+    limits = np.full(len(late), heartbeat)
+    seen = Arrivals(
+        len(times) - len(late), len(late), 0, int(times.max()), int(times.min()), **_furthest(limits)
+    )
+    return Judgement(seen, late, limits)
+
+
+def _furthest(limits: Int64Array) -> dict[str, int]:
+    """Of the heartbeats that late rows are below the largest one, and how many rows are below that."""
+    limit = int(limits.max(initial=BEGINNING))
+    return {"limit": limit, "below": int((limits == limit).sum())}
 
 
 def advance(heartbeat: int, latest: int, disorder: int | None) -> int:

@@ -5,22 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.heartbeats.bounded import LATE
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.store.segments import Store, read_part
-
-
-def main_heartbeat(letters: pa.Table, stream: str) -> tuple[str, int] | None:
-    """The heartbeat that most late rows of a stream are below, as text, and how many; None without any."""
-    reasons = letters.filter(pc.equal(letters["stream"], stream))["reason"]
-    late = reasons.filter(pc.starts_with(reasons, LATE))
-    if not len(late):
-        return None
-    counts = late.value_counts()
-    most = counts[pc.index(counts.field("counts"), pc.max(counts.field("counts"))).as_py()].as_py()
-    return most["values"].removeprefix(LATE), most["counts"]
 
 
 def letters_of(store: Store, epochs: Iterable[EpochResults]) -> Iterator[pa.Table]:

@@ -93,11 +93,15 @@ class Input:
         return self.is_live and self.frame is None
 
     def describe(self) -> str:
-        """What a durable store remembers of it, to refuse a run over another input."""
+        """What a durable store remembers of it, to refuse a run over another input.
+
+        What is declared about the time of a stream that never ends may change while it is read.
+        """
         origin = self.origin
         if not origin and isinstance(self.stream, BoundedStream):
             origin = f"table {digest_of_rows(self.stream.source)}"
-        return f"{origin} {self.stream.schema} by {self.stream.timestamp}, {self.stream.timing.describe()}"
+        timed = f"{origin} {self.stream.schema} by {self.stream.timestamp}"
+        return timed if self.is_live else f"{timed}, {self.stream.timing.describe()}"
 
     def feed(self, folder: Path, epoch_rows: int, epoch_bytes: int, wake: Callable[[], None]) -> Feed:
         """What brings the rows of a live stream.

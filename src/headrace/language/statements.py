@@ -122,11 +122,11 @@ class SkewPair:
 
 @dataclass(frozen=True)
 class CreateSkew:
-    """`CREATE SKEW BETWEEN a AND b (wait, behind), ...` or, for one direction, `FROM a TO b`.
+    """`CREATE SKEW BETWEEN a AND b (wait, behind), ...` or, for one direction, `FROM a TO b`; also DROP SKEW.
 
     Attributes:
         first, second: the streams: when the first has a row, the second's are soon not much older.
-        pairs: the bounds.
+        pairs: the bounds; none where they are dropped.
         both: whether they hold from the second to the first as well.
         position: where the statement starts.
     """

@@ -10,7 +10,7 @@ from headrace.language.parsing.ddl import parse_create_stream
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.settings import parse_set, parse_show
 from headrace.language.parsing.slips import unexpected_hint
-from headrace.language.parsing.time_clauses import parse_alter_stream, parse_create_skew
+from headrace.language.parsing.time_clauses import parse_alter_stream, parse_create_skew, parse_drop_skew
 from headrace.language.statements import (
     CreateQuery,
     CreateStreamAs,
@@ -169,6 +169,8 @@ def _alter(cursor: Cursor, position: Position) -> Statement:
 
 
 def _drop(cursor: Cursor, position: Position) -> Statement:
+    if cursor.accept("SKEW"):
+        return parse_drop_skew(cursor, position)
     for kind, statement in (("STREAM", DropStream), ("QUERY", DropQuery)):
         if cursor.accept(kind):
             if cursor.at("IF", "EXISTS"):

@@ -63,16 +63,25 @@ def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
     Raises:
         LanguageError: it is malformed.
     """
+    skew = parse_drop_skew(cursor, position)
+    pairs = [_skew_pair(cursor)]
+    while cursor.accept(","):
+        pairs.append(_skew_pair(cursor))
+    return replace(skew, pairs=tuple(pairs))
+
+
+def parse_drop_skew(cursor: Cursor, position: Position) -> CreateSkew:
+    """Read what follows DROP SKEW: `BETWEEN a AND b` or `FROM a TO b`.
+
+    Raises:
+        LanguageError: it is malformed.
+    """
     both = cursor.accept("BETWEEN")
     if not both and not cursor.accept("FROM"):
         raise cursor.error(f"BETWEEN or FROM is missing, before {cursor.shown()}", _SKEW)
     first = cursor.name("the first stream")
     cursor.expect("AND" if both else "TO", f"after {first.text}")
-    second = cursor.name("the second stream")
-    pairs = [_skew_pair(cursor)]
-    while cursor.accept(","):
-        pairs.append(_skew_pair(cursor))
-    return CreateSkew(first, second, tuple(pairs), both, position)
+    return CreateSkew(first, cursor.name("the second stream"), (), both, position)
 
 
 _SKEW: Final = "write CREATE SKEW BETWEEN a AND b (0 SECONDS, 5 SECONDS), or FROM a TO b for one direction"

@@ -204,7 +204,7 @@ def test_the_silence_goes_on_after_a_restart(connect: Callable[..., hr.Database]
     push(db, "a", 21)
     db.close()
     clock.instant += 3600 * SECOND
-    again = connect(PAIRS, durable=True, b="IDLE AFTER 10 SECONDS")
+    again = connect(PAIRS, durable=True, b="IDLE AFTER 10 SECONDS DISORDER 2")
     clock.wait_for_looks()
     assert heartbeat(again) == 5
     clock.let_pass(8)
@@ -220,6 +220,9 @@ def test_a_bound_between_streams_moves_one_by_the_rows_of_another(
     push(db, "a", 20)
     assert heartbeat(db) == 17
     clock.let_pass(7)
+    assert heartbeat(db) == 20
+    db.execute("DROP SKEW FROM a TO b")
+    push(db, "a", 30)
     assert heartbeat(db) == 20
 
 

@@ -11,8 +11,9 @@ from html import escape
 from typing import Final
 
 from headrace.algebra.nodes import Filter, Granularity, Join, TimeWindow
-from headrace.algebra.properties import output_heartbeat
+from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
+from headrace.heartbeats import bounded
 from headrace.lowering.graph import Graph, Node
 from headrace.runtime.driver.status import OperatorStatus, QueryStatus, StreamStatus
 from headrace.runtime.writing.texts import count
@@ -136,9 +137,11 @@ def _of_operator(status: Status, node: Node, operator: OperatorStatus) -> Findin
             help_ = "compare the values on both sides, and how long the windows keep rows"
             return Finding(f"{title} has found no partners: {took}", help_)
         case _:
+            failing = "dead_letters() shows the rows on which an expression failed"
+            waits = is_stateful(node.plan)
             return Finding(
                 f"{title} has taken in {count(operator.rows_in, 'row')} and yielded none",
-                "an operator that waits yields when its heartbeat moves" if node.inputs else None,
+                "it may wait for its heartbeat to move" if waits else failing,
             )
 
 
@@ -160,7 +163,7 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))
     yield from _window(status.graph, query, needed)
     if query.unreleased:
-        yield Finding(f"at most {count(query.unreleased, 'element')} of the answer wait for the heartbeat")
+        yield Finding(f"not final yet: at most {count(query.unreleased, 'element')} of the answer")
     held = sum(status.operators[number].state_rows for number in status.graph.below(query.chain[0].node))
     if held:
         yield Finding(f"its operators keep {count(held, 'row')}")
@@ -179,8 +182,17 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
         yield f"send a row of {stream.name}"
     else:
         at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
-        bound = f" (DISORDER {format_length(stream.disorder, stream.domain)})" if stream.disorder else ""
-        yield f"send a row of {stream.name} at {at} or later{bound}"
+        yield f"send a row of {stream.name} at {at} or later{_bound(stream.disorder, stream.domain)}"
+
+
+def _bound(disorder: int, domain: TimeDomain) -> str:
+    match disorder:
+        case 0:
+            return ""
+        case bounded.STRICT:
+            return " (STRICT)"
+        case _:
+            return f" (DISORDER {format_length(disorder, domain)})"
 
 
 def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:

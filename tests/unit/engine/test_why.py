@@ -139,7 +139,22 @@ def test_a_window_that_has_not_closed(db: hr.Database) -> None:
 def test_elements_that_wait(db: hr.Database) -> None:
     started(db, "SELECT v FROM a")
     push(db, "a", 10, 11)
-    assert "at most 2 elements of the answer wait for the heartbeat" in messages(db.why("q"))
+    assert "not final yet: at most 2 elements of the answer" in messages(db.why("q"))
+
+
+def test_rows_on_which_an_expression_fails(db: hr.Database) -> None:
+    started(db, "SELECT 1 / (v - v) AS x FROM a")
+    push(db, "a", 1, 2, 3)
+    found = told(db.why("q"), "#1 Project 1")
+    assert found.message.endswith(" has taken in 3 rows and yielded none")
+    assert found.hint == "dead_letters() shows the rows on which an expression failed"
+
+
+def test_an_aggregate_that_waits(db: hr.Database) -> None:
+    started(db, "SELECT COUNT(*) AS n FROM a [RANGE 10 SLIDE 10]")
+    push(db, "a", 1)
+    found = told(db.why("q"), "#2 Aggregate: COUNT(*) AS n has taken in 1 row and yielded none")
+    assert found.hint == "it may wait for its heartbeat to move"
 
 
 def test_a_query_that_failed(db: hr.Database) -> None:
@@ -180,6 +195,17 @@ def test_what_the_hint_says_is_enough_and_no_more_than_that(db: hr.Database, tex
     assert db.status.query("q").heartbeat == before
     push(db, "a", needed + 2)
     assert db.status.query("q").heartbeat > before
+
+
+def test_the_row_that_a_strict_stream_waits_for(db: hr.Database) -> None:
+    db.execute("CREATE STREAM c (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts STRICT")
+    started(db, "SELECT v FROM c")
+    push(db, "c", 7)
+    assert (told(db.why("q"), "q waits for c").hint or "").startswith(
+        "send a row of c at 8 or later (STRICT)"
+    )
+    push(db, "c", 8)
+    assert db.status.query("q").heartbeat == 9
 
 
 @given(

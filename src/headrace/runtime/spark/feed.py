@@ -8,6 +8,7 @@ taken out of its log before the query is started again (decision 0014).
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +26,15 @@ from headrace.runtime.store.paths import refuse_links
 
 RESTARTS = 3
 """So often a Spark stream that fails is started again before it is given up."""
+
+_WAITING: Final = ("Waiting for data to arrive", "Waiting for next trigger")
+"""What the status of a streaming query says after Spark has looked for rows."""
+
+_LOOKING: Final = 0.05
+"""Seconds that are waited at most for Spark to end a look for rows."""
+
+_POLL: Final = 0.002
+"""Seconds between two questions after the status meanwhile."""
 
 _FILES: Final = ("avro", "csv", "json", "orc", "parquet", "text")
 _REPEATABLE: Final = ("rate", "rate-micro-batch")
@@ -198,12 +208,22 @@ class SparkFeed:
         return isinstance(self._state, Handed)
 
     def caught_up(self) -> bool:
-        """Whether no batch waits, and Spark has looked for more and found nothing."""
-        if not isinstance(self._state, Idle) or self._query is None:
-            return False
+        """Whether no batch waits, and Spark has looked for more and found nothing.
+
+        Where it is looking just now, which it does again and again, this waits for a short while for what it
+        finds. A query that has not looked yet, or has ended, has found nothing out.
+        """
+        until = time.monotonic() + _LOOKING
         with suppress(*GATEWAY_ERRORS):
-            status = self._query.status
-            return not (status["isDataAvailable"] or status["isTriggerActive"])
+            while isinstance(self._state, Idle) and self._query is not None:
+                status = self._query.status
+                if status["isDataAvailable"]:
+                    return False
+                if status["message"] in _WAITING:
+                    return True
+                if not status["isTriggerActive"] or time.monotonic() >= until:
+                    return False
+                time.sleep(_POLL)
         return False
 
     def take(self, point: StreamPoint) -> Intake | None:

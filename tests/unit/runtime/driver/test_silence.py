@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,41 +12,10 @@ import pytest
 import headrace as hr
 from headrace.errors import UserError
 from headrace.runtime.driver import live
-from headrace.time import ManualClock
+from watched_clock import SECOND, Clock
 
-SECOND = 1_000_000
 PAIRS = "SELECT a.v, b.v FROM a [RANGE 10], b [RANGE 10] WHERE a.v = b.v"
 ONES = "SELECT v, COUNT(*) AS n FROM a [RANGE 10] GROUP BY v"
-
-
-class Clock(ManualClock):
-    """A clock that lets a test wait until the run has looked at it."""
-
-    def __init__(self) -> None:
-        super().__init__(1_800_000_000 * SECOND)
-        self._looks = threading.Semaphore(0)
-
-    def now(self) -> int:
-        self._looks.release()
-        return self.instant
-
-    def let_pass(self, seconds: float) -> None:
-        """Let time pass as it does, a second at a time, with a look at each."""
-        for _ in range(round(seconds)):
-            self.advance(SECOND)
-            self.wait_for_looks()
-
-    def jump(self, seconds: int) -> None:
-        """Let it go on at once, as when it is set or the machine was asleep."""
-        self.advance(seconds * SECOND)
-        self.wait_for_looks()
-
-    def wait_for_looks(self) -> None:
-        """Wait until the run has looked at the clock, and has made the epoch that may follow."""
-        while self._looks.acquire(blocking=False):
-            pass
-        for _ in range(3):
-            assert self._looks.acquire(timeout=20)
 
 
 @pytest.fixture

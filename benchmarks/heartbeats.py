@@ -17,6 +17,7 @@ import numpy as np
 
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Arrivals, judge_in_order
+from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.estimation import Adaptivity, EstimationRules, estimate
 from headrace.heartbeats.estimation import start as start_estimation
 from headrace.heartbeats.generation import generate, start
@@ -107,7 +108,7 @@ def generation(matrix: SkewMatrix, arrivals: list[Epoch]) -> float:
 
             def step(seen: Epoch = seen, clock: int = number * SECOND) -> None:
                 nonlocal state
-                state = generate(rules, state, seen, [clock] * STREAMS, {})
+                state = generate(rules, state, seen, DrainedClocks.running([clock] * STREAMS), {})
 
             yield step
 

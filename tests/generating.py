@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from headrace.heartbeats.bounded import Arrivals, judge_in_order
+from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, start
 from headrace.heartbeats.rules import Policy, Rules
 from headrace.heartbeats.skew import SkewMatrix
@@ -47,7 +48,7 @@ class Driven:
 
     def epoch(self, now: int, rows: Rows = (), promises: dict[int, int] | None = None) -> list[int]:
         """Run an epoch at a reading of all clocks; the heartbeats after it."""
-        clocks = [now] * self.rules.matrix.size
+        clocks = DrainedClocks.running([now] * self.rules.matrix.size)
         self.state = generate(self.rules, self.state, arrived(rows), clocks, promises or {})
         return self.heartbeats
 

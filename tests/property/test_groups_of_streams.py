@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from generating import Driven, arrived, rules_of
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, start
 from headrace.heartbeats.groups import by_parameters, grouped, of_kinds, weaker
 from headrace.heartbeats.simulated import Behaviour, Sources
@@ -75,7 +76,7 @@ def test_heartbeats_of_groups_hold_and_come_no_earlier(
             for stream in group:
                 total = total.beside(found.get(stream, Arrivals()))
             arrivals[place] = total
-        state = generate(rules, state, arrivals, [now] * len(groups), {})
+        state = generate(rules, state, arrivals, DrainedClocks.running([now] * len(groups)), {})
         single.epoch(now, rows)
         for group, heartbeat in zip(groups, state.heartbeats.tolist(), strict=True):
             assert heartbeat <= min(single.heartbeats[stream] for stream in group)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generating import Driven, arrived, rules_of
-from headrace.heartbeats.generation import generate, next_due
+from headrace.heartbeats.drained import DrainedClocks
+from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.rules import Policy
 from headrace.heartbeats.simulated import Behaviour, SentRow, Sources
 from headrace.heartbeats.skew import Bound, SkewMatrix
@@ -52,6 +53,36 @@ def test_no_heartbeat_is_ever_violated(matrix: SkewMatrix, seed: int, granule: i
         assert all(instant >= before[stream] for stream, instant in rows)
         after = driven.epoch(now, rows)
         assert all(one <= other for one, other in zip(before, after, strict=True))
+
+
+TIGHT = st.lists(st.builds(Bound, st.integers(0, 1), st.integers(1, 4)), min_size=9, max_size=9).map(
+    lambda bounds: SkewMatrix(
+        (0, 0, 0), {(place // 3, place % 3): (bound,) for place, bound in enumerate(bounds)}
+    )
+)
+
+
+@given(matrices(ANY, 3) | TIGHT, st.integers(0, 1000), st.integers(1, 3))
+def test_no_backlog_makes_a_row_late(matrix: SkewMatrix, seed: int, longest: int) -> None:
+    """Rows wait of which epochs take parts; the system stops, is slow, and the clock is set back."""
+    random = Random(seed)
+    sent = Sources(matrix, Behaviour(), random).run(30)
+    rules = rules_of(matrix.closure())
+    state, clocks, behind = start(rules), DrainedClocks.stopped((0, 0, 0)), 0
+    for now in range(45):
+        if random.random() < 0.1:
+            clocks = DrainedClocks.stopped(state.clocks.tolist())
+        behind += random.choice((0, 0, 0, 0, 7))
+        if random.random() < 0.3:
+            continue
+        here = [row for row in sent if row.arrives <= now]
+        taken = here if random.random() < 0.4 else here[: random.randint(0, len(here))]
+        sent = [row for row in sent if row not in taken]
+        assert all(row.instant >= state.heartbeats[row.stream] for row in taken)
+        left = {row.stream for row in here if row not in taken}
+        clocks = clocks.look(now - behind, [stream not in left for stream in range(3)], longest)
+        rows = [(row.stream, row.instant) for row in taken]
+        state = generate(rules, state, arrived(rows), clocks, {})
 
 
 @given(matrices(TIMED, 3), st.integers(0, 1000), st.integers(1, 4))
@@ -137,11 +168,11 @@ def test_the_driver_knows_when_something_moves(
         assert wait is None or wait > 0
         quiet = driven.state
         for later in range(1, wait or 25):
-            quiet = generate(rules, quiet, {}, [now + later] * 3, {})
+            quiet = generate(rules, quiet, {}, DrainedClocks.running([now + later] * 3), {})
             assert quiet.heartbeats.tolist() == before
         if wait is not None:
             for state in (driven.state, quiet):
-                moved = generate(rules, state, {}, [now + wait] * 3, {})
+                moved = generate(rules, state, {}, DrainedClocks.running([now + wait] * 3), {})
                 assert moved.heartbeats.tolist() != before
 
 
@@ -156,7 +187,7 @@ def test_a_state_that_was_written_down_goes_on_as_before(
         rows = [(row.stream, row.instant) for row in sent if row.arrives == now]
         written = json.loads(json.dumps([one.to_json() for one in driven.state.streams(granule)]))
         read = State.of([StreamState.from_json(one) for one in written], granule, rules.width)
-        again = generate(rules, read, arrived(rows), [now] * 3, {0: now})
+        again = generate(rules, read, arrived(rows), DrainedClocks.running([now] * 3), {0: now})
         driven.epoch(now, rows, {0: now})
         assert again.streams(granule) == driven.state.streams(granule)
         for row in driven.state.pending.tolist():

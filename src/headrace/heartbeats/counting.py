@@ -46,18 +46,20 @@ class Counting:
     Attributes:
         wait: of the bounds, and the latency of the stream (microseconds).
         rows: the number.
+        own: whether the bounds are from the stream to itself.
         ahead: promises for which the rows are counted later, by the stream's counted time (microseconds).
         counted: promises by the number of the stream's rows that will have come.
     """
 
     wait: int
     rows: int
+    own: bool
     ahead: Due = ()
     counted: Due = ()
 
     def is_like(self, other: Counting) -> bool:
         """Whether it is for the same bounds."""
-        return (self.wait, self.rows) == (other.wait, other.rows)
+        return (self.wait, self.rows, self.own) == (other.wait, other.rows, other.own)
 
     def reach(self, count: int) -> tuple[int, Counting]:
         """What is promised once that many rows have come (instant), BEGINNING if nothing; and what is
@@ -65,7 +67,7 @@ class Counting:
         reached, counted = taken(self.counted, count)
         return reached, self if counted is self.counted else replace(self, counted=counted)
 
-    def begin(self, promise: int, clock: int, count: int, granule: int) -> Counting:
+    def begin(self, promise: int, clock: int, count: int, granule: int, caught_up: bool) -> Counting:
         """Begin to count for what an epoch's rows promise, and for what was to be begun by now.
 
         Args:
@@ -74,10 +76,13 @@ class Counting:
             count: how many of its rows have come, those of the epoch included: rows of two streams have no
                 order in an epoch, so that only later ones count.
             granule: to whose multiples counted time is rounded up (microseconds).
+            caught_up: whether all of its rows have been taken. Of those that wait, some may have been sent
+                before the rows of the epoch, unless these are its own.
         """
         if promise == BEGINNING and not self.ahead:
             return self
-        start = rounded_up(clock + self.wait, granule) if self.wait else clock
+        at_once = not self.wait and (self.own or caught_up)
+        start = clock if at_once else rounded_up(clock + max(self.wait, 1), granule)
         ahead = added(self.ahead, start, promise) if promise > BEGINNING else self.ahead
         started, ahead = taken(ahead, clock)
         counted = self.counted

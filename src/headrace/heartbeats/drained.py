@@ -19,7 +19,7 @@ class DrainedClocks:
     Attributes:
         counted: per stream (microseconds), from 0 on; never goes back.
         caught_up: per stream, whether at the last look everything was taken.
-        reading: of the wall clock at the last look (microseconds since 1970), None before the first of a run.
+        reading: of the clock at the last look (microseconds), None before the first of a run.
     """
 
     counted: tuple[int, ...]
@@ -31,19 +31,26 @@ class DrainedClocks:
         """The clocks as a run begins: the time since they last counted, in which nobody looked, does not."""
         return cls(tuple(counted), (False,) * len(counted))
 
+    @classmethod
+    def running(cls, counted: Sequence[int]) -> DrainedClocks:
+        """Clocks that show some time, with all streams caught up."""
+        return cls(tuple(counted), (True,) * len(counted))
+
     def look(self, now: int, caught_up: Sequence[bool], longest: int) -> DrainedClocks:
-        """The clocks after a look at the wall clock and at the sources.
+        """The clocks after a look at the time and at the sources.
 
         The time since the last look counts for a stream that was caught up then and is now. More than
         `longest` of it does not count: the system was busy with an epoch, or suspended, or the clock was set.
-        So a long pause or a clock set forward costs waiting and never makes a row late. A clock set back
-        counts nothing, once.
+        So a long pause costs waiting and never makes a row late. A clock that is set back counts nothing,
+        once; one that is set forward can count `longest` too much, once. A monotonic clock cannot be set, and
+        does as well as the wall clock, since the first look of a run counts nothing.
 
         Args:
-            now: the wall clock (microseconds since 1970), read when the rows of the epoch have been taken, so
-                that none of them came later.
+            now: the clock (microseconds), read when the rows of the epoch have been taken, so that none of
+                them came later.
             caught_up: per stream, whether everything has been taken that it had at that moment.
-            longest: how much time counts at most (microseconds): at least the usual time between looks.
+            longest: how much time counts at most (microseconds): at least the usual time between looks, or
+                time counts too slowly.
         """
         passed = 0 if self.reading is None else min(max(now - self.reading, 0), longest)
         counted = (

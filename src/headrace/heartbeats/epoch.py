@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate
 from headrace.heartbeats.rules import Rules
 from headrace.heartbeats.state import State
@@ -20,14 +21,14 @@ class EpochTime:
         names: the streams, by number.
         rules: their bounds and policies.
         state: what is remembered of them from the epoch before.
-        clocks: the counted time of each when the epoch took its rows (microseconds).
+        clocks: the counted time of each when the epoch took its rows, and which were caught up.
         promises: by name, heartbeats that came from outside (instants); INFINITY where the stream ends.
     """
 
     names: tuple[str, ...]
     rules: Rules
     state: State
-    clocks: tuple[int, ...]
+    clocks: DrainedClocks
     promises: Mapping[str, int]
 
     def after(self, arrivals: Mapping[str, Arrivals]) -> State:

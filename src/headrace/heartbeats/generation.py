@@ -15,24 +15,28 @@ the same heartbeats and the same state.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting
+from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.rules import Rules
 from headrace.heartbeats.state import State, StreamState
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
+
+Mask = NDArray[np.bool_]
 
 
 def generate(
     rules: Rules,
     state: State,
     arrivals: Mapping[int, Arrivals],
-    clocks: Sequence[int],
+    clocks: DrainedClocks,
     promises: Mapping[int, int],
 ) -> State:
     """The state after an epoch, with the streams' heartbeats.
@@ -43,37 +47,31 @@ def generate(
         rules: the bounds and policies.
         state: after the epoch before.
         arrivals: what arrived, by stream; one that sent nothing may be left out.
-        clocks: per stream its counted time (microseconds), not less than before; see `drained.DrainedClocks`.
-        promises: by stream, heartbeats that came from outside (instants): from the source itself, or INFINITY
-            at the end of a stream.
+        clocks: the streams' counted time, not less than before, and which of them are caught up. Of the rows
+            of one that is not, some may have been sent long before.
+        promises: by stream, heartbeats that came from outside (instants), in order with its rows: from the
+            source itself, or INFINITY at the end of a stream.
     """
-    heard = {place: seen for place, seen in arrivals.items() if seen.rows or seen.late}
-    now = np.array(clocks, dtype=np.int64)
-    news, rows, lively = np.full_like(now, BEGINNING), state.rows.copy(), np.zeros(len(now), dtype=bool)
-    for place, seen in heard.items():
-        news[place], lively[place] = seen.latest, True
-        rows[place] += seen.rows + seen.late
-    latest = np.maximum(state.latest, news)
+    now, caught_up = np.array(clocks.counted, dtype=np.int64), np.array(clocks.caught_up, dtype=bool)
+    news, rows = _arrived(state, arrivals)
     heartbeats, pending = _matured(state, now, rules.granule)
+    lively = news > BEGINNING
     for place, promise in promises.items():
-        lively[place] |= promise > heartbeats[place]
+        lively[place] = True
         heartbeats[place] = max(heartbeats[place], promise)
-    after = State(heartbeats, latest, rows, now, np.where(lively, now, state.heard), pending, state.counting)
-    said = [promises]
+    latest, last_heard = np.maximum(state.latest, news), np.where(lively, now, state.heard)
+    after = State(heartbeats, latest, rows, now, last_heard, pending, state.counting)
+    reached: dict[int, int] = {}
     if rules.counted.starts:
         after, reached = _reached(rules, after)
-        said.append(reached)
     if rules.follows_on:
-        for place, promise in (item for some in said for item in some.items()):
-            # A stream that has ended has no clock any more.
-            if MIN_INSTANT < promise <= MAX_INSTANT:
-                news[place] = max(news[place], promise - 1)
+        _follow_on(news, (*promises.items(), *reached.items()))
     if rules.counted.starts:
-        after = _begun(rules, after, news)
+        after = _begun(rules, after, news, clocks.caught_up)
     if len(rules.timed.groups):
-        _apply_timed(rules, after, news)
+        _apply_timed(rules, after, news, caught_up)
     if rules.has_policies:
-        _apply_policies(rules, after)
+        _apply_policies(rules, after, caught_up)
     return after
 
 
@@ -83,8 +81,7 @@ def start(rules: Rules) -> State:
 
 
 def next_due(rules: Rules, state: State) -> int | None:
-    """How much time has to count until some heartbeat moves if nothing arrives (microseconds); None if none
-    will.
+    """How much time has to count until some heartbeat moves if nothing arrives (microseconds), or None.
 
     All clocks are taken to run. A heartbeat that moves may make others move later; ask again then.
     """
@@ -97,7 +94,7 @@ def next_due(rules: Rules, state: State) -> int | None:
     for wait in _moments(rules, state) if rules.has_policies else ():
         if sure is not None and wait >= sure:
             break
-        after = generate(rules, state, {}, (state.clocks + wait).tolist(), {})
+        after = generate(rules, state, {}, DrainedClocks.running((state.clocks + wait).tolist()), {})
         if (after.heartbeats > state.heartbeats).any():
             return wait
     return sure
@@ -105,11 +102,34 @@ def next_due(rules: Rules, state: State) -> int | None:
 
 def _moments(rules: Rules, state: State) -> list[int]:
     """After how much time some stream becomes idle or times out (microseconds), in order."""
-    quiet = state.clocks - state.heard
+    quiet = _quiet(state)
     silence = np.where(rules.around, quiet, INFINITY).min(axis=1)
     moments = ((rules.idle_after, quiet), (rules.timeouts, silence))
     waits = (wait for limits, since in moments for wait in (limits - since)[limits < INFINITY].tolist())
     return sorted({wait for wait in waits if wait > 0})
+
+
+def _arrived(state: State, arrivals: Mapping[int, Arrivals]) -> tuple[Int64Array, Int64Array]:
+    """Per stream the largest timestamp of an epoch (instant), and how many rows have come in all."""
+    news, rows = np.full_like(state.latest, BEGINNING), state.rows.copy()
+    for place, seen in arrivals.items():
+        news[place] = seen.latest
+        rows[place] += seen.rows + seen.late
+    return news, rows
+
+
+def _follow_on(news: Int64Array, promises: Iterable[tuple[int, int]]) -> None:
+    """Take what streams have promised as if they had sent the timestamp before it; writes to `news`."""
+    for place, promise in promises:
+        # A stream that has ended has no clock any more.
+        if MIN_INSTANT < promise <= MAX_INSTANT:
+            news[place] = max(news[place], promise - 1)
+
+
+def _quiet(state: State) -> Int64Array:
+    """For how long each stream has sent nothing (microseconds); one that has ended, for ever."""
+    quiet: Int64Array = np.where(state.heartbeats == INFINITY, INFINITY, state.clocks - state.heard)
+    return quiet
 
 
 def _matured(state: State, now: Int64Array, granule: int) -> tuple[Int64Array, Int64Array]:
@@ -136,11 +156,13 @@ def _put(rules: Rules, state: State, second: Int64Array, wait: Int64Array, promi
         np.maximum.at(state.pending, (second, due), promise[later])
 
 
-def _apply_timed(rules: Rules, state: State, news: Int64Array) -> None:
+def _apply_timed(rules: Rules, state: State, news: Int64Array, caught_up: Mask) -> None:
     """Line 4 of figure 2, for all bounds at once; writes to the state's arrays."""
     timed = rules.timed
     promises = _promised(news, timed.first, timed.delta, timed.groups)
-    _put(rules, state, timed.second, timed.wait, promises)
+    # What others promise at once of rows that still wait to be taken holds when they have been.
+    behind = (timed.wait == 0) & (timed.own == 0) & ~caught_up[timed.second]
+    _put(rules, state, timed.second, timed.wait + behind, promises)
 
 
 def _promised(news: Int64Array, first: Int64Array, delta: Int64Array, groups: Int64Array) -> Int64Array:
@@ -167,7 +189,7 @@ def _reached(rules: Rules, state: State) -> tuple[State, dict[int, int]]:
     return replace(state, counting=tuple(counting)), reached
 
 
-def _begun(rules: Rules, state: State, news: Int64Array) -> State:
+def _begun(rules: Rules, state: State, news: Int64Array, caught_up: Sequence[bool]) -> State:
     """The state with what tuple-based bounds say of the epoch's rows."""
     counted = rules.counted
     promises = _promised(news, counted.first, counted.delta, counted.groups).tolist()
@@ -175,15 +197,17 @@ def _begun(rules: Rules, state: State, news: Int64Array) -> State:
     counting: list[list[Counting]] = [[] for _ in state.counting]
     for (second, begin), promise in zip(counted.starts, promises, strict=True):
         known = next((one for one in state.counting[second] if one.is_like(begin)), begin)
-        counting[second].append(known.begin(promise, clocks[second], rows[second], rules.granule))
+        begun = known.begin(promise, clocks[second], rows[second], rules.granule, caught_up[second])
+        counting[second].append(begun)
     return replace(state, counting=tuple(map(tuple, counting)))
 
 
-def _apply_policies(rules: Rules, state: State) -> None:
-    """Timeouts, then streams that are idle; writes to the state's heartbeats."""
+def _apply_policies(rules: Rules, state: State, caught_up: Mask) -> None:
+    """Timeouts, then streams that are idle; writes to the state's heartbeats. Rows that wait are no
+    silence."""
     heartbeats = state.heartbeats
     ended = heartbeats == INFINITY
-    quiet = np.where(ended, INFINITY, state.clocks - state.heard)
+    quiet = np.where(caught_up | ended, _quiet(state), -1)
     silence = np.where(rules.around, quiet, INFINITY).min(axis=1)
     newest = np.where(rules.around, state.latest, BEGINNING).max(axis=1)
     timed_out = ~ended & (silence >= rules.timeouts) & (newest > BEGINNING)

@@ -33,14 +33,15 @@ class Policy:
 
 
 class Timed(NamedTuple):
-    """Time-based bounds as arrays, by the stream they are to, then by wait.
+    """Time-based bounds as arrays, by the stream they are to, then by wait, then by whether from itself.
 
     Attributes:
         first: int64[bounds], the stream they are from.
         delta: int64[bounds] (instants).
-        groups: int64[groups], where those with one `second` and one `wait` begin.
+        groups: int64[groups], where those with one `second`, `wait` and `own` begin.
         second: int64[groups], the stream they are to.
         wait: int64[groups], of the bound and the latency of that stream (microseconds).
+        own: int64[groups], 1 for bounds from that stream to itself, else 0.
     """
 
     first: Int64Array
@@ -48,15 +49,16 @@ class Timed(NamedTuple):
     groups: Int64Array
     second: Int64Array
     wait: Int64Array
+    own: Int64Array
 
 
 class Counted(NamedTuple):
-    """Tuple-based bounds as arrays, by the stream they are to, then by wait and number of rows.
+    """Tuple-based bounds as arrays, by the stream they are to, wait, number of rows, and whether from itself.
 
     Attributes:
         first: int64[bounds], the stream they are from.
         delta: int64[bounds] (instants).
-        groups: int64[groups], where those with one stream, wait and number begin.
+        groups: int64[groups], where those that are counted together begin.
         starts: per group the stream they are to, and its counting with nothing counted yet.
     """
 
@@ -88,30 +90,31 @@ class Rules:
     def timed(self) -> Timed:
         """The time-based bounds."""
         found = sorted(
-            (second, bound.wait + self.matrix.latencies[second], first, bound.delta)
+            (second, bound.wait + self.matrix.latencies[second], first == second, first, bound.delta)
             for (first, second), bounds in self.matrix.bounds.items()
             for bound in bounds
             if bound.rows == 0
         )
-        columns = np.array(found, dtype=np.int64).reshape(-1, 4)
-        kinds, groups = np.unique(columns[:, :2], axis=0, return_index=True)
-        first, delta = np.ascontiguousarray(columns[:, 2:].T)
+        columns = np.array(found, dtype=np.int64).reshape(-1, 5)
+        kinds, groups = np.unique(columns[:, :3], axis=0, return_index=True)
+        first, delta = np.ascontiguousarray(columns[:, 3:].T)
         return Timed(first, delta, groups, *np.ascontiguousarray(kinds.T))
 
     @cached_property
     def counted(self) -> Counted:
         """The tuple-based bounds."""
+        latencies = self.matrix.latencies
         found = sorted(
-            (second, bound.wait + self.matrix.latencies[second], bound.rows, first, bound.delta)
+            (second, bound.wait + latencies[second], bound.rows, first == second, first, bound.delta)
             for (first, second), bounds in self.matrix.bounds.items()
             for bound in bounds
             if bound.rows
         )
-        columns = np.array(found, dtype=np.int64).reshape(-1, 5)
-        kinds, groups = np.unique(columns[:, :3], axis=0, return_index=True)
-        starts = tuple((second, Counting(wait, rows)) for second, wait, rows in kinds.tolist())
-        first, delta = np.ascontiguousarray(columns[:, 3:].T)
-        return Counted(first, delta, groups, starts)
+        columns = np.array(found, dtype=np.int64).reshape(-1, 6)
+        kinds, groups = np.unique(columns[:, :4], axis=0, return_index=True)
+        counting = ((second, Counting(wait, rows, bool(own))) for second, wait, rows, own in kinds.tolist())
+        first, delta = np.ascontiguousarray(columns[:, 4:].T)
+        return Counted(first, delta, groups, tuple(counting))
 
     @cached_property
     def width(self) -> int:
@@ -136,6 +139,12 @@ class Rules:
     def has_policies(self) -> bool:
         """Whether anything is assumed of streams that send nothing."""
         return any(policy.idle_after is not None or policy.timeout is not None for policy in self.policies)
+
+    @cached_property
+    def needs_clocks(self) -> bool:
+        """Whether heartbeats depend on time, or on which streams are caught up."""
+        between = any(first != second for first, second in self.matrix.bounds)
+        return self.has_policies or self.width > 1 or between
 
     @cached_property
     def idle_after(self) -> Int64Array:

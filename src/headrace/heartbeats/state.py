@@ -49,7 +49,7 @@ class StreamState:
             found["pending"] = [list(one) for one in self.pending]
         if counting := [one for one in self.counting if one.ahead or one.counted]:
             found["counting"] = [
-                [one.wait, one.rows, [list(due) for due in one.ahead], [list(due) for due in one.counted]]
+                [one.wait, one.rows, int(one.own), list(map(list, one.ahead)), list(map(list, one.counted))]
                 for one in counting
             ]
         return found
@@ -63,8 +63,8 @@ class StreamState:
         """
         numbers = {name: int(found[name]) for name in ("heartbeat", "latest", "rows", "clock", "heard")}
         counting = tuple(
-            Counting(int(wait), int(rows), _due(ahead), _due(counted))
-            for wait, rows, ahead, counted in found.get("counting", ())
+            Counting(int(wait), int(rows), bool(own), _due(ahead), _due(counted))
+            for wait, rows, own, ahead, counted in found.get("counting", ())
         )
         return cls(**numbers, pending=_due(found.get("pending", ())), counting=counting)
 

@@ -54,7 +54,7 @@ class Timekeeper:
     @property
     def moves_by_time(self) -> bool:
         """Whether a heartbeat can move though nothing arrives."""
-        return self.rules.has_policies or self.rules.width > 1
+        return self.rules.needs_clocks
 
     def look(self, caught_up: Mapping[str, bool]) -> None:
         """Let time count.
@@ -72,13 +72,13 @@ class Timekeeper:
         Args:
             promises: heartbeats that came from outside, by stream (instants).
         """
-        return EpochTime(self._names, self.rules, self._state, self._clocks.counted, promises)
+        return EpochTime(self._names, self.rules, self._state, self._clocks, promises)
 
     def is_due(self) -> bool:
         """Whether the time that has counted moves the heartbeat of some query's answer."""
         if not self.moves_by_time:
             return False
-        after = generate(self.rules, self._state, {}, self._clocks.counted, {})
+        after = generate(self.rules, self._state, {}, self._clocks, {})
         moved = after.heartbeats != self._state.heartbeats
         return bool(moved.any()) and self._outputs(after) != self._outputs(self._state)
 
@@ -86,7 +86,7 @@ class Timekeeper:
         """Seconds until time alone moves a heartbeat, if it counts for all streams; None if it moves none."""
         if not self.moves_by_time:
             return None
-        now = generate(self.rules, self._state, {}, self._clocks.counted, {})
+        now = generate(self.rules, self._state, {}, self._clocks, {})
         due = next_due(self.rules, now)
         return None if due is None else due / MICROSECONDS["SECOND"]
 

@@ -179,6 +179,12 @@ def test_the_silence_goes_on_after_a_restart(connect: Callable[..., hr.Database]
     assert heartbeat(again) == 21
 
 
+def test_a_skew_without_a_wait_holds_at_once(connect: Callable[..., hr.Database]) -> None:
+    db = connect(PAIRS, before="CREATE SKEW FROM a TO b (0 SECONDS, 3)")
+    push(db, "a", 10)
+    assert heartbeat(db) == 7
+
+
 def test_a_bound_between_streams_moves_one_by_the_rows_of_another(
     connect: Callable[..., hr.Database], clock: Clock
 ) -> None:

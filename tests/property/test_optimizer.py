@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
@@ -21,6 +22,7 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.predicates import conjunction
+from headrace.algebra.properties import walk
 from headrace.errors import ExecutionError
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.expressions.coercion import literal
@@ -29,10 +31,10 @@ from headrace.expressions.tree import Expression, shift_columns
 from headrace.optimizer import LAST_RULES, RULES, optimize, rewrites
 from headrace.reference.contents import History
 from headrace.reference.operators import evaluate
-from headrace.schema import BOOLEAN, unique_names
+from headrace.schema import BIGINT, BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration
 from property.expression_strategies import expressions
-from property.plan_strategies import KINDS, Case, cases, plans, streams
+from property.plan_strategies import KINDS, Case, GeneratedStream, cases, plans, streams
 
 
 @st.composite
@@ -144,7 +146,48 @@ def group_queries(draw: st.DrawFn) -> Case:
     return Case(OuterJoin(left, right, (), None, names, kind), made)
 
 
-CASES = cases(depth=4) | queries() | row_queries() | group_queries() | cases(depth=2, root="window_groups")
+@st.composite
+def chains(draw: st.DrawFn) -> Case:
+    """Three or four inputs joined in any shape, each connected to an earlier one by an equality."""
+    count = draw(st.integers(3, 4))
+    made = tuple(draw(streams(f"s{place}", types=(BIGINT,), max_size=5)) for place in range(count))
+    sizes = st.sampled_from((3, INFINITY))
+    found: list[tuple[set[int], Plan]] = [
+        ({place}, TimeWindow(stream.source, Duration(draw(sizes)), EVERY_INSTANT))
+        for place, stream in enumerate(made)
+    ]
+    tree = [(draw(st.integers(0, place - 1)), place) for place in range(1, count)]
+    while len(found) > 1:
+        place = draw(st.integers(0, len(found) - 2))
+        (ours, left), (theirs, right) = found[place : place + 2]
+        names = tuple(unique_names([*left.schema.names, *right.schema.names]))
+        join = Join(left, right, (), None, names)
+        starts = _starts(made, sorted(ours | theirs))
+        parts: list[Expression] = [
+            resolve("=", (column(join, starts[one]), column(join, starts[other])))
+            for one, other in tree
+            if (one in ours) != (other in ours) and {one, other} <= ours | theirs
+        ]
+        if draw(st.integers(0, 4)) == 0:
+            parts.append(draw(_expressions(join, BOOLEAN)))
+        found[place : place + 2] = [(ours | theirs, replace(join, residual=conjunction(parts)))]
+    return Case(found[0][1], made)
+
+
+def _starts(made: Sequence[GeneratedStream], places: Sequence[int]) -> dict[int, int]:
+    """The first column of each of some streams that are joined in their order."""
+    widths = [len(made[place].source.schema) for place in places]
+    return {place: sum(widths[:number]) for number, place in enumerate(places)}
+
+
+CASES = (
+    cases(depth=4)
+    | queries()
+    | chains()
+    | row_queries()
+    | group_queries()
+    | cases(depth=2, root="window_groups")
+)
 
 
 @given(CASES)
@@ -161,6 +204,12 @@ def test_every_single_rule_keeps_the_answer(case: Case) -> None:
         rewritten = rule.rewrite(case.plan)
         assert rewritten.schema == case.plan.schema
         assert answer(rewritten, case) == expected, rule.name
+
+
+@given(chains())
+def test_inputs_that_conditions_connect_are_never_joined_as_all_pairs(case: Case) -> None:
+    joins = [node for node in walk(optimize(case.plan)) if isinstance(node, Join)]
+    assert all(join.equalities for join in joins)
 
 
 @given(CASES)

@@ -13,6 +13,7 @@ from typing import Final
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
 from headrace.optimizer.coalesce_below_join import coalesce_below_join
+from headrace.optimizer.connect_joins import connect_joins
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
@@ -63,6 +64,8 @@ RULES: Final[tuple[Rule, ...]] = (
     # Before the conditions on both sides become the join's: what is left of them then is not looked at twice.
     everywhere(push_filter_below_join),
     everywhere(equalities_into_join),
+    # After all conditions are at the joins, which say what connects their inputs.
+    everywhere(connect_joins),
     # After filters have left, which would lie between a list and its window, or between two lists.
     everywhere(push_project_below_row_window),
     everywhere(merge_projects),

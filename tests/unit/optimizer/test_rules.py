@@ -12,6 +12,7 @@ from headrace.algebra.nodes import Coalesce, Plan, Project, Rstream, Sample, Sou
 from headrace.algebra.properties import sources_of, walk
 from headrace.language.printer import to_sql
 from headrace.optimizer import RULES, optimize, rewrites
+from headrace.optimizer.connect_joins import connect_joins
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
@@ -112,6 +113,11 @@ CASES = [
         equalities_into_join,  # with the casts to the common type; a condition of one side stays
         "SELECT * FROM tick a, tick b WHERE a.id = b.price AND a.id > 1 AND a.id + b.id = 7",
         "SELECT * FROM tick a JOIN tick b ON a.id = b.price AND a.id + b.id = 7 WHERE a.id > 1",
+    ),
+    (
+        connect_joins,
+        "SELECT * FROM tick a JOIN tick b ON TRUE JOIN tick c ON a.id = c.id AND c.at = b.at",
+        """SELECT a.*, b.*, c.* FROM tick a JOIN tick c ON a.id = c.id JOIN tick b ON c.at = b.at""",
     ),
     (
         merge_projects,
@@ -239,6 +245,8 @@ UNCHANGED = [
     (remove_unbounded_window, "ISTREAM(SELECT id FROM tick [UNBOUNDED] UNION ALL SELECT id FROM tick)"),
     (remove_unbounded_window, "ISTREAM(SELECT a.id FROM tick [UNBOUNDED] a, tick [UNBOUNDED] b)"),
     (equalities_into_join, "SELECT * FROM tick a, tick b WHERE a.id = 1 AND 1 = 2"),
+    (connect_joins, "SELECT * FROM tick a JOIN tick b ON TRUE JOIN tick c ON a.id < c.id"),
+    (connect_joins, "SELECT * FROM tick a JOIN tick b ON a.id = b.id JOIN tick c ON a.id = c.id"),
     (fold_constants, "SELECT 1 / 0, MOD(1, 0), id + 1 FROM tick"),
     (push_filter_below_row_window, "SELECT * FROM tick [ROWS 10] WHERE id > 1"),
     (push_filter_below_row_window, "SELECT * FROM (SELECT id FROM tick ORDER BY id LIMIT 3) WHERE id > 1"),

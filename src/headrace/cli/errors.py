@@ -173,7 +173,8 @@ def read_text(file: Path) -> str:
             return sys.stdin.buffer.read().decode("utf-8").replace("\r\n", "\n")
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise SourceError("there is no such file") from None
+        hint = f"for the text of a query write -e '{file}'" if " " in str(file) else None
+        raise SourceError("there is no such file", hint=hint) from None
     except UnicodeDecodeError as error:
         raise SourceError(
             f"byte {error.start} is not UTF-8", hint="save the file as UTF-8 text; it should hold SQL"

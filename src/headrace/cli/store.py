@@ -15,6 +15,7 @@ from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers
 from headrace.cli.progress import readable_bytes
 from headrace.cli.run import View, rows_of
+from headrace.errors import UserError
 from headrace.runtime.journal.inspect import Contents, KeptResults, contents, verify
 from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.journal.records import StreamPoint
@@ -56,6 +57,8 @@ def store(
     Nothing is run or changed, and a run may be at work on the store.
     """
     with reported():
+        if query is None and (at is not None or output is not None or view is not View.HISTORY):
+            raise UserError("--as, --at and --output are for --query", hint="name one: --query NAME")
         if check:
             _verify(folder)
         elif query is not None:

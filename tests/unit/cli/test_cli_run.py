@@ -122,6 +122,14 @@ def test_the_format_follows_from_the_ending(
     assert Path(name).read_bytes().startswith(begins)
 
 
+def test_a_query_in_place_of_a_file_is_told_where_it_goes(folder: Path) -> None:
+    done = CliRunner().invoke(app, ["run", "SELECT 1"])
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "SELECT 1: there is no such file\nhint: for the text of a query write -e 'SELECT 1'\n",
+    )
+
+
 def test_several_answers_as_json_lines_name_their_query(folder: Path) -> None:
     done = run(STREAM + COUNTS + DEAR, "--format", "jsonl", "--head", "1")
     rows = [json.loads(line) for line in done.stdout.splitlines()]

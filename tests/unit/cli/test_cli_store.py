@@ -48,7 +48,7 @@ def test_store_shows_what_there_is(storage: Path) -> None:
     code, shown, said = headrace("store", storage)
     assert (code, said) == (0, "")
     lines = [re.sub(r"  +", " | ", line) for line in shown.splitlines()]
-    assert re.fullmatch(r"layout 7, \d+ buckets?, 4 epochs committed", lines[0])
+    assert re.fullmatch(r"layout 8, \d+ buckets?, 4 epochs committed", lines[0])
     assert lines[1:3] == ["stream | position | heartbeat | producers", "bid | 2,000 | ended"]
     assert lines[3] == "state of operator | buckets | rows | size"
     assert re.fullmatch(r"[0-9a-f]{16} \| 1 \| [\d,]+ \| [\d.]+ k?B", lines[4])
@@ -56,6 +56,20 @@ def test_store_shows_what_there_is(storage: Path) -> None:
     assert re.fullmatch(r"part \| 1,\d\d\d \| 4 \| [\d.]+ kB \| ended", lines[6])
     assert re.fullmatch(r"sums \| [\d,]+ \| 4 \| [\d.]+ kB \| ended", lines[7])
     assert re.fullmatch(r"\d+ dead letters", lines[8])
+
+
+@pytest.mark.parametrize("options", [("--as", "changes"), ("--at", "5"), ("--output", "x.csv")])
+def test_options_of_an_answer_need_a_query(storage: Path, options: tuple[str, str]) -> None:
+    status, _, said = headrace("store", storage, *options)
+    assert (status, "are for --query" in said) == (2, True)
+
+
+def test_a_folder_that_is_not_there_is_refused_by_that(tmp_path: Path) -> None:
+    status, _, said = headrace("store", tmp_path / "none")
+    assert (status, said) == (
+        2,
+        f"headrace: there is no folder {tmp_path}/none\nhint: name the folder of --storage\n",
+    )
 
 
 def test_verify_tells_that_a_store_is_whole(storage: Path) -> None:

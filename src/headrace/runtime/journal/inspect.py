@@ -149,10 +149,7 @@ def contents(path: Path) -> Contents:
     Raises:
         StoreError: it is not a store, has another layout, or its records are damaged.
     """
-    store = _store(path)
-    made_for = load_description(store)
-    commits = _commits(store)
-    description = plan_after(commits) or made_for
+    _, commits, description = _loaded(path)
     last = commits[-1] if commits else None
     return Contents(
         description,
@@ -171,14 +168,12 @@ def committed(path: Path) -> Committed:
     Raises:
         StoreError: it is not a store, has another layout, or its records are damaged.
     """
-    store = _store(path)
-    made_for = load_description(store)
-    commits = _commits(store)
+    store, commits, description = _loaded(path)
     if not commits:
-        return Committed(store, made_for, (), {}, {})
+        return Committed(store, description, (), {}, {})
     last = commits[-1]
     results = tuple(commit.results for commit in commits if commit.epoch >= last.retained)
-    return Committed(store, plan_after(commits) or made_for, results, last.failed, last.totals.arrivals)
+    return Committed(store, description, results, last.failed, last.totals.arrivals)
 
 
 def verify(path: Path) -> Check:
@@ -218,6 +213,14 @@ def named_files(path: Path) -> set[str]:
     """
     commits = load_commits(_store(path))
     return {record_name(commit.epoch) for commit in commits} | {part.segment for part in parts_of(commits)}
+
+
+def _loaded(path: Path) -> tuple[FolderStore, list[Commit], Description]:
+    """A store, the records that are needed of it, and what it is for."""
+    store = _store(path)
+    made_for = load_description(store)
+    commits = _commits(store)
+    return store, commits, plan_after(commits) or made_for
 
 
 def _commits(store: FolderStore) -> list[Commit]:

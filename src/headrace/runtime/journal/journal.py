@@ -42,6 +42,8 @@ LAYOUT: Final = 8
 """The version of how a store is laid out; a store of another one is refused."""
 
 
+_STORAGE: Final = "name the folder of --storage"
+
 _LOCK: Final = re.compile(rb"\d{0,20}")
 """What is in a store's lock: the number of the process that holds it, or held it last."""
 
@@ -202,11 +204,13 @@ def _load_label(store: FolderStore) -> dict[str, Any]:
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
+        if not Path(store.path).exists():
+            raise StoreError(f"there is no folder {store.path}", hint=_STORAGE) from error
         raise StoreError(
-            f"{store.path} is not a Headrace store: it lacks store.json", hint="name the folder of --storage"
+            f"{store.path} is not a Headrace store: it lacks store.json", hint=_STORAGE
         ) from error
     except NotADirectoryError as error:
-        raise StoreError(f"{store.path} is not a folder", hint="name the folder of --storage") from error
+        raise StoreError(f"{store.path} is not a folder", hint=_STORAGE) from error
     except OSError as error:
         raise DamagedFileError(str(path), f"cannot be read: {error.strerror}") from error
     try:

@@ -140,10 +140,13 @@ def open_csv(
         if part.names:
             first = first or sample
             schema = schema or _infer_schema(part, sample, form)
-            for field in schema:
-                _find_column(part.names, field.name, label)
     if schema is None:
-        raise SourceError(f"{required(options, 'path')}: there is nothing in it", hint="declare the columns")
+        what = "there is nothing in it" if first is None else "no row can be read that shows the types"
+        hint = "declare the columns: CREATE STREAM name (ts TIMESTAMP, ...) FROM csv"
+        raise SourceError(f"{required(options, 'path')}: {what}", hint=hint)
+    for part in parts:
+        for field in schema if part.names else ():
+            _find_column(part.names, field.name, part.text.label)
     size = sum(part.text.size for part in parts)
     return CsvSource(schema, tuple(parts), form, estimate_rows(first, size))
 
@@ -326,7 +329,8 @@ def _cuts(starts: list[int]) -> Iterator[int]:
             last = start
 
 
-def _infer_schema(part: CsvPart, sample: Sample, form: CsvFormat) -> Schema:
+def _infer_schema(part: CsvPart, sample: Sample, form: CsvFormat) -> Schema | None:
+    """The columns with the narrowest types that fit the sample; None where no row of it can be read."""
     try:
         texts = Schema(tuple(Field(name, STRING) for name in part.names))
     except PlanError as error:
@@ -335,5 +339,7 @@ def _infer_schema(part: CsvPart, sample: Sample, form: CsvFormat) -> Schema:
         ) from None
     block = Block(part.text, part.text.body, sample.lines(part.text.body))
     rows = parse_block(block, part.names, texts, form).rows
+    if not rows.num_rows:
+        return None
     types = [infer_type(column) for column in rows.columns]
     return Schema(tuple(Field(name, dtype) for name, dtype in zip(part.names, types, strict=True)))

@@ -60,8 +60,9 @@ def _held_by(process: int) -> _Held:
             if lock is not None:
                 lock.write(platform.node())
                 lock.flush()
-                atexit.register(_remove_at_exit, folder, process)
-                return _Held(folder, lock)
+                held = _Held(folder, lock)
+                atexit.register(_remove_at_exit, held, process)
+                return held
 
 
 def sweep_dead(place: Path) -> None:
@@ -130,7 +131,9 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _remove_at_exit(folder: Path, process: int) -> None:
-    if os.getpid() == process:
-        with suppress(OSError):
-            _remove(folder)
+def _remove_at_exit(held: _Held, process: int) -> None:
+    # A fork closes its own descriptor of the lock, and leaves the folder to the process that made it.
+    with held.lock:
+        if os.getpid() == process:
+            with suppress(OSError):
+                _remove(held.folder)

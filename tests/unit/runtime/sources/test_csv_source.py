@@ -219,6 +219,21 @@ def test_an_empty_input_needs_a_declaration(tmp_path: Path, read_all: ReadAll) -
         open_text(tmp_path, "")
 
 
+@pytest.mark.parametrize("rows", ["", "1,2,3\n2\n"])
+def test_types_that_no_row_shows_need_a_declaration(tmp_path: Path, rows: str) -> None:
+    with pytest.raises(SourceError, match=r"f.csv: no row can be read that shows the types .*declare"):
+        open_text(tmp_path, "t,s\n" + rows)
+
+
+def test_the_first_file_with_rows_shows_the_types(tmp_path: Path, read_all: ReadAll) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "1.csv").write_text("t,s\n")
+    (tmp_path / "a" / "2.csv").write_text("t,s\n1,x\n")
+    source = open_source("csv", {"path": "a"}, None, "t", "s", tmp_path)
+    assert source.schema == Schema((Field("t", BIGINT), Field("s", STRING)))
+    assert read_all(source)[0].num_rows == 1
+
+
 def test_a_byte_order_mark_is_no_part_of_the_header(tmp_path: Path, read_all: ReadAll) -> None:
     assert read_all(open_text(tmp_path, "\ufefft\n1\n"))[0].to_pydict() == {"t": [1]}
     declared = Schema((Field("t", BIGINT),))

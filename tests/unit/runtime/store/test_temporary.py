@@ -52,6 +52,21 @@ def test_the_folder_of_a_process_is_private_and_goes_with_it(place: Path) -> Non
     assert list(place.iterdir()) == []
 
 
+def test_the_lock_is_closed_when_the_process_ends(place: Path) -> None:
+    code = """
+import atexit, os
+from headrace.runtime.store import temporary
+held = []
+atexit.register(lambda: print(held[0].lock.closed, held[0].folder.exists()))
+held.append(temporary._held_by(os.getpid()))
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env=os.environ | {"TMPDIR": str(place)}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True False\n"
+
+
 def test_the_folder_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not(place: Path) -> None:
     with process(place) as living, process(place) as killed:
         kept, left = made_by(living), made_by(killed)

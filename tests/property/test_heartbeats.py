@@ -140,9 +140,11 @@ def test_no_larger_heartbeat_could_be_inferred(matrix: SkewMatrix, seed: int) ->
             assert found == max(heartbeat, lowest)
 
 
-@given(matrices(TIMED, 3), st.integers(0, 1000))
-def test_simulated_sources_obey(matrix: SkewMatrix, seed: int) -> None:
-    sent = Sources(matrix, Behaviour(lost=0.2), Random(seed)).run(6)
+@given(matrices(TIMED, 3), st.integers(0, 1000), st.integers(0, 3))
+def test_simulated_sources_obey(matrix: SkewMatrix, seed: int, rate: int) -> None:
+    sent = Sources(matrix, Behaviour(lost=0.2, rate=rate), Random(seed)).run(6)
+    assert all(row.instant > row.emitted * rate - 5 for row in sent)
+    assert all(0 <= row.arrives - row.emitted <= matrix.latencies[row.stream] for row in sent)
     assert obeys(as_pairs(matrix), [(row.emitted, row.stream, row.instant) for row in sent], 8)
 
 

@@ -40,6 +40,8 @@ class Behaviour:
         pauses: the share of moments at which a source begins to pause, or ends it.
         lost: the share of rows that never arrive.
         spread: how far above the least timestamp that it may send a source goes (instants).
+        rate: how far the clocks of the sources advance in each moment at least, even if all of them may send
+            older rows (instants).
     """
 
     step: int = 1
@@ -47,6 +49,7 @@ class Behaviour:
     pauses: float = 0.1
     lost: float = 0.1
     spread: int = 5
+    rate: int = 0
 
 
 @dataclass
@@ -95,7 +98,8 @@ class Sources:
 
     def _send(self, stream: int) -> SentRow:
         spread = self.behaviour.spread
-        bottom = max(self.least[stream], -spread)
+        passed = self.now // self.behaviour.step
+        bottom = max(self.least[stream], passed * self.behaviour.rate - spread)
         row = SentRow(
             self.now + self.random.randint(0, self.matrix.latencies[stream]),
             stream,

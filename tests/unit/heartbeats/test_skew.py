@@ -13,6 +13,7 @@ from headrace.heartbeats.skew import (
     within_rows,
     without_redundant,
 )
+from headrace.reference.generation import obeys
 
 
 def pair(wait: int, delta: int) -> Bound:
@@ -121,3 +122,16 @@ def test_the_closure_of_a_hundred_streams_in_a_chain_has_all_paths() -> None:
     closed = SkewMatrix((0,) * 100, steps).closure()
     assert closed.between(0, 99) == (pair(99, 198),)
     assert len(closed.bounds) == 99 * 100 // 2
+
+
+def test_closure_is_of_clocks_and_not_of_rows() -> None:
+    """A source that stays silent still keeps its bounds: without that, nothing would follow from them.
+
+    The first source sends 10, the second nothing, and the third -100 later. No row of the first or second
+    breaks a bound; but the clock of the second has passed 9, and so must that of the third have passed 8.
+    """
+    bounds = {(0, 1): [(1, 1)], (1, 2): [(1, 1)]}
+    sent = [(0, 0, 10), (5, 2, -100)]
+    assert not obeys(bounds, sent, 6)
+    assert obeys({(0, 1): bounds[0, 1]}, sent, 6)
+    assert obeys({(1, 2): bounds[1, 2]}, sent, 6)

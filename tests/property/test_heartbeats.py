@@ -156,25 +156,36 @@ POLICY = st.builds(
 )
 
 
-@given(matrices(ANY, 3), st.tuples(POLICY, POLICY, POLICY), st.integers(0, 1000), st.integers(1, 3))
+@given(
+    matrices(ANY, 3),
+    st.tuples(POLICY, POLICY, POLICY),
+    st.integers(0, 1000),
+    st.integers(1, 3),
+    st.integers(0, 5),
+)
 def test_the_driver_knows_when_something_moves(
-    matrix: SkewMatrix, policies: tuple[Policy, ...], seed: int, granule: int
+    matrix: SkewMatrix, policies: tuple[Policy, ...], seed: int, granule: int, stopped: int
 ) -> None:
     """From each state on, heartbeats first move when it says, looked at every moment or only then."""
     rules = rules_of(matrix, granule, policies)
+    running = [stream != stopped for stream in range(3)]
+
+    def at(now: int, later: int) -> DrainedClocks:
+        return DrainedClocks(tuple(now + later * runs for runs in running), tuple(running))
+
     driven = Driven(rules)
     sent = Sources(matrix, Behaviour(pauses=0.3), Random(seed)).run(8)
     for now in range(10):
         before = driven.epoch(now, [(row.stream, row.instant) for row in sent if row.arrives == now])
-        wait = next_due(rules, driven.state)
+        wait = next_due(rules, driven.state, running)
         assert wait is None or wait > 0
         quiet = driven.state
         for later in range(1, wait or 25):
-            quiet = generate(rules, quiet, {}, DrainedClocks.running([now + later] * 3), {})
+            quiet = generate(rules, quiet, {}, at(now, later), {})
             assert quiet.heartbeats.tolist() == before
         if wait is not None:
             for state in (driven.state, quiet):
-                moved = generate(rules, state, {}, DrainedClocks.running([now + wait] * 3), {})
+                moved = generate(rules, state, {}, at(now, wait), {})
                 assert moved.heartbeats.tolist() != before
 
 

@@ -80,21 +80,28 @@ def start(rules: Rules) -> State:
     return State.of([StreamState()] * rules.matrix.size, rules.granule, rules.width)
 
 
-def next_due(rules: Rules, state: State) -> int | None:
+def next_due(rules: Rules, state: State, caught_up: Sequence[bool]) -> int | None:
     """How much time has to count until some heartbeat moves if nothing arrives (microseconds), or None.
 
-    All clocks are taken to run. A heartbeat that moves may make others move later; ask again then.
+    A heartbeat that moves may make others move later; ask again then.
+
+    Args:
+        rules: the bounds and policies.
+        state: after the last epoch.
+        caught_up: per stream, whether its clock runs; ask again when that changes.
     """
+    running = np.array(caught_up, dtype=bool)
     width = state.pending.shape[1]
     granules = state.clocks // rules.granule
     ahead = (np.arange(width)[None, :] - granules[:, None] - 1) % width + 1
     times = (granules[:, None] + ahead) * rules.granule - state.clocks[:, None]
-    due = times[state.pending > state.heartbeats[:, None]]
+    due = times[(state.pending > state.heartbeats[:, None]) & running[:, None]]
     sure = int(due.min()) if len(due) else None
     for wait in _moments(rules, state) if rules.has_policies else ():
         if sure is not None and wait >= sure:
             break
-        after = generate(rules, state, {}, DrainedClocks.running((state.clocks + wait).tolist()), {})
+        counted = (state.clocks + wait * running).tolist()
+        after = generate(rules, state, {}, DrainedClocks(tuple(counted), tuple(caught_up)), {})
         if (after.heartbeats > state.heartbeats).any():
             return wait
     return sure

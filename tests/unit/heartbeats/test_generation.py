@@ -105,7 +105,7 @@ def test_an_idle_stream_follows_the_slowest_of_those_beside_it() -> None:
     driven = Driven(rules_of(matrix, policies=policies))
     assert driven.epoch(0, [(0, 5), (1, 20), (2, 30)]) == [5, 20, 30]
     assert driven.epoch(9, [(1, 40)]) == [5, 40, 30]
-    assert next_due(driven.rules, driven.state) == 1
+    assert next_due(driven.rules, driven.state, [True] * driven.rules.matrix.size) == 1
     assert driven.epoch(10) == [30, 40, 30]
     assert driven.epoch(11, [(2, 35)]) == [35, 40, 35]
     # It speaks again: rows at or above its heartbeat are taken, and it follows nobody any more.
@@ -132,7 +132,7 @@ def test_a_stream_that_has_ended_is_followed_by_nobody() -> None:
     driven = Driven(driven.rules)
     driven.epoch(0, [(0, 5), (1, 9)])
     driven.epoch(7, (), {1: INFINITY})
-    assert next_due(driven.rules, driven.state) == 23
+    assert next_due(driven.rules, driven.state, [True] * driven.rules.matrix.size) == 23
 
 
 def test_heartbeats_that_a_source_sends() -> None:

@@ -87,7 +87,7 @@ class Timekeeper:
         if not self.moves_by_time:
             return None
         now = generate(self.rules, self._state, {}, self._clocks, {})
-        due = next_due(self.rules, now)
+        due = next_due(self.rules, now, self._clocks.caught_up)
         return None if due is None else due / MICROSECONDS["SECOND"]
 
     def accept(self, states: Mapping[str, StreamState]) -> None:

@@ -12,7 +12,7 @@ from headrace.engine.display import html_of_rows, html_of_table
 from headrace.engine.frames import to_pandas, to_polars
 from headrace.engine.plotting import chart_of
 from headrace.engine.times import instant_of
-from headrace.errors import UserError
+from headrace.errors import StoreError, UserError
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
@@ -45,8 +45,15 @@ class Readable(ABC):
         """What has been committed so far."""
 
     def _read(self, view: Callable[[ResultReader], pa.Table]) -> pa.Table:
-        """A view of it."""
-        return view(self._reader())
+        """A view of it; what is no longer kept by the time it is read is left out, as if asked later."""
+        reader = self._reader()
+        while True:
+            try:
+                return view(reader)
+            except StoreError:
+                before, reader = reader, self._reader()
+                if reader.oldest == before.oldest:
+                    raise
 
     @abstractmethod
     def _newest(self) -> int:

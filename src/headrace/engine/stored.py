@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-
-import pyarrow as pa
 
 from headrace.engine.display import html_of_rows
 from headrace.engine.query_list import QueryList
@@ -100,17 +97,6 @@ class StoredQuery(Readable):
         epochs = tuple(part for part in found.results if part.epoch >= start and self.name in part.heartbeats)
         carried = epochs[-1].carried.get(self.name) if epochs else None
         return ResultReader(self.name, form, found.store, epochs, carried, start)
-
-    def _read(self, view: Callable[[ResultReader], pa.Table]) -> pa.Table:
-        reader = self._reader()
-        while True:
-            try:
-                return view(reader)
-            except StoreError:
-                # A run that is at work may have removed meanwhile what it no longer keeps.
-                before, reader = reader, self._reader()
-                if reader.oldest == before.oldest:
-                    raise
 
     def _newest(self) -> int:
         seen = committed(self._folder).arrivals

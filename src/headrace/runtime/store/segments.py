@@ -194,8 +194,15 @@ class MemoryStore:
         self.segments[name] = pa.py_buffer(b"".join(memoryview(part) for part in parts))
 
     def read(self, name: str) -> pa.Buffer:
-        """The bytes of a segment."""
-        return self.segments[name]
+        """The bytes of a segment.
+
+        Raises:
+            StoreError: it has been deleted.
+        """
+        found = self.segments.get(name)
+        if found is None:
+            raise StoreError(f"there is no segment {name}")
+        return found
 
     def delete(self, name: str) -> None:
         """Forget a segment."""

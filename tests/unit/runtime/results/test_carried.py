@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
 from headrace.errors import UserError
 from headrace.runtime.journal.inspect import named_files, verify
+from headrace.runtime.results.reader import ResultReader
 
 STREAM = "CREATE STREAM s (ts BIGINT, k STRING) FROM push TIMESTAMP BY ts"
 COUNTS = "CREATE QUERY counts AS SELECT k, COUNT(*) AS n FROM s [RANGE UNBOUNDED] GROUP BY k"
@@ -38,6 +40,23 @@ def test_the_latest_answer_is_whole_though_one_epoch_is_kept(durable: bool, tmp_
         assert db.queries["counts"].history()["valid_from"].to_pylist()[0] == 3
         with pytest.raises(UserError, match="the answer of counts at 1 is no longer kept, only from 3 on"):
             db.queries["counts"].snapshot(1)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_what_is_removed_while_it_is_read_is_read_again(durable: bool, tmp_path: Path) -> None:
+    with start(tmp_path / "store" if durable else None) as db:
+        push(db, (1, "a"), (2, "a"), (3, "a"), (4, "a"))
+        readers: list[ResultReader] = []
+
+        def view(reader: ResultReader) -> pa.Table:
+            readers.append(reader)
+            if len(readers) == 1:
+                push(db, (5, "a"), (6, "a"))
+            return reader.history()
+
+        found = db.queries["counts"]._read(view)
+        assert found == db.queries["counts"].history()
+        assert len(readers) == 2
 
 
 def test_a_store_goes_on_with_what_is_carried_and_holds_nothing_else(tmp_path: Path) -> None:

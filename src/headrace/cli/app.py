@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from headrace.cli.doctor import doctor
 from headrace.cli.explain import explain
+from headrace.cli.heartbeats import heartbeats
 from headrace.cli.nexmark import nexmark
 from headrace.cli.run import run
 from headrace.cli.store import store
@@ -31,7 +32,7 @@ class _Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
-for _function in (run, explain, nexmark, store, doctor):
+for _function in (run, explain, heartbeats, nexmark, store, doctor):
     app.command(cls=_Command)(_function)
 
 

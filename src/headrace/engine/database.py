@@ -34,6 +34,7 @@ from headrace.engine.user_code import UserCode
 from headrace.engine.why import Why, why
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.heartbeats.timing import Timing
 from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.parsing.pieces import Piece
@@ -142,6 +143,11 @@ class Database(UserCode):
     def streams(self) -> Mapping[str, StreamInfo | DerivedStream]:
         """All streams by their names in lower case."""
         return MappingProxyType(dict(self._definitions.catalog.entries))
+
+    @property
+    def timings(self) -> Mapping[str, Timing]:
+        """What is declared of the time of each stream that is read from outside, by name."""
+        return {name: stream.stream.timing for name, stream in self._definitions.inputs.items()}
 
     @property
     def endless(self) -> tuple[str, ...]:

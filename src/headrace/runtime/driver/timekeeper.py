@@ -7,10 +7,11 @@ moved the heartbeat of a query's answer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Final
 
+from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.epoch import EpochTime
@@ -46,7 +47,7 @@ class Timekeeper:
         self._names = tuple(timings)
         self._queries = queries
         self._clock = clock
-        self.rules = rules_of(timings, queries)
+        self.rules = rules_of(timings, read_together(queries.live.values()))
         found = [known.get(name, StreamState()) for name in self._names]
         self._clocks = DrainedClocks.stopped([state.clock for state in found])
         self._state = State.of(found, self.rules.granule, self.rules.width)
@@ -101,12 +102,17 @@ class Timekeeper:
         return {(name, heartbeats[graph.node_of(output)]) for name, output in graph.outputs}
 
 
-def rules_of(timings: Mapping[str, Timing], queries: QuerySet) -> Rules:
+def read_together(plans: Iterable[Plan]) -> Iterator[frozenset[str]]:
+    """The streams that each of some queries reads."""
+    return (frozenset(source.name for source in sources_of(plan)) for plan in plans)
+
+
+def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) -> Rules:
     """The bounds and policies that streams declare, with what follows from them.
 
     Args:
         timings: by stream; a bound from a stream that is not named says nothing.
-        queries: the queries that read them: a silent stream holds back those that it is read with.
+        together: the streams that each query reads: a silent stream holds back those that it is read with.
     """
     places = {name: place for place, name in enumerate(timings)}
     bounds = {(places[name], places[name]): own_bounds(timing) for name, timing in timings.items()}
@@ -119,7 +125,7 @@ def rules_of(timings: Mapping[str, Timing], queries: QuerySet) -> Rules:
     matrix = SkewMatrix(tuple(timing.latency for timing in timings.values()), bounds)
     if between:
         matrix = matrix.closure()
-    beside = _read_together(timings, queries)
+    beside = _beside(timings, together)
     policies = tuple(
         Policy(timing.idle_after, timing.timeout, tuple(places[other] for other in sorted(beside[name])))
         for name, timing in timings.items()
@@ -140,13 +146,12 @@ def own_bounds(timing: Timing) -> tuple[Bound, ...]:
     return tuple(found)
 
 
-def _read_together(timings: Mapping[str, Timing], queries: QuerySet) -> dict[str, set[str]]:
+def _beside(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) -> dict[str, set[str]]:
     """Per stream those that some query reads beside it; only looked for where it matters."""
     found: dict[str, set[str]] = {name: set() for name in timings}
     if all(timing.idle_after is None and timing.timeout is None for timing in timings.values()):
         return found
-    groups = {frozenset(source.name for source in sources_of(plan)) for plan in queries.live.values()}
-    for group in groups:
+    for group in set(together):
         for one, other in combinations(group, 2):
             found[one].add(other)
             found[other].add(one)

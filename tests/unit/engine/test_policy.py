@@ -33,7 +33,6 @@ from headrace.language.statements import (
     Why,
 )
 from headrace.runtime.sources.files import list_files
-from headrace.runtime.tasks.inline import InlineRunner
 
 CLOSED = hr.Policy.closed()
 SECRET = "root:x:0:0:sesame"
@@ -277,11 +276,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
     """What reaches Spark: the formats and options; nothing is read."""
     calls: list[tuple[str, dict[str, str]]] = []
 
-    def read_stream(runner: InlineRunner, source: str, options: Mapping[str, str], schema: Any) -> Any:
+    def read_stream(db: hr.Database, source: str, options: Mapping[str, str], schema: Any) -> Any:
         calls.append((source, dict(options)))
         raise UserError("reached")
 
-    monkeypatch.setattr(InlineRunner, "read_stream", read_stream, raising=False)
+    monkeypatch.setattr(hr.Database, "_read_stream", read_stream)
     return calls
 
 
@@ -338,7 +337,7 @@ def test_no_sql_deletes_what_it_reads(
 
 
 def test_open_sql_is_the_operators(db: hr.Database, disk: Path, asked: list[Any]) -> None:
-    with pytest.raises(SourceError, match="sesame"):
+    with pytest.raises(SourceError, match="in/secret: no row can be read"):
         db.execute(create("in/secret"), base=disk)
     with pytest.raises(UserError, match="reached"):
         db.execute("CREATE STREAM k FROM kafka OPTIONS (subscribe 't', path 's3a://b/*') TIMESTAMP BY ts")

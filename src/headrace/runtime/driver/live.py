@@ -49,6 +49,23 @@ class PlanChange:
     feed: Callable[[str], Feed]
 
 
+@dataclass(frozen=True, eq=False)
+class _Promise:
+    """A heartbeat that a source has sent beside its rows.
+
+    Attributes:
+        stream: its stream.
+        heartbeat: no later row is below it (instant).
+        after: what had come of the stream before it; see `Feed.come`.
+        done: resolved when it is committed.
+    """
+
+    stream: str
+    heartbeat: int
+    after: int
+    done: Future[None]
+
+
 class LiveRun:
     """Runs epochs as input comes.
 
@@ -74,8 +91,8 @@ class LiveRun:
         self._feeds: Mapping[str, Feed] = {}
         self._changes: list[tuple[PlanChange, Future[int]]] = []
         self._blamed: Mapping[str, BaseException] = {}
-        self._promises: list[tuple[str, int, Future[None]]] = []
-        self._promised: list[tuple[str, int, Future[None]]] = []
+        self._promises: list[_Promise] = []
+        self._promised: list[_Promise] = []
         self._stopping = False
         self._in_epoch = False
         self._ended = False
@@ -137,13 +154,13 @@ class LiveRun:
         Raises:
             UserError: the run has ended.
         """
-        done: Future[None] = Future()
         with self._changed:
-            if self._ended:
+            if self._ended or stream not in self._feeds:
                 raise _over(self.error)
-            self._promises.append((stream, heartbeat, done))
+            promise = _Promise(stream, heartbeat, self._feeds[stream].come(), Future())
+            self._promises.append(promise)
             self._changed.notify_all()
-        return done
+        return promise.done
 
     def stop(self, timeout: float | None = None) -> bool:
         """End after the epoch that is running.
@@ -221,8 +238,8 @@ class LiveRun:
             self._changed.notify_all()
         for _, change in refused:
             change.set_exception(_over(self.error))
-        for _, _, promise in broken:
-            promise.set_exception(_over(self.error))
+        for promise in broken:
+            promise.done.set_exception(_over(self.error))
 
     def _carry_out_changes(self) -> None:
         """Change the plan as it was asked for; what goes wrong is for whoever asked."""
@@ -298,28 +315,34 @@ class LiveRun:
     def _look(self) -> None:
         """Let time count for the streams that have nothing left, now that what there was is taken."""
         if self._run.moves_by_time:
-            self._run.look({name: feed.caught_up() for name, feed in self._feeds.items()})
+            self._run.look(lambda: {name: feed.caught_up() for name, feed in self._feeds.items()})
 
     def _take_promises(self, intakes: dict[str, Intake]) -> None:
-        """Add the heartbeats that sources have sent to what the epoch takes of them."""
+        """Add the heartbeats that sources have sent to an epoch, once the rows before them are taken."""
+        left = []
         with self._changed:
-            for name, heartbeat, done in self._promises:
-                if name not in self._feeds:
-                    done.set_exception(UserError(f"no query reads a stream {name} any more"))
-                    continue
-                take = intakes.get(name) or Intake(self._run.point(name).position)
-                intakes[name] = replace(take, promise=max(take.promise, heartbeat))
-            self._promised = [part for part in self._promises if not part[2].done()]
-            self._promises = []
+            for promise in self._promises:
+                feed = self._feeds.get(promise.stream)
+                if feed is None:
+                    message = f"no query reads a stream {promise.stream} any more"
+                    promise.done.set_exception(UserError(message))
+                elif feed.has_taken(promise.after):
+                    take = intakes.get(promise.stream) or Intake(self._run.point(promise.stream).position)
+                    heartbeat = max(take.promise, promise.heartbeat)
+                    intakes[promise.stream] = replace(take, promise=heartbeat)
+                    self._promised.append(promise)
+                else:
+                    left.append(promise)
+            self._promises = left
 
     def _keep_promises(self, failed: Mapping[str, BaseException]) -> None:
         """Let those who sent heartbeats know that they count; those of a stream that failed wait."""
         kept, self._promised = self._promised, []
         with self._changed:
-            self._promises = [part for part in kept if part[0] in failed] + self._promises
-        for name, _, done in kept:
-            if name not in failed:
-                done.set_result(None)
+            self._promises = [promise for promise in kept if promise.stream in failed] + self._promises
+        for promise in kept:
+            if promise.stream not in failed:
+                promise.done.set_result(None)
 
     def _something(self) -> bool:
         fed = any(feed.ready() for feed in self._feeds.values())

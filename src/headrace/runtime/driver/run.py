@@ -296,11 +296,11 @@ class Run:
         """The epoch from which on a query answers."""
         return self._queries.start_of(query)
 
-    def look(self, caught_up: Mapping[str, bool]) -> None:
+    def look(self, caught_up: Callable[[], Mapping[str, bool]]) -> None:
         """Let time count for the streams.
 
         Args:
-            caught_up: per stream, whether all that its source had is taken, by this epoch or before.
+            caught_up: says per stream whether all that its source has is taken, by this epoch or before.
         """
         self._time.look(caught_up)
 

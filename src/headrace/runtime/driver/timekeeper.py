@@ -7,7 +7,7 @@ moved the heartbeat of a query's answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import combinations
 from typing import Final
 
@@ -57,15 +57,15 @@ class Timekeeper:
         """Whether a heartbeat can move though nothing arrives."""
         return self.rules.needs_clocks
 
-    def look(self, caught_up: Mapping[str, bool]) -> None:
+    def look(self, caught_up: Callable[[], Mapping[str, bool]]) -> None:
         """Let time count.
 
         Args:
-            caught_up: per stream, whether everything that its source had has been taken; no for those that
-                are not named.
+            caught_up: says per stream whether everything that its source has is taken; no for those that are
+                not named. It is asked after the clock is read, so that what comes in between is not missed.
         """
-        seen = [caught_up.get(name, False) for name in self._names]
-        self._clocks = self._clocks.look(self._clock.now(), seen, _LONGEST)
+        now, found = self._clock.now(), caught_up()
+        self._clocks = self._clocks.look(now, [found.get(name, False) for name in self._names], _LONGEST)
 
     def epoch(self, promises: Mapping[str, int]) -> EpochTime:
         """How the heartbeats of an epoch follow from its rows.

@@ -24,6 +24,14 @@ class Feed(Protocol):
         """Whether something has come."""
         ...
 
+    def come(self) -> int:
+        """How much has come so far, in a unit of the feed's."""
+        ...
+
+    def has_taken(self, come: int) -> bool:
+        """Whether epochs have taken as much as had come, or are taking it now."""
+        ...
+
     def caught_up(self) -> bool:
         """Whether all that the source has was taken; asked only where time alone moves heartbeats."""
         ...

@@ -80,6 +80,7 @@ class PushFeed:
         self._wake = wake
         self._room = threading.Condition()
         self._waiting: list[_Push] = []
+        self._come = 0
         self._taken: list[_Push] = []
         self._repeats: list[_Push] = []
         self._file: Path | None = None
@@ -102,6 +103,7 @@ class PushFeed:
                 reason = f"the run ended with: {told(ended)}" if ended else "the database is not started"
                 raise UserError(f"{self._name} takes no rows: {reason}", hint="call start()")
             self._waiting.append(push)
+            self._come += 1
         self._wake()
         return push.done
 
@@ -114,6 +116,16 @@ class PushFeed:
     def ready(self) -> bool:
         """Whether rows wait."""
         return bool(self._waiting)
+
+    def come(self) -> int:
+        """How many pushes have come so far."""
+        with self._room:
+            return self._come
+
+    def has_taken(self, come: int) -> bool:
+        """Whether so many pushes have been taken."""
+        with self._room:
+            return self._come - len(self._waiting) >= come
 
     def caught_up(self) -> bool:
         """Whether no push waits."""

@@ -207,6 +207,14 @@ class SparkFeed:
         """Whether a batch waits, and none is in an epoch."""
         return isinstance(self._state, Handed)
 
+    def come(self) -> int:
+        """Nothing is known of what Spark has not handed over."""
+        return 0
+
+    def has_taken(self, come: int) -> bool:
+        """A heartbeat counts with the next batch."""
+        return True
+
     def caught_up(self) -> bool:
         """Whether no batch waits, and Spark has looked for more and found nothing.
 

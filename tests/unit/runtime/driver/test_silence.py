@@ -212,6 +212,19 @@ def test_a_heartbeat_from_outside(connect: Callable[..., hr.Database]) -> None:
         db.heartbeat("c", 1)
 
 
+def test_a_heartbeat_stays_behind_the_rows_that_were_pushed_before_it(clock: Clock) -> None:
+    """However many epochs these take."""
+    with hr.connect(runner="inline", clock=clock, epoch_rows=1) as db:
+        db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 100")
+        db.query("SELECT v FROM s", name="q")
+        db.start()
+        pushes = [db.push("s", {"v": 1, "ts": instant}, wait=False) for instant in (40, 30, 20, 10)]
+        db.heartbeat("s", 50)
+        assert all(push.result() for push in pushes)
+        assert heartbeat(db) == 50
+        assert db.stop().late == 0
+
+
 def test_heartbeats_in_a_column(clock: Clock) -> None:
     with hr.connect(runner="inline", clock=clock) as db:
         db.execute(

@@ -25,7 +25,7 @@ from headrace.runtime.driver.timekeeper import read_together, rules_of
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 from headrace.suggestions import did_you_mean
-from headrace.time import MICROSECONDS, TimeDomain, format_instant
+from headrace.time import MAX_INSTANT, MICROSECONDS, MIN_INSTANT, TimeDomain, format_instant
 
 _COLUMNS: Final = ("clock", "stream", "ts")
 _SECOND: Final = MICROSECONDS["SECOND"]
@@ -127,20 +127,27 @@ def _read(path: Path, domains: Mapping[str, TimeDomain]) -> tuple[bool, list[Arr
 def _clock(text: str) -> tuple[bool, int]:
     """Whether a reading of the clock is a number of seconds, and the microseconds it means."""
     try:
-        return True, round(float(text) * _SECOND)
+        clock = round(float(text) * _SECOND)
     except (ValueError, OverflowError):
         return False, instant_of(text, TimeDomain.TIMESTAMP)
+    return True, _in_range(clock, text)
 
 
 def _instant(text: str | None, domain: TimeDomain) -> int | None:
     if not text:
         return None
     if domain is TimeDomain.TIMESTAMP:
-        return instant_of(text, domain)
+        return _in_range(instant_of(text, domain), text)
     try:
-        return int(text)
+        return _in_range(int(text), text)
     except ValueError:
         raise UserError(f"'{text}' is not an integer", hint="the stream is timed by integers") from None
+
+
+def _in_range(instant: int, text: str) -> int:
+    if not MIN_INSTANT <= instant <= MAX_INSTANT:
+        raise UserError(f"'{text}' is out of range")
+    return instant
 
 
 def _print(seen: Timeline, axis: Axis) -> None:

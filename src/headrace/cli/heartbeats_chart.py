@@ -69,7 +69,7 @@ def draw(seen: Timeline, axis: Axis, path: Path) -> None:
 
 
 def specification_of(seen: Timeline, axis: Axis) -> dict[str, Any]:
-    """A timeline as a Vega-Lite chart, its heartbeats drawn to its end.
+    """A timeline as a Vega-Lite chart, its heartbeats drawn to a little beyond its end.
 
     Raises:
         UserError: some streams are timed by TIMESTAMPs and some by integers.
@@ -90,7 +90,9 @@ def specification_of(seen: Timeline, axis: Axis) -> dict[str, Any]:
     ]
     lines = [_point(move.clock, move.heartbeat, move.stream, axis) for move in seen.moves]
     last = {move.stream: move.heartbeat for move in seen.moves}
-    lines += [_point(seen.end, heartbeat, stream, axis) for stream, heartbeat in last.items()]
+    # The last step, too, is to be seen.
+    beyond = seen.end + (seen.end - min((move.clock for move in seen.moves), default=seen.end)) // 40
+    lines += [_point(beyond, heartbeat, stream, axis) for stream, heartbeat in last.items()]
     colour = {"field": "stream", "type": "nominal", "title": "stream", "sort": list(axis.names)}
     # Where heartbeats are the same, the thinner line is drawn on the thicker one.
     widths = {"domain": list(axis.names), "range": _widths(len(axis.names))}

@@ -62,14 +62,19 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
 
 
 def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
-    known = {} if status is None else {part.name: _stream_news(part) for part in status.streams}
+    running = {} if status is None else {part.name: part for part in status.streams}
+    known = {name: _stream_news(part) for name, part in running.items()}
     news = () if status is None else _STREAM_NEWS
     rows: Rows = []
     for entry in definitions.catalog.entries.values():
         told = known.get(entry.name, ("",) * len(news))
         match entry:
             case StreamInfo(name=name, schema=schema, timestamp=timestamp, domain=domain):
-                disorder = _disorder(definitions.inputs[name].stream.timing.disorder, domain)
+                timing = definitions.inputs[name].stream.timing
+                if timing.estimated is not None:
+                    disorder = _estimated(running.get(name))
+                else:
+                    disorder = _disorder(timing.disorder, domain)
                 rows.append((name, "its source", timestamp, disorder, *told, _columns(schema)))
             case DerivedStream(name=name, plan=plan):
                 rows.append((name, definitions.read_by(name), "a query", "", *told, _columns(plan.schema)))
@@ -90,6 +95,12 @@ def _disorder(disorder: int | None, domain: TimeDomain) -> str:
             return "strict"
         case _:
             return format_length(disorder, domain)
+
+
+def _estimated(stream: StreamStatus | None) -> str:
+    if stream is None or stream.disorder is None:
+        return "estimated"
+    return f"{format_length(stream.disorder, stream.domain)} (estimated)"
 
 
 def _queries(definitions: Definitions, status: Status | None) -> pa.Table:

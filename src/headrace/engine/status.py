@@ -225,6 +225,11 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
     found = {name: value for name, value in asdict(part).items() if name != "domain"}
     for name in _INSTANTS & found.keys():
         found[name] = _plain_instant(found[name], part.domain)
+    if isinstance(part, StreamStatus):
+        found["disorder_changes"] = [
+            {"at": format_instant(change.at, TimeDomain.TIMESTAMP), "disorder": change.disorder}
+            for change in part.disorder_changes
+        ]
     if isinstance(part, QueryStatus):
         found["chain"] = [
             {"node": link.node, "heartbeat": _plain_instant(link.heartbeat, part.domain)}

@@ -9,8 +9,10 @@ import pyarrow as pa
 
 from headrace.errors import LanguageError, UserError
 from headrace.heartbeats.bounded import STRICT
+from headrace.heartbeats.estimation import Adaptivity
+from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound
-from headrace.heartbeats.timing import Timing
+from headrace.heartbeats.timing import Estimated, Timing
 from headrace.language.catalog import StreamInfo, check_duration
 from headrace.language.statements import CreateSkew, TimeClauses
 from headrace.schema import TIMESTAMP, sql_type
@@ -21,6 +23,12 @@ Length: TypeAlias = "str | int | timedelta"
 
 AHEAD: Final = MICROSECONDS["DAY"]
 """How far a timestamp may be ahead of the clock where rows come as they happen, if nothing else is said."""
+
+WINDOW_ROWS: Final = 10_000
+"""After how many rows that stay below it an estimate is lowered, if nothing else is said."""
+
+ALPHA: Final = 0.5
+"""The weight of the former estimate then, if nothing else is said."""
 
 
 def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool) -> Timing:
@@ -44,9 +52,11 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool) -> Tim
     if ahead is None and comes_now and is_timestamp:
         ahead = AHEAD
     disorder: int | None = clauses.disorder.length if clauses.disorder is not None else 0
+    estimated = _estimated(clauses, info)
+    by_source = clauses.heartbeats is not None and clauses.disorder is None
     if clauses.strict:
         disorder = STRICT
-    elif clauses.rows is not None or (clauses.heartbeats is not None and clauses.disorder is None):
+    elif clauses.rows is not None or estimated is not None or by_source:
         disorder = None
     return Timing(
         disorder=disorder,
@@ -56,7 +66,22 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool) -> Tim
         timeout=_length(clauses.timeout),
         ahead=ahead,
         heartbeats=_heartbeats(clauses, info),
+        estimated=estimated,
     )
+
+
+def _estimated(clauses: TimeClauses, info: StreamInfo) -> Estimated | None:
+    """How the disorder is estimated."""
+    if clauses.percent is not None:
+        return target(float(1 - clauses.percent / 100))
+    said = clauses.estimation
+    if said is None:
+        return None
+    alpha = ALPHA if said.alpha is None else float(said.alpha)
+    if said.duration is None:
+        return Adaptivity(said.rows or WINDOW_ROWS, alpha=alpha)
+    check_duration(said.duration, info.domain, "WINDOW")
+    return Adaptivity(said.duration.length, by_time=True, alpha=alpha)
 
 
 def _length(duration: Duration | None) -> int | None:

@@ -182,17 +182,18 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
         yield f"send a row of {stream.name}"
     else:
         at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
-        yield f"send a row of {stream.name} at {at} or later{_bound(stream.disorder, stream.domain)}"
+        yield f"send a row of {stream.name} at {at} or later{_bound(stream, stream.disorder)}"
 
 
-def _bound(disorder: int, domain: TimeDomain) -> str:
+def _bound(stream: StreamStatus, disorder: int) -> str:
     match disorder:
         case 0:
             return ""
         case bounded.STRICT:
             return " (STRICT)"
         case _:
-            return f" (DISORDER {format_length(disorder, domain)})"
+            said = "an estimated DISORDER of" if stream.estimated else "DISORDER"
+            return f" ({said} {format_length(disorder, stream.domain)})"
 
 
 def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:

@@ -54,6 +54,10 @@ class Adaptivity:
     often: float | None = None
     falls: int = 4
 
+    def describe(self) -> str:
+        """What a durable store remembers of it."""
+        return f"over {self.window} {'of time' if self.by_time else 'rows'} by {self.alpha}"
+
 
 @dataclass(frozen=True)
 class EstimationRules:

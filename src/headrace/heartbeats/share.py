@@ -77,12 +77,24 @@ def lateness_of(times: Int64Array, newest: int) -> Lateness:
     Args:
         times: int64[n], their timestamps.
         newest: the largest timestamp before them that is known (instant), BEGINNING for none. Rows are less
-            far behind than they really are where rows before them are not known, as with the splits of an
-            epoch that are read at the same time; `after` makes up for it.
+            far behind than they really are where rows before them are not known.
     """
     if not len(times):
         return Lateness()
-    behind = np.maximum(np.maximum.accumulate(times), newest) - times
+    return _histogram(np.maximum(np.maximum.accumulate(times), newest) - times)
+
+
+def lateness_together(times: Int64Array, newest: int) -> Lateness:
+    """How far rows that come in no order are behind the newest one before all of them.
+
+    Args:
+        times: int64[n], their timestamps.
+        newest: the largest timestamp before them (instant), BEGINNING for none.
+    """
+    return _histogram(np.maximum(times, newest) - times)
+
+
+def _histogram(behind: Int64Array) -> Lateness:
     steps, counts = np.unique(step_of(behind), return_counts=True)
     return Lateness(tuple(zip(steps.tolist(), counts.tolist(), strict=True)))
 
@@ -100,6 +112,10 @@ class Target:
     share: float
     window: int
     learning: int
+
+    def describe(self) -> str:
+        """What a durable store remembers of it."""
+        return f"for {self.share}"
 
 
 def target(share: float) -> Target:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from headrace.heartbeats.bounded import STRICT
+from headrace.heartbeats.estimation import Adaptivity
+from headrace.heartbeats.share import Target
 from headrace.heartbeats.skew import Bound
+
+Estimated: TypeAlias = Target | Adaptivity
+"""How a disorder is estimated: so that a share of the rows is late at most, or from the largest of late."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +30,8 @@ class Timing:
             have reached the newest row of any (wall-clock).
         ahead: how far a timestamp may be ahead of the clock (microseconds), or None.
         heartbeats: the column with the heartbeats that the source sends, or None: no later row is below it.
+        estimated: how the disorder is estimated from the rows, or None; `disorder` then is None in what is
+            declared, and the estimate by now in what holds for an epoch (`estimated.in_force`).
         follows: bounds from other streams to this one, by their names.
     """
 
@@ -35,6 +42,7 @@ class Timing:
     timeout: int | None = None
     ahead: int | None = None
     heartbeats: str | None = None
+    estimated: Estimated | None = None
     follows: tuple[tuple[str, Bound], ...] = ()
 
     @property
@@ -49,6 +57,7 @@ class Timing:
             "rows": self.rows,
             "latency": self.latency or None,
             "heartbeats": self.heartbeats,
+            "estimated": self.estimated and self.estimated.describe(),
             **{f"after {name}": f"{one.wait} {one.rows} {one.delta}" for name, one in self.follows},
         }
         return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)

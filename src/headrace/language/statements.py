@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import Enum
 from typing import Final
 
@@ -34,12 +35,29 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True)
+class EstimationClause:
+    """`(WINDOW n ROWS, ALPHA a)` or `(WINDOW duration, ALPHA a)` of ESTIMATED; None where it does not say.
+
+    Attributes:
+        rows: how many rows the window has.
+        duration: how long it is, in the stream's own time.
+        alpha: the weight of the former estimate when it is lowered, from 0 to 1.
+    """
+
+    rows: int | None = None
+    duration: Duration | None = None
+    alpha: Decimal | None = None
+
+
+@dataclass(frozen=True)
 class TimeClauses:
     """What CREATE STREAM says about a stream's time after `TIMESTAMP BY column`; None where it does not.
 
     Attributes:
         disorder: by how much a timestamp may be behind the largest one before it.
         rows: after how many further rows none is behind any more (`DISORDER n ROWS`).
+        percent: of how many rows in a hundred that is to hold (`DISORDER FOR p PERCENT`).
+        estimation: how it is estimated from the rows (`ESTIMATED`).
         strict: whether every timestamp is larger than all before it.
         latency: how long a row is under way at most (wall-clock).
         idle_after: after how long without rows the stream no longer holds back others (wall-clock).
@@ -50,6 +68,8 @@ class TimeClauses:
 
     disorder: Duration | None = None
     rows: int | None = None
+    percent: Decimal | None = None
+    estimation: EstimationClause | None = None
     strict: bool = False
     latency: Duration | None = None
     idle_after: Duration | None = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Final
 
 from sqlglot.tokens import TokenType
@@ -11,12 +13,13 @@ from sqlglot.tokens import TokenType
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.window_clauses import parse_duration_at
-from headrace.language.statements import AlterStream, CreateSkew, SkewPair, TimeClauses
+from headrace.language.statements import AlterStream, CreateSkew, EstimationClause, SkewPair, TimeClauses
 from headrace.suggestions import did_you_mean
 from headrace.time import MICROSECONDS, Duration
 
 _EXAMPLES: Final = {
-    "DISORDER": "DISORDER 5 SECONDS, DISORDER 10 ROWS",
+    "DISORDER": "DISORDER 5 SECONDS, DISORDER 10 ROWS, DISORDER FOR 99.9 PERCENT",
+    "ESTIMATED": "ESTIMATED",
     "STRICT": "STRICT",
     "LATENCY": "LATENCY 2 SECONDS",
     "IDLE": "IDLE AFTER 30 SECONDS",
@@ -52,8 +55,8 @@ def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
     clauses, changed = _read(cursor, TimeClauses())
     if not changed:
         raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
-    # How far rows may be out of order is said in one way only; the new one replaces the other two.
-    order = {"disorder", "rows", "strict"}
+    # How far rows may be out of order is said in one way only; the new one replaces the others.
+    order = {"disorder", "rows", "percent", "estimation", "strict"}
     return AlterStream(name, clauses, frozenset(changed | order if changed & order else changed), position)
 
 
@@ -103,6 +106,14 @@ def _skew_pair(cursor: Cursor) -> SkewPair:
     return SkewPair(wait, rows, behind)
 
 
+_ORDER: Final = {
+    "STRICT": "that timestamps only rise",
+    "ESTIMATED": "that the rows show by how much they fall",
+    "DISORDER": "by how much they may fall",
+}
+"""The clauses of which one says how far rows may be out of order."""
+
+
 def _read(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
     """Read clauses until none follows; also the fields that they set."""
     clauses, said = given, {"DISORDER"} if given.disorder is not None else set[str]()
@@ -116,25 +127,84 @@ def _read(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
         if found in said:
             raise LanguageError(f"{found} is given twice", position=position, hint="leave one of them out")
         said.add(found)
-        if {"STRICT", "DISORDER"} <= said:
+        if len(both := sorted(said & _ORDER.keys(), reverse=True)) > 1:
             raise LanguageError(
-                "STRICT and DISORDER contradict each other",
+                f"{' and '.join(both)} contradict each other",
                 position=position,
-                hint="STRICT says that timestamps only rise; DISORDER, by how much they may fall",
+                hint=f"{both[0]} says {_ORDER[both[0]]}; {both[1]}, {_ORDER[both[1]]}",
             )
         read = _READERS[found](cursor)
         clauses, changed = replace(clauses, **read), changed | read.keys()
 
 
 def _disorder(cursor: Cursor) -> dict[str, Any]:
+    if cursor.accept("FOR"):
+        return {"percent": _percent(cursor)}
     token, unit = cursor.peek(), cursor.word(1)
     if token is None or token.token_type != TokenType.NUMBER or unit not in ("ROW", "ROWS"):
         return {"disorder": parse_duration_at(cursor, "the bound after DISORDER")}
     return {"rows": _rows(cursor, "DISORDER")}
 
 
+def _percent(cursor: Cursor) -> Decimal:
+    found = _number(cursor)
+    if found is None or not 0 < found <= 100:
+        message = f"DISORDER FOR takes a percentage above 0 and up to 100, not {cursor.shown()}"
+        raise cursor.error(message, _PERCENT)
+    cursor.index += 1
+    if not cursor.accept("PERCENT"):
+        raise cursor.error(f"PERCENT is missing, before {cursor.shown()}", _PERCENT)
+    return found
+
+
+_PERCENT: Final = "write DISORDER FOR 99.9 PERCENT"
+
+
+def _number(cursor: Cursor) -> Decimal | None:
+    """The number that comes next, of a few digits; None if something else does."""
+    text = str(getattr(cursor.peek(), "text", ""))
+    return Decimal(text) if re.fullmatch(r"\d{1,3}(\.\d{1,12})?", text) else None
+
+
+def _estimated(cursor: Cursor) -> dict[str, Any]:
+    if not cursor.accept("("):
+        return {"estimation": EstimationClause()}
+    found: dict[str, Any] = {}
+    while True:
+        if "alpha" not in found and cursor.accept("ALPHA"):
+            found["alpha"] = _alpha(cursor)
+        elif not {"rows", "duration"} & found.keys() and cursor.accept("WINDOW"):
+            found |= _window(cursor)
+        else:
+            raise cursor.error(f"{cursor.shown()} is unexpected here", _ESTIMATED)
+        if not cursor.accept(","):
+            break
+    cursor.expect(")", "to close ESTIMATED")
+    return {"estimation": EstimationClause(**found)}
+
+
+_ESTIMATED: Final = "write ESTIMATED (WINDOW 1000 ROWS, ALPHA 0.5)"
+
+
+def _alpha(cursor: Cursor) -> Decimal:
+    found = _number(cursor)
+    if found is None or found > 1:
+        raise cursor.error(f"ALPHA takes a number from 0 to 1, not {cursor.shown()}", _ESTIMATED)
+    cursor.index += 1
+    return found
+
+
+def _window(cursor: Cursor) -> dict[str, Any]:
+    if cursor.word(1) in ("ROW", "ROWS"):
+        return {"rows": _rows(cursor, "WINDOW")}
+    length = parse_duration_at(cursor, "the length after WINDOW")
+    if not length.length:
+        raise cursor.error("WINDOW needs a length above zero", _ESTIMATED)
+    return {"duration": length}
+
+
 _MOST_ROWS: Final = 1_000_000
-"""Of DISORDER n ROWS."""
+"""Of DISORDER n ROWS and other numbers of rows."""
 
 
 def _rows(cursor: Cursor, what: str) -> int:
@@ -177,6 +247,7 @@ def _heartbeats(cursor: Cursor) -> dict[str, Any]:
 _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "DISORDER": _disorder,
     "STRICT": _strict,
+    "ESTIMATED": _estimated,
     "LATENCY": _latency,
     "IDLE AFTER": _idle,
     "TIMEOUT": _timeout,

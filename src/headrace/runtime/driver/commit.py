@@ -8,6 +8,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.estimated import Estimate, follow
+from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import StreamState
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.query_set import QuerySet, Reason
@@ -100,7 +102,8 @@ def commit_of_epoch(
             says which is the oldest epoch whose results are kept.
         started: when it began (`time.perf_counter()`).
     """
-    after = work.time.after(work.joined(report.arrivals for report in reports))
+    arrivals = work.joined(report.arrivals for report in reports)
+    after = work.time.after(arrivals)
     heartbeats = work.time.heartbeats(after)
     times = dict(zip(work.time.names, after.streams(work.time.rules.granule), strict=True))
     queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})
@@ -110,7 +113,8 @@ def commit_of_epoch(
     if queries is not before.queries:
         # A delta cannot say that state is gone; this record holds what the other queries need.
         state = queries.state_of(state)
-    points = points_after(before.points, streams, intakes, times)
+    estimates = estimates_after(before.points, streams, arrivals, reports, work.clock)
+    points = points_after(before.points, streams, intakes, times, estimates)
     results, oldest = keep(
         results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
     )
@@ -250,6 +254,7 @@ def points_after(
     streams: Mapping[str, BoundedStream | LiveStream],
     intakes: Mapping[str, Intake],
     times: Mapping[str, StreamState],
+    estimates: Mapping[str, Estimate | None],
 ) -> dict[str, StreamPoint]:
     """How far each stream has been read after an epoch.
 
@@ -258,11 +263,45 @@ def points_after(
         streams: those that some query reads.
         intakes: what the epoch took of them.
         times: how far the time of each of them has come after it.
+        estimates: of their disorder after it, of those that estimate it.
     """
-    found = {**points, **{name: replace(points[name], time=time) for name, time in times.items()}}
+    found = {
+        **points,
+        **{
+            name: replace(points[name], time=time, estimate=estimates.get(name))
+            for name, time in times.items()
+        },
+    }
     for name, take in intakes.items():
         producers, mark = {**points[name].producers, **take.producers}, streams[name].mark(take.position)
-        found[name] = StreamPoint(take.position, times[name], producers, mark)
+        found[name] = replace(found[name], position=take.position, producers=producers, mark=mark)
+    return found
+
+
+def estimates_after(
+    points: Mapping[str, StreamPoint],
+    streams: Streams,
+    arrivals: Mapping[str, Arrivals],
+    reports: Sequence[TaskReport],
+    clock: int,
+) -> dict[str, Estimate | None]:
+    """The estimates of the streams' disorder after an epoch, of those that estimate it.
+
+    Args:
+        points: how far each stream had been read before it.
+        streams: those that some query reads.
+        arrivals: what arrived on them.
+        reports: of the epoch's tasks.
+        clock: its reading of the clock (microseconds since 1970).
+    """
+    found: dict[str, Estimate | None] = {}
+    for name, stream in streams.items():
+        if (rule := stream.timing.estimated) is not None:
+            lateness = Lateness()
+            for report in reports:
+                lateness = lateness.beside(report.lateness.get(name, Lateness()))
+            before, seen = points[name].estimate, arrivals.get(name, Arrivals())
+            found[name] = follow(rule, before, seen, lateness, clock)
     return found
 
 

@@ -16,6 +16,8 @@ from typing import Final
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
 from headrace.errors import DeadLetterError
+from headrace.heartbeats.estimated import in_force
+from headrace.heartbeats.timing import Timing
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
@@ -332,15 +334,17 @@ class Run:
         columns = self.columns
         clock = max(self._settings.clock.now(), self._last_clock)
         taken = {name: intakes.get(name, Intake(0)) for name in self._streams}
+        timings = self._timings()
         inputs = {
             name: StreamInput(
                 taken[name].source,
                 stream.schema.select(tuple(map(stream.schema.names.index, columns[name]))),
                 stream.timestamp,
-                stream.timing,
+                timings[name],
                 self._points[name].heartbeat,
                 in_order=stream.timing.is_by_row and not taken[name].is_batch,
                 newest=MAX_INSTANT if stream.timing.ahead is None else clock + stream.timing.ahead,
+                latest=self._points[name].time.latest,
             )
             for name, stream in self._streams.items()
         }
@@ -361,9 +365,15 @@ class Run:
         )
 
     def _timekeeper(self) -> Timekeeper:
-        timings = {name: stream.timing for name, stream in self._streams.items()}
         known = {name: point.time for name, point in self._points.items()}
-        return Timekeeper(timings, self._queries, known, self._settings.clock)
+        return Timekeeper(self._timings(), self._queries, known, self._settings.clock)
+
+    def _timings(self) -> dict[str, Timing]:
+        """What holds for the next epoch of each stream."""
+        return {
+            name: in_force(stream.timing, self._points[name].estimate)
+            for name, stream in self._streams.items()
+        }
 
     def _known(self) -> RunState:
         return RunState(
@@ -457,7 +467,8 @@ class Run:
         if work is None or self._queries is not known:
             self._time = self._timekeeper()
         else:
-            self._time.accept({name: point.time for name, point in self._points.items()})
+            times = {name: point.time for name, point in self._points.items()}
+            self._time.accept(times, self._timings())
         self.results.append(commit.results)
         self.reading = self._read(statistics, at)
         after = segments_of(self._state) | carried_files(self.results)

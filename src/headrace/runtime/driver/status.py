@@ -11,6 +11,7 @@ from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Source
 from headrace.algebra.properties import sources_of
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.estimated import DisorderChange, in_force
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
@@ -37,6 +38,8 @@ class StreamStatus:
         timeout: without rows of any for so long all that came is final (microseconds), or None.
         age: the seconds of wall-clock time since the heartbeat last moved.
         problem: why it was given up, or None.
+        estimated: whether the disorder is estimated; it is None until enough rows have come.
+        disorder_changes: the last changes of an estimated disorder, and when they were.
     """
 
     name: str
@@ -54,6 +57,8 @@ class StreamStatus:
     timeout: int | None
     age: float
     problem: str | None
+    estimated: bool = False
+    disorder_changes: tuple[DisorderChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -186,11 +191,13 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             rate=rows / passed if passed else None,
             heartbeat=heartbeat,
             latest=seen.latest,
-            disorder=stream.timing.disorder,
+            disorder=in_force(stream.timing, point.estimate).disorder,
             idle_after=stream.timing.idle_after,
             timeout=stream.timing.timeout,
             age=max(0, now - since) / MICROSECONDS["SECOND"],
             problem=problems.get(name),
+            estimated=stream.timing.estimated is not None,
+            disorder_changes=() if point.estimate is None else point.estimate.changes,
         )
 
 

@@ -31,7 +31,7 @@ class Timekeeper:
     """The clocks of the streams of some queries, until the queries or what streams declare change.
 
     Args:
-        timings: what the streams declare, by name; all of them are read by some query.
+        timings: what holds for the streams, by name; all of them are read by some query.
         queries: the queries.
         known: what was remembered of the streams.
         clock: wall-clock time.
@@ -45,6 +45,7 @@ class Timekeeper:
         clock: Clock,
     ) -> None:
         self._names = tuple(timings)
+        self._timings = timings
         self._queries = queries
         self._clock = clock
         self.rules = rules_of(timings, read_together(queries.live.values()))
@@ -91,8 +92,15 @@ class Timekeeper:
         due = next_due(self.rules, now, self._clocks.caught_up)
         return None if due is None else due / MICROSECONDS["SECOND"]
 
-    def accept(self, states: Mapping[str, StreamState]) -> None:
-        """Move on to what an epoch has committed."""
+    def accept(self, states: Mapping[str, StreamState], timings: Mapping[str, Timing]) -> None:
+        """Move on to what an epoch has committed.
+
+        Args:
+            states: what is remembered of the streams.
+            timings: what holds for them from now on; other than before where a disorder is estimated.
+        """
+        if timings != self._timings:
+            self._timings, self.rules = timings, rules_of(timings, self._queries)
         found = [states[name] for name in self._names]
         self._state = State.of(found, self.rules.granule, self.rules.width)
 

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.estimated import Estimate
 from headrace.heartbeats.state import NOTHING_SEEN, StreamState
 from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
@@ -49,12 +50,14 @@ class StreamPoint:
         time: how far its time has come.
         producers: for pushed rows, per producer the last sequence number.
         mark: identifies the part of a bounded input that has been read; see `SplitSource.mark`.
+        estimate: of its disorder, where that is estimated and rows have come.
     """
 
     position: int
     time: StreamState = NOTHING_SEEN
     producers: Mapping[str, int] = field(default_factory=dict)
     mark: str = ""
+    estimate: Estimate | None = None
 
     @property
     def heartbeat(self) -> int:
@@ -292,10 +295,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
     results = commit.results
     return {
         "epoch": commit.epoch,
-        "streams": {
-            name: [point.position, point.time.to_json(), dict(point.producers), point.mark]
-            for name, point in commit.streams.items()
-        },
+        "streams": {name: _packed_point(point) for name, point in commit.streams.items()},
         "checkpoint": commit.checkpoint,
         "retained": commit.retained,
         "state": [
@@ -346,8 +346,20 @@ def _unpacked(body: dict[str, Any]) -> Commit:
     )
 
 
-def _unpacked_point(position: int, time: dict[str, Any], producers: dict[str, int], mark: str) -> StreamPoint:
-    return StreamPoint(position, StreamState.from_json(time), producers, mark)
+def _packed_point(point: StreamPoint) -> list[Any]:
+    estimate = [] if point.estimate is None else [point.estimate.to_json()]
+    return [point.position, point.time.to_json(), dict(point.producers), point.mark, *estimate]
+
+
+def _unpacked_point(
+    position: int,
+    time: dict[str, Any],
+    producers: dict[str, int],
+    mark: str,
+    estimate: dict[str, Any] | None = None,
+) -> StreamPoint:
+    found = None if estimate is None else Estimate.from_json(estimate)
+    return StreamPoint(position, StreamState.from_json(time), producers, mark, found)
 
 
 def _packed_part(part: Part) -> list[Any]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.epoch import EpochTime
+from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part, RunRef
@@ -52,11 +53,12 @@ class StreamInput:
         source: where its rows come from, or None where they come in a frame or not at all.
         schema: the columns that some query reads, and the timestamp.
         timestamp: the column it is timed by.
-        timing: how its time moves.
+        timing: how its time moves in this epoch.
         heartbeat: the promise at the start of the epoch.
         in_order: whether its rows come in an order, so that each is judged by those before it; the rows of a
             batch of Spark's are judged together.
         newest: the largest timestamp that a row may have (instant).
+        latest: the largest one that came before the epoch (instant), BEGINNING for none.
     """
 
     source: SplitSource | None
@@ -66,6 +68,7 @@ class StreamInput:
     heartbeat: int
     in_order: bool
     newest: int = MAX_INSTANT
+    latest: int = BEGINNING
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,7 @@ class TaskReport:
         error: what stopped the task, such as a damaged input; the epoch then does not count.
         time: what it took.
         counts: what its nodes took in and yielded.
+        lateness: how far the rows were behind, of each stream that keeps to a share of late rows.
     """
 
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
@@ -176,6 +180,7 @@ class TaskReport:
     error: UserError | None = None
     time: TaskTime | None = None
     counts: Counts | None = None
+    lateness: Mapping[str, Lateness] = field(default_factory=dict)
 
 
 ARRIVALS_CHANNEL = -1

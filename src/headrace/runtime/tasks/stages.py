@@ -19,8 +19,9 @@ from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance, judge_in_order, judge_together
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.tasks.level import Inbox, Level, store_state
+from headrace.runtime.tasks.measuring import measured
 from headrace.runtime.tasks.messages import Chunk, EpochWork, Manifest, StateKey, TaskReport
-from headrace.runtime.tasks.reading import take_in
+from headrace.runtime.tasks.reading import Judge, take_in
 from headrace.runtime.tasks.task import Task, report_chunk
 
 P = ParamSpec("P")
@@ -65,10 +66,13 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
         for read in task.watch.each("read", source):
             if stream.in_order:
                 heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), disorder)
-                judge = partial(judge_in_order, heartbeat=heartbeat, disorder=disorder)
+                judge: Judge = partial(judge_in_order, heartbeat=heartbeat, disorder=disorder)
+                newest = max(stream.latest, split.before, seen.latest)
+                judge = measured(task, split.stream, judge, newest)
                 seen = seen.then(take_in(task, split.stream, read, judge))
             else:
-                together = partial(judge_together, heartbeat=stream.heartbeat)
+                together: Judge = partial(judge_together, heartbeat=stream.heartbeat)
+                together = measured(task, split.stream, together, stream.latest)
                 seen = seen.beside(take_in(task, split.stream, read, together))
         arrivals[split.stream] = seen
     yield from _finished(task, arrivals)
@@ -84,7 +88,8 @@ def run_rows(
     """
     task = Task(work, 0, number, attempt)
     seen, count = Arrivals(), 0
-    judge = partial(judge_together, heartbeat=work.streams[stream].heartbeat)
+    judge: Judge = partial(judge_together, heartbeat=work.streams[stream].heartbeat)
+    judge = measured(task, stream, judge, work.streams[stream].latest)
     for batch in batches:
         read = typed_rows(batch, work.streams[stream].schema, stream, count)
         seen = seen.beside(take_in(task, stream, read, judge))

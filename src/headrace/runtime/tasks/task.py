@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.share import Lateness
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.counts import Counter
@@ -37,6 +38,7 @@ class Task:
         outbox: takes what nodes yield.
         watch: measures what it does.
         counter: counts what its nodes take in and yield.
+        lateness: how far rows were behind, of each stream that keeps to a share of late rows.
     """
 
     def __init__(self, work: EpochWork, level: int, number: int, attempt: int) -> None:
@@ -47,6 +49,7 @@ class Task:
         self.outbox = Outbox(work, level, number, self.letters)
         self.watch = Stopwatch(level)
         self.counter = Counter()
+        self.lateness: dict[str, Lateness] = {}
         self._name = f"e{work.epoch}-l{level}-t{number}-a{attempt}-{work.token}"
 
     def state_writer(self) -> SegmentWriter:
@@ -86,7 +89,17 @@ class Task:
         return report_chunk(
             self.work,
             self.number,
-            TaskReport(arrivals or {}, results, emitted, dead, state or {}, failures, None, time, counts),
+            TaskReport(
+                arrivals or {},
+                results,
+                emitted,
+                dead,
+                state or {},
+                failures,
+                time=time,
+                counts=counts,
+                lateness=self.lateness,
+            ),
         )
 
 

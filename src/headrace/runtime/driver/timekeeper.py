@@ -100,7 +100,8 @@ class Timekeeper:
             timings: what holds for them from now on; other than before where a disorder is estimated.
         """
         if timings != self._timings:
-            self._timings, self.rules = timings, rules_of(timings, self._queries)
+            self._timings = timings
+            self.rules = rules_of(timings, read_together(self._queries.live.values()))
         found = [states[name] for name in self._names]
         self._state = State.of(found, self.rules.granule, self.rules.width)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -69,6 +70,30 @@ def test_a_file_stream_with_unread_files_is_not_caught_up(feed: SparkFeed, tmp_p
             assert time.monotonic() < until
     feed.stop()
     assert not feed.caught_up(), "it has ended"
+
+
+@pytest.mark.parametrize(
+    ("message", "available", "active", "expected"),
+    [
+        ("Initializing sources", False, False, False),
+        ("Processing new data", True, True, False),
+        ("Waiting for next trigger", True, False, False),
+        ("Waiting for next trigger", False, True, False),
+        ("Getting offsets from FileStreamSource", False, True, False),
+        ("Waiting for data to arrive", False, False, True),
+        ("Waiting for data to arrive", False, True, True),
+        ("Stopped", False, False, False),
+        ("Terminated with exception: the device is gone", False, False, False),
+    ],
+)
+def test_what_the_status_of_a_query_says(
+    tmp_path: Path, message: str, available: bool, active: bool, expected: bool
+) -> None:
+    """As Spark 4 has it; after a batch the next look begins with the fourth of these."""
+    feed = SparkFeed("s", None, tmp_path, lambda: None, ahead=True)
+    status = {"message": message, "isDataAvailable": available, "isTriggerActive": active}
+    feed._query = SimpleNamespace(status=status)
+    assert feed.caught_up() is expected
 
 
 def test_output_appears_though_a_stream_of_spark_is_silent(

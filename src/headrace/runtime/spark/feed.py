@@ -27,8 +27,11 @@ from headrace.runtime.store.paths import refuse_links
 RESTARTS = 3
 """So often a Spark stream that fails is started again before it is given up."""
 
-_WAITING: Final = ("Waiting for data to arrive", "Waiting for next trigger")
-"""What the status of a streaming query says after Spark has looked for rows."""
+_WAITING: Final = "Waiting for data to arrive"
+"""What the status of a streaming query says after Spark has looked for rows and found none."""
+
+_BETWEEN: Final = "Waiting for next trigger"
+"""What it says at the end of every look, whatever was found, and as the next one begins."""
 
 _LOOKING: Final = 0.05
 """Seconds that are waited at most for Spark to end a look for rows."""
@@ -227,9 +230,10 @@ class SparkFeed:
                 status = self._query.status
                 if status["isDataAvailable"]:
                     return False
-                if status["message"] in _WAITING:
+                if status["message"] == _WAITING:
                     return True
-                if not status["isTriggerActive"] or time.monotonic() >= until:
+                looks = status["isTriggerActive"] or status["message"] == _BETWEEN
+                if not looks or time.monotonic() >= until:
                     return False
                 time.sleep(_POLL)
         return False

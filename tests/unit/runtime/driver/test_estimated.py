@@ -74,6 +74,22 @@ def test_the_share_of_late_rows_is_kept_though_delays_change(tmp_path: Path, tas
     assert (status.estimated, status.disorder) == (True, expected.disorder)
 
 
+def test_rows_are_measured_by_those_of_splits_before(tmp_path: Path) -> None:
+    """Where no row can be late yet, a split still has to know a newer row of an earlier one."""
+    times = [*range(1_000, 1_600), *range(600)]
+    pq.write_table(pa.table({"v": times, "ts": times}), tmp_path / "rows.parquet")
+    settings = Settings(None, RunSettings(1_200, buckets=3), None)
+    with Database(lambda: InlineRunner(parallelism=3), settings, Policy.open()) as db:
+        path = tmp_path / "rows.parquet"
+        db.execute(
+            f"CREATE STREAM s FROM parquet OPTIONS (path '{path}') TIMESTAMP BY ts DISORDER FOR 75 PERCENT;"
+            f"{COUNT}"
+        )
+        assert db.run().late == 0
+        expected, _ = by_epochs(0.25, times, 1_200)
+        assert db.status.stream("s").disorder == expected.disorder > 1_000
+
+
 def test_a_heartbeat_never_goes_back_and_moves_once_enough_rows_have_come() -> None:
     times = delayed([10, 400, 10], 1_000)
     with hr.connect(runner="inline") as db:

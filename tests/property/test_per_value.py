@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.heartbeats.counting import taken
 from headrace.heartbeats.per_value import (
     ValueRules,
     ValuesState,
@@ -16,7 +17,7 @@ from headrace.heartbeats.per_value import (
     heartbeat_after,
     judge_by_value,
     least,
-    until_idle,
+    rises,
 )
 from headrace.reference.per_value import per_value
 from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT
@@ -81,7 +82,7 @@ def run(
 INSTANTS = st.integers(-5, 15) | st.sampled_from((MIN_INSTANT, MAX_INSTANT))
 ROWS = st.lists(st.tuples(st.integers(0, 4), INSTANTS), max_size=6)
 EPOCHS = st.lists(st.tuples(st.integers(0, 4), ROWS), max_size=8)
-RULES = st.builds(ValueRules, st.integers(0, 5), st.none() | st.integers(1, 8), st.integers(0, 5))
+RULES = st.builds(ValueRules, st.integers(-1, 5), st.none() | st.integers(1, 8), st.integers(0, 5))
 LISTED = st.sets(st.integers(0, 5), max_size=3).map(sorted)
 
 
@@ -101,17 +102,28 @@ def test_by_the_definition(
     assert (late, [None if one == BEGINNING else one for one in heartbeats]) == expected
 
 
-@given(ROWS, ROWS, RULES, st.integers(0, 5))
+@given(ROWS, ROWS, RULES, st.integers(0, 5), st.integers(0, 20))
 def test_the_least_rises_when_it_says(
-    first: list[tuple[int, int]], second: list[tuple[int, int]], rules: ValueRules, gap: int
+    first: list[tuple[int, int]], second: list[tuple[int, int]], rules: ValueRules, gap: int, later: int
 ) -> None:
     part = Shard([7])
     part.epoch(rules, first, BEGINNING, 1)
     part.epoch(rules, second, BEGINNING, 1 + gap)
-    clock = 1 + gap
-    before, wait = least(rules, part.state, clock), until_idle(rules, part.state, clock)
-    risen = [later for later in range(20) if before < least(rules, part.state, clock + later) < 2**63 - 1]
-    assert risen[:1] == ([] if wait is None else [wait])
+    due = rises(rules, part.state, 1 + gap)
+    at = [least(rules, part.state, clock) for clock in range(1 + gap, 2 + gap + later)]
+    # What it was before all were idle is what it remains.
+    assert taken(due, 1 + gap + later)[0] == max((one for one in at if one < 2**63 - 1), default=BEGINNING)
+
+
+def test_many_rises_are_foreseen_roughly() -> None:
+    """Too low in between, and right at the first and the last."""
+    count = 1000
+    state = ValuesState(np.arange(count, dtype=np.int64), np.arange(count, dtype=np.int64))
+    rules = ValueRules(disorder=0, idle_after=count)
+    due = rises(rules, state, count - 1)
+    assert len(due) <= 32
+    assert (due[0], due[-1]) == ((count - 1, 0), (2 * count - 2, count - 1))
+    assert all(promise == least(rules, state, when) for when, promise in due)
 
 
 def test_a_value_is_forgotten_when_the_stream_has_come_as_far() -> None:

@@ -58,6 +58,12 @@ def heartbeats(
         timings = dict(db.timings)
         if not timings:
             raise UserError("there is no stream", hint="add a CREATE STREAM ... FROM push")
+        for name, timing in timings.items():
+            if timing.per is not None:
+                raise UserError(
+                    f"the heartbeats of {name} are made from {timing.per.column}, which arrivals do not have",
+                    hint="leave out PER and what follows it",
+                )
         if plot is not None:
             check_file(plot)
         together = set(read_together(query.plan for query in db.queries)) or {frozenset(timings)}

@@ -74,7 +74,8 @@ class Input:
         Raises:
             LanguageError: a clause does not fit the stream.
         """
-        timing = timing_of(clauses, self.info, comes_now=self.comes_now)
+        batches = self.frame is not None
+        timing = timing_of(clauses, self.info, comes_now=self.comes_now, in_batches=batches)
         stream = self._with(replace(timing, follows=self.stream.timing.follows))
         return replace(self, stream=stream, clauses=clauses)
 
@@ -187,7 +188,8 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         info = describe_stream(statement, schema)
         origin = _spark_origin(statement.format, options)
         now = statement.format == "kafka"
-        live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=now))
+        timing = timing_of(statement.time, info, comes_now=now, in_batches=True)
+        live = LiveStream(schema, info.timestamp, timing)
         return Input(info, live, frame, max_rows, statement.time, now, origin)
     except UserError as error:
         error.position = error.position or statement.position

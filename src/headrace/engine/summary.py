@@ -133,7 +133,8 @@ def _of_stream(name: str, seen: Arrivals, run: Run, domains: Mapping[str, TimeDo
     domain, stream = domains.get(name), run.streams.get(name)
     needed = format_length(seen.drop, domain) if seen.late and domain is not None else None
     leap = None
-    if domain is not None and stream is not None:
+    # Where each value has a bound of its own, one row makes those of its value late, and no others.
+    if domain is not None and stream is not None and stream.timing.per is None:
         leap = _leap(seen, domain, stream.timing.disorder)
     return StreamSummary(name, seen.rows, seen.late, seen.rejected, needed, leap)
 

@@ -12,10 +12,11 @@ from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound
-from headrace.heartbeats.timing import Estimated, Timing
+from headrace.heartbeats.timing import Estimated, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_duration
 from headrace.language.statements import CreateSkew, TimeClauses
-from headrace.schema import TIMESTAMP, sql_type
+from headrace.language.syntax import Name
+from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
 from headrace.time import MICROSECONDS, Duration, TimeDomain, duration_of, parse_duration
 
 Length: TypeAlias = "str | int | timedelta"
@@ -31,17 +32,24 @@ ALPHA: Final = 0.5
 """The weight of the former estimate then, if nothing else is said."""
 
 
-def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool) -> Timing:
+def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_batches: bool = False) -> Timing:
     """How the time of a stream moves, as its CREATE STREAM says.
 
     Args:
         clauses: what it says after TIMESTAMP BY.
         info: the stream.
         comes_now: whether its rows come as they happen, so that none can be of the far future.
+        in_batches: whether they come from Spark, in batches without an order.
 
     Raises:
         LanguageError: a clause does not fit the stream's timestamps, or names a column that cannot be used.
     """
+    if clauses.per is not None and in_batches:
+        raise LanguageError(
+            "rows that come from Spark have no order, also those of one value",
+            position=clauses.per.column.position,
+            hint="read files with one of the formats parquet, csv, json or arrow, or push the rows",
+        )
     is_timestamp = info.domain is TimeDomain.TIMESTAMP
     if clauses.ahead is not None and not is_timestamp:
         raise LanguageError(
@@ -67,6 +75,7 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool) -> Tim
         ahead=ahead,
         heartbeats=_heartbeats(clauses, info),
         estimated=estimated,
+        per=_per_value(clauses, info),
     )
 
 
@@ -88,18 +97,66 @@ def _length(duration: Duration | None) -> int | None:
     return None if duration is None else duration.length
 
 
+def _per_value(clauses: TimeClauses, info: StreamInfo) -> PerValue | None:
+    """Of what column each value is bounded on its own."""
+    per = clauses.per
+    if per is None:
+        return None
+    column, position = _column(per.column, info), per.column.position
+    if column.type not in (STRING, BIGINT):
+        raise LanguageError(
+            f"PER takes a STRING or a BIGINT, and {column.name} is a {sql_type(column.type)}",
+            position=position,
+            hint="name the column with the names or numbers of the devices",
+        )
+    if clauses.idle_after is None and not per.listed:
+        raise LanguageError(
+            f"one {column.name} that sends nothing any more would hold the stream back for ever",
+            position=position,
+            hint=f"add IDLE AFTER 30 SECONDS, or list the values: PER {column.name} OF (...)",
+        )
+    clashing = {
+        "DISORDER n ROWS": clauses.rows,
+        "LATENCY": clauses.latency,
+        "HEARTBEATS FROM": clauses.heartbeats,
+        "an estimated disorder": _estimated(clauses, info),
+    }
+    for clause, given in clashing.items():
+        if given is not None:
+            raise LanguageError(
+                f"PER and {clause} cannot be combined",
+                position=position,
+                hint="say by how much the rows of one value are out of order: DISORDER 5 SECONDS",
+            )
+    kind = str if column.type == STRING else int
+    for value in per.listed:
+        if not isinstance(value, kind) or (isinstance(value, int) and not -(2**63) <= value < 2**63):
+            raise LanguageError(
+                f"{value!r} is not a value of {column.name}, which is a {sql_type(column.type)}",
+                position=position,
+                hint="write OF ('a', 'b')" if kind is str else "write OF (1, 2)",
+            )
+    return PerValue(column.name, per.listed, _length(per.wait) or 0)
+
+
+def _column(name: Name, info: StreamInfo) -> Field:
+    """A stream's column by its name."""
+    place = info.schema.find(name.text)
+    if place is None:
+        raise LanguageError(
+            f"{info.name} has no column {name.text}",
+            position=name.position,
+            hint=f"the columns are {info.schema}",
+        )
+    return info.schema[place]
+
+
 def _heartbeats(clauses: TimeClauses, info: StreamInfo) -> str | None:
     """The column that the source writes its heartbeats to."""
     if clauses.heartbeats is None:
         return None
-    place, position = info.schema.find(clauses.heartbeats.text), clauses.heartbeats.position
-    if place is None:
-        raise LanguageError(
-            f"{info.name} has no column {clauses.heartbeats.text}",
-            position=position,
-            hint=f"the columns are {info.schema}",
-        )
-    column, timestamp = info.schema[place], info.schema[info.schema.names.index(info.timestamp)]
+    column, position = _column(clauses.heartbeats, info), clauses.heartbeats.position
+    timestamp = info.schema[info.schema.names.index(info.timestamp)]
     if column.type != timestamp.type:
         raise LanguageError(
             f"the heartbeats in {column.name} are {sql_type(column.type)}, and the stream is timed by a "

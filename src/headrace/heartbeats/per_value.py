@@ -11,15 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from headrace.elements import Int64Array
+from headrace.heartbeats.counting import Due, added
+from headrace.heartbeats.timing import PerValue, Timing
 from headrace.kernels.disorder import limits_by_value
 from headrace.time import BEGINNING, INFINITY
 
 Mask = NDArray[np.bool_]
+
+_STEPS: Final = 32
+"""How many rises of a heartbeat are foreseen at most; others come with the next of these."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,12 @@ class ValueRules:
     wait: int = 0
 
 
+def rules_of(timing: Timing, per: PerValue) -> ValueRules:
+    """What a stream that declares bounds per value promises of each."""
+    assert timing.disorder is not None
+    return ValueRules(timing.disorder, timing.idle_after, per.wait)
+
+
 @dataclass(frozen=True, eq=False)
 class ValuesState:
     """What is remembered of the values, or of those of a shard, by their numbers.
@@ -53,16 +65,25 @@ class ValuesState:
     heard: Int64Array
 
     @classmethod
-    def listed(cls, values: int) -> ValuesState:
-        """Before the first row, with so many values that are listed."""
-        return cls(np.full(values, BEGINNING, dtype=np.int64), np.zeros(values, dtype=np.int64))
+    def listed(cls, values: int, clock: int = 0) -> ValuesState:
+        """Before the first row, with so many values that are listed.
 
-    def joined_by(self, values: int) -> ValuesState:
+        Args:
+            values: how many.
+            clock: from when on they may become idle (microseconds of counted time).
+        """
+        return cls(np.full(values, BEGINNING, dtype=np.int64), np.full(values, clock, dtype=np.int64))
+
+    def joined_by(self, values: int, clock: int = 0) -> ValuesState:
         """The same with values that come for the first time, which get the next numbers.
 
-        They have no rows yet and must come in the same epoch.
+        They have no rows yet, and must be listed or come in the same epoch.
+
+        Args:
+            values: how many.
+            clock: counted time (microseconds).
         """
-        new = ValuesState.listed(values)
+        new = ValuesState.listed(values, clock)
         return ValuesState(np.append(self.newest, new.newest), np.append(self.heard, new.heard))
 
     def without(self, forgotten: Mask) -> ValuesState:
@@ -149,19 +170,33 @@ def forgettable(rules: ValueRules, state: ValuesState, heartbeat: int, clock: in
     return come & _idle(rules, state, clock) & (np.where(come, state.newest, 0) - rules.disorder <= heartbeat)
 
 
-def until_idle(rules: ValueRules, state: ValuesState, clock: int) -> int | None:
-    """After how much counted time `least` rises if nothing comes (microseconds); None if it does not.
+def rises(rules: ValueRules, state: ValuesState, clock: int) -> Due:
+    """`least` from now on if nothing comes: from when on it is what, at first now.
 
-    It rises when the last of the values that hold the stream back is idle, if another is not by then.
+    Where it rises very often, it is foreseen too low in between, never too high. Once all values are idle it
+    no longer rises.
     """
-    if rules.idle_after is None:
-        return None
     active = ~_idle(rules, state, clock)
-    heard, newest = state.heard[active], state.newest[active]
-    if not len(heard):
-        return None
-    last = int(heard[newest == newest.min()].max())
-    return last + rules.idle_after - clock if int(heard.max()) > last else None
+    order = np.argsort(state.heard[active], kind="stable")
+    heard, newest = state.heard[active][order], state.newest[active][order]
+    # The smallest of those that become idle no earlier than each.
+    smallest = np.minimum.accumulate(newest[::-1])[::-1]
+    places = np.flatnonzero(np.diff(heard, prepend=-1)) if rules.idle_after is not None else np.arange(1)
+    places = places[: len(smallest)]
+    places = places[np.diff(smallest[places], prepend=BEGINNING) != 0]
+    due: Due = ()
+    for place in _some(places):
+        when = clock if place == 0 else int(heard[place - 1]) + (rules.idle_after or 0)
+        due = added(due, when, int(smallest[place]) - rules.disorder)
+    return due
+
+
+def _some(places: Int64Array) -> list[int]:
+    """A bounded number of places, the first and the last among them."""
+    if len(places) > _STEPS:
+        places = places[np.linspace(0, len(places) - 1, _STEPS).astype(np.int64)]
+    found: list[int] = places.tolist()
+    return found
 
 
 def _idle(rules: ValueRules, state: ValuesState, clock: int) -> Mask:

@@ -124,7 +124,7 @@ def _judge(
     for place, rows in times.items():
         instants = np.array([row.instant for row in rows], dtype=np.int64)
         heartbeat, timing = int(state.heartbeats[place]), timings[place]
-        if timing.is_by_row:
+        if timing.is_in_order:
             found = judge_in_order(instants, heartbeat, timing.disorder)
         else:
             found = judge_together(instants, heartbeat)

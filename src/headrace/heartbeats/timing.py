@@ -15,6 +15,21 @@ Estimated: TypeAlias = Target | Adaptivity
 
 
 @dataclass(frozen=True)
+class PerValue:
+    """That each value of a column has a bound of its own.
+
+    Attributes:
+        column: its name.
+        listed: the values that hold the stream back from the beginning, of the column's type.
+        wait: for how long after the stream's first row its heartbeat does not move (wall-clock).
+    """
+
+    column: str
+    listed: tuple[str | int, ...] = ()
+    wait: int = 0
+
+
+@dataclass(frozen=True)
 class Timing:
     """How the application time of a stream moves, as CREATE STREAM says after `TIMESTAMP BY column`.
 
@@ -33,6 +48,8 @@ class Timing:
         estimated: how the disorder is estimated from the rows, or None; `disorder` then is None in what is
             declared, and the estimate by now in what holds for an epoch (`estimated.in_force`).
         follows: bounds from other streams to this one, by their names.
+        per: of what column each value has the bound `disorder` on its own, or None; the stream is then as
+            far as the slowest value that is not idle.
     """
 
     disorder: int | None = 0
@@ -44,11 +61,21 @@ class Timing:
     heartbeats: str | None = None
     estimated: Estimated | None = None
     follows: tuple[tuple[str, Bound], ...] = ()
+    per: PerValue | None = None
 
     @property
-    def is_by_row(self) -> bool:
-        """Whether each row is judged by those before it, rather than by the heartbeat before the epoch."""
-        return not self.latency and self.rows is None
+    def is_in_order(self) -> bool:
+        """Whether each row is judged by all rows before it.
+
+        Others are judged by the heartbeat before the epoch, or by the rows of their value.
+        """
+        return not self.latency and self.rows is None and self.per is None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that heartbeats are made from, besides the timestamp."""
+        per = None if self.per is None else self.per.column
+        return tuple(name for name in (self.heartbeats, per) if name is not None)
 
     def describe(self) -> str:
         """What a durable store remembers of it: what decides which rows are late."""
@@ -58,6 +85,8 @@ class Timing:
             "latency": self.latency or None,
             "heartbeats": self.heartbeats,
             "estimated": self.estimated and self.estimated.describe(),
+            "per": None if self.per is None else self.per.column,
+            "of": (self.per and self.per.listed) or None,
             **{f"after {name}": f"{one.wait} {one.rows} {one.delta}" for name, one in self.follows},
         }
         return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)

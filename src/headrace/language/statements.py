@@ -50,6 +50,21 @@ class EstimationClause:
 
 
 @dataclass(frozen=True)
+class PerClause:
+    """`PER column [OF (value, ...)] [WAIT duration]`.
+
+    Attributes:
+        column: each of its values has a bound of its own.
+        listed: the values that hold the stream back from the beginning.
+        wait: how long after its first row the stream waits for values that it does not know (wall-clock).
+    """
+
+    column: Name
+    listed: tuple[str | int, ...] = ()
+    wait: Duration | None = None
+
+
+@dataclass(frozen=True)
 class TimeClauses:
     """What CREATE STREAM says about a stream's time after `TIMESTAMP BY column`; None where it does not.
 
@@ -64,6 +79,7 @@ class TimeClauses:
         timeout: after how long without rows of any stream all of them are final (wall-clock).
         ahead: by how much a timestamp may be ahead of the clock.
         heartbeats: the column with heartbeats that the source sends.
+        per: of what column each value is bounded on its own.
     """
 
     disorder: Duration | None = None
@@ -76,6 +92,7 @@ class TimeClauses:
     timeout: Duration | None = None
     ahead: Duration | None = None
     heartbeats: Name | None = None
+    per: PerClause | None = None
 
 
 NOTHING_SAID: Final = TimeClauses()

@@ -138,3 +138,10 @@ def test_there_has_to_be_a_stream_and_an_ending(sql: Path) -> None:
     assert "out.txt does not say its format" in done.stderr
     sql.write_text("")
     assert "there is no stream" in CliRunner().invoke(app, ["heartbeats", str(sql)]).stderr
+
+
+def test_arrivals_have_no_values_to_be_bounded_on_their_own(sql: Path) -> None:
+    sql.write_text("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts PER v OF (1)")
+    done = CliRunner().invoke(app, ["heartbeats", str(sql)])
+    assert done.exit_code == 2
+    assert "the heartbeats of s are made from v, which arrivals do not have" in done.stderr

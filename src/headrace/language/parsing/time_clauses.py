@@ -13,7 +13,14 @@ from sqlglot.tokens import TokenType
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.window_clauses import parse_duration_at
-from headrace.language.statements import AlterStream, CreateSkew, EstimationClause, SkewPair, TimeClauses
+from headrace.language.statements import (
+    AlterStream,
+    CreateSkew,
+    EstimationClause,
+    PerClause,
+    SkewPair,
+    TimeClauses,
+)
 from headrace.suggestions import did_you_mean
 from headrace.time import MICROSECONDS, Duration
 
@@ -21,6 +28,7 @@ _EXAMPLES: Final = {
     "DISORDER": "DISORDER 5 SECONDS, DISORDER 10 ROWS, DISORDER FOR 99.9 PERCENT",
     "ESTIMATED": "ESTIMATED",
     "STRICT": "STRICT",
+    "PER": "PER column",
     "LATENCY": "LATENCY 2 SECONDS",
     "IDLE": "IDLE AFTER 30 SECONDS",
     "TIMEOUT": "TIMEOUT 1 MINUTE",
@@ -221,6 +229,33 @@ def _strict(cursor: Cursor) -> dict[str, Any]:
     return {"strict": True}
 
 
+def _per(cursor: Cursor) -> dict[str, Any]:
+    column = cursor.name("the column after PER")
+    listed: list[str | int] = []
+    if cursor.accept("OF"):
+        cursor.expect("(", "after OF")
+        listed.append(_listed(cursor))
+        while cursor.accept(","):
+            listed.append(_listed(cursor))
+        cursor.expect(")", "to close the list")
+    wait = _wall_clock(cursor, "WAIT") if cursor.accept("WAIT") else None
+    return {"per": PerClause(column, tuple(dict.fromkeys(listed)), wait)}
+
+
+def _listed(cursor: Cursor) -> str | int:
+    """Read a value of the list after OF: a text or a whole number."""
+    token, sign = cursor.peek(), ""
+    if cursor.accept("-"):
+        token, sign = cursor.peek(), "-"
+    if token is not None and token.token_type == TokenType.STRING and not sign:
+        cursor.index += 1
+        return str(token.text)
+    if token is None or token.token_type != TokenType.NUMBER or not str(token.text).isdecimal():
+        raise cursor.error(f"OF takes texts or whole numbers, not {cursor.shown()}", "write OF ('a', 'b')")
+    cursor.index += 1
+    return int(sign + str(token.text))
+
+
 def _latency(cursor: Cursor) -> dict[str, Any]:
     return {"latency": _wall_clock(cursor, "LATENCY")}
 
@@ -248,6 +283,7 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "DISORDER": _disorder,
     "STRICT": _strict,
     "ESTIMATED": _estimated,
+    "PER": _per,
     "LATENCY": _latency,
     "IDLE AFTER": _idle,
     "TIMEOUT": _timeout,
@@ -289,6 +325,8 @@ def _refuse_misspelt(cursor: Cursor) -> None:
             position=_behind(cursor),
             hint=f"write {_EXAMPLES[word]}",
         )
+    if word in ("OF", "WAIT"):
+        raise cursor.error(f"{word} belongs to PER", "write PER column OF ('a', 'b') WAIT 1 MINUTE")
     if word and (hint := did_you_mean(word, words)) is not None:
         raise cursor.error(f"{cursor.shown()} is unexpected here", hint)
 

@@ -214,7 +214,7 @@ def _count(cursor: Cursor, what: str, example: str) -> int:
 
 _AFTER_NUMBERS: Final = (
     *("SLIDE", "PRECEDING", "WHERE"),
-    *("DISORDER", "STRICT", "LATENCY", "IDLE", "TIMEOUT", "AT", "HEARTBEATS", "AHEAD"),
+    *("DISORDER", "STRICT", "PER", "WAIT", "LATENCY", "IDLE", "TIMEOUT", "AT", "HEARTBEATS", "AHEAD"),
 )
 """Words that may follow a length without a unit."""
 

@@ -30,6 +30,7 @@ from headrace.runtime.tasks.messages import (
     ResultRef,
     StateKey,
     TaskReport,
+    ValuesPoint,
 )
 
 Streams = Mapping[str, BoundedStream | LiveStream]
@@ -114,7 +115,8 @@ def commit_of_epoch(
         # A delta cannot say that state is gone; this record holds what the other queries need.
         state = queries.state_of(state)
     estimates = estimates_after(before.points, streams, arrivals, reports, work.clock)
-    points = points_after(before.points, streams, intakes, times, estimates)
+    values = {name: point for report in reports for name, point in report.values.items()}
+    points = points_after(before.points, streams, intakes, times, estimates, values)
     results, oldest = keep(
         results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
     )
@@ -130,7 +132,8 @@ def commit_of_epoch(
         clock=work.clock,
         plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
     )
-    return Outcome(commit, queries, points, state, frozenset(segments_of(changed)))
+    written = segments_of(changed, {name: points[name] for name in values})
+    return Outcome(commit, queries, points, state, frozenset(written))
 
 
 def commit_of_change(
@@ -255,6 +258,7 @@ def points_after(
     intakes: Mapping[str, Intake],
     times: Mapping[str, StreamState],
     estimates: Mapping[str, Estimate | None],
+    values: Mapping[str, ValuesPoint],
 ) -> dict[str, StreamPoint]:
     """How far each stream has been read after an epoch.
 
@@ -264,6 +268,7 @@ def points_after(
         intakes: what the epoch took of them.
         times: how far the time of each of them has come after it.
         estimates: of their disorder after it, of those that estimate it.
+        values: how far the values have come that have bounds of their own, of the streams that brought any.
     """
     found = {
         **points,
@@ -274,7 +279,13 @@ def points_after(
     }
     for name, take in intakes.items():
         producers, mark = {**points[name].producers, **take.producers}, streams[name].mark(take.position)
-        found[name] = replace(found[name], position=take.position, producers=producers, mark=mark)
+        found[name] = replace(
+            found[name],
+            position=take.position,
+            producers=producers,
+            mark=mark,
+            values=values.get(name, points[name].values),
+        )
     return found
 
 
@@ -357,7 +368,10 @@ def counted(
     runs = [run for manifest in state.values() for area in manifest.values() for run in area]
     arrivals = dict(totals.arrivals)
     for name, seen in work.joined(report.arrivals for report in reports).items():
-        arrivals[name] = arrivals.get(name, Arrivals()).then(seen)
+        known = arrivals.get(name, Arrivals())
+        # How far values are behind each other is no disorder where each has a bound of its own.
+        apart = work.streams[name].timing.per is not None
+        arrivals[name] = known.beside(seen) if apart else known.then(seen)
     letters = sum(part.dead_letters.rows for part in reports if part.dead_letters is not None)
     return Totals(
         epochs=work.epoch,

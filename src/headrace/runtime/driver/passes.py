@@ -55,5 +55,6 @@ def _discard(work: EpochWork, reports: list[TaskReport]) -> None:
     """Remove what a pass has written: only level 0 has, since further levels do nothing in such a pass."""
     for report in reports:
         refs = (*report.results, *([report.dead_letters] if report.dead_letters is not None else ()))
-        for name in {ref.part.segment for ref in refs}:
+        parts = (*(ref.part for ref in refs), *(point.part for point in report.values.values()))
+        for name in {part.segment for part in parts}:
             work.store.delete(name)

@@ -28,7 +28,7 @@ from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.strictness import refuse_dead_letters
-from headrace.runtime.driver.timekeeper import Timekeeper
+from headrace.runtime.driver.timekeeper import Timekeeper, values_of
 from headrace.runtime.intake.shares import (
     MOST_HELD,
     MOST_PASSED,
@@ -52,6 +52,7 @@ from headrace.runtime.journal.records import (
     segments_of,
     state_after,
     state_parts,
+    value_parts,
 )
 from headrace.runtime.journal.retention import retained_from
 from headrace.runtime.results.carried import carry_on
@@ -342,13 +343,15 @@ class Run:
                 stream.timestamp,
                 timings[name],
                 self._points[name].heartbeat,
-                in_order=stream.timing.is_by_row and not taken[name].is_batch,
+                in_order=stream.timing.is_in_order and not taken[name].is_batch,
                 newest=MAX_INSTANT if stream.timing.ahead is None else clock + stream.timing.ahead,
                 latest=self._points[name].time.latest,
+                values=values_of(stream.timing, self._points[name]),
             )
             for name, stream in self._streams.items()
         }
         parts = self._effort.tasks(intakes, self._runner)
+        whole = [name for name, stream in self._streams.items() if stream.timing.per is not None]
         return EpochWork(
             epoch=self.totals.epochs + 1,
             token=self._token,
@@ -356,17 +359,16 @@ class Run:
             buckets=self._buckets,
             tasks=min(parts, self._buckets),
             streams=inputs,
-            assignments=assignments(intakes, parts),
+            assignments=assignments(intakes, parts, whole),
             state=self._state,
             store=self._store,
             keep_results=self._settings.keep_results,
-            time=self._time.epoch(_promises(taken)),
+            time=self._time.epoch(_promises(taken), intakes),
             clock=clock,
         )
 
     def _timekeeper(self) -> Timekeeper:
-        known = {name: point.time for name, point in self._points.items()}
-        return Timekeeper(self._timings(), self._queries, known, self._settings.clock)
+        return Timekeeper(self._timings(), self._queries, self._points, self._settings.clock)
 
     def _timings(self) -> dict[str, Timing]:
         """What holds for the next epoch of each stream."""
@@ -422,7 +424,7 @@ class Run:
         except DeadLetterError:
             self.refused = results
             written = outcome.written | carried_files([results])
-            self._sweep(set(written) - segments_of(self._state) - carried_files(self.results))
+            self._sweep(set(written) - segments_of(self._state, self._points) - carried_files(self.results))
             raise
 
     def forget_refused(self) -> None:
@@ -438,6 +440,7 @@ class Run:
         """
         commit = outcome.commit
         yield from state_parts(outcome.state)
+        yield from value_parts(outcome.points)
         yield from result_parts(commit.results)
         yield from carried_parts(commit.results)
         for results in self.results if commit.checkpoint else ():
@@ -459,7 +462,7 @@ class Run:
         if work is not None:
             counted = statistics.keyed(work.graph, work.heartbeats_before(), at)
             statistics = counted.after(reports, self.totals, commit.totals, at)
-        before = segments_of(self._state) | outcome.written | carried_files(self.results)
+        before = segments_of(self._state, self._points) | outcome.written | carried_files(self.results)
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._last_clock = commit.clock
         known, self._queries = self._queries, outcome.queries
@@ -467,11 +470,10 @@ class Run:
         if work is None or self._queries is not known:
             self._time = self._timekeeper()
         else:
-            times = {name: point.time for name, point in self._points.items()}
-            self._time.accept(times, self._timings())
+            self._time.accept(self._points, self._timings())
         self.results.append(commit.results)
         self.reading = self._read(statistics, at)
-        after = segments_of(self._state) | carried_files(self.results)
+        after = segments_of(self._state, self._points) | carried_files(self.results)
         self._sweep((before - after) | self._outlived(commit.retained))
 
     def _read(self, statistics: Statistics, at: int) -> Reading:
@@ -538,7 +540,7 @@ class Run:
     def sweep_strays(self) -> None:
         """Remove the files of epochs that did not commit."""
         if isinstance(self._store, FolderStore):
-            kept = segments_of(self._state).union(*map(result_files, self.results))
+            kept = segments_of(self._state, self._points).union(*map(result_files, self.results))
             kept |= carried_files(self.results)
             for folder in ("segments", "results"):
                 self._store.drop_drafts(folder)
@@ -554,9 +556,9 @@ def _promises(intakes: Mapping[str, Intake]) -> dict[str, int]:
 
 
 def _columns(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]]:
-    """Per stream the columns that queries need, and the one with the heartbeats that its source sends."""
+    """Per stream the columns that queries need, and those that its heartbeats are made from."""
     found = {}
     for name, columns in queries.columns.items():
-        sent = streams[name].timing.heartbeats
-        found[name] = columns if sent is None else tuple(sorted({*columns, sent}))
+        further = streams[name].timing.columns
+        found[name] = tuple(sorted({*columns, *further})) if further else columns
     return found

@@ -7,20 +7,26 @@ moved the heartbeat of a query's answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
+from headrace.heartbeats.counting import taken
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.epoch import EpochTime
 from headrace.heartbeats.generation import generate, next_due
+from headrace.heartbeats.per_value import ValueRules, heartbeat_after
+from headrace.heartbeats.per_value import rules_of as value_rules
 from headrace.heartbeats.rules import Policy, Rules, granule_for
 from headrace.heartbeats.skew import Bound, SkewMatrix
-from headrace.heartbeats.state import State, StreamState
+from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Timing
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.tasks.messages import ValuesPoint
 from headrace.time import MICROSECONDS, Clock
 
 _LONGEST: Final = 2 * MICROSECONDS["SECOND"]
@@ -33,7 +39,7 @@ class Timekeeper:
     Args:
         timings: what holds for the streams, by name; all of them are read by some query.
         queries: the queries.
-        known: what was remembered of the streams.
+        points: what was remembered of the streams.
         clock: wall-clock time.
     """
 
@@ -41,7 +47,7 @@ class Timekeeper:
         self,
         timings: Mapping[str, Timing],
         queries: QuerySet,
-        known: Mapping[str, StreamState],
+        points: Mapping[str, StreamPoint],
         clock: Clock,
     ) -> None:
         self._names = tuple(timings)
@@ -49,14 +55,14 @@ class Timekeeper:
         self._queries = queries
         self._clock = clock
         self.rules = rules_of(timings, read_together(queries.live.values()))
-        found = [known.get(name, StreamState()) for name in self._names]
-        self._clocks = DrainedClocks.stopped([state.clock for state in found])
-        self._state = State.of(found, self.rules.granule, self.rules.width)
+        self.accept({name: points.get(name, StreamPoint(0)) for name in self._names}, timings)
+        self._clocks = DrainedClocks.stopped(self._state.clocks.tolist())
 
     @property
     def moves_by_time(self) -> bool:
         """Whether a heartbeat can move though nothing arrives."""
-        return self.rules.needs_clocks
+        per_value = any(timing.per is not None for timing in self._timings.values())
+        return self.rules.needs_clocks or per_value
 
     def look(self, caught_up: Callable[[], Mapping[str, bool]]) -> None:
         """Let time count.
@@ -68,19 +74,20 @@ class Timekeeper:
         now, found = self._clock.now(), caught_up()
         self._clocks = self._clocks.look(now, [found.get(name, False) for name in self._names], _LONGEST)
 
-    def epoch(self, promises: Mapping[str, int]) -> EpochTime:
+    def epoch(self, promises: Mapping[str, int], arriving: Collection[str] = ()) -> EpochTime:
         """How the heartbeats of an epoch follow from its rows.
 
         Args:
             promises: heartbeats that came from outside, by stream (instants).
+            arriving: the streams that bring something.
         """
-        return EpochTime(self._names, self.rules, self._state, self._clocks, promises)
+        return EpochTime(self._names, self.rules, self._reached(arriving), self._clocks, promises)
 
     def is_due(self) -> bool:
         """Whether the time that has counted moves the heartbeat of some query's answer."""
         if not self.moves_by_time:
             return False
-        after = generate(self.rules, self._state, {}, self._clocks, {})
+        after = generate(self.rules, self._reached(), {}, self._clocks, {})
         moved = after.heartbeats != self._state.heartbeats
         return bool(moved.any()) and self._outputs(after) != self._outputs(self._state)
 
@@ -88,22 +95,55 @@ class Timekeeper:
         """Seconds until time alone moves a heartbeat, if it counts for all streams; None if it moves none."""
         if not self.moves_by_time:
             return None
-        now = generate(self.rules, self._state, {}, self._clocks, {})
-        due = next_due(self.rules, now, self._clocks.caught_up)
-        return None if due is None else due / MICROSECONDS["SECOND"]
+        if self._values and self.is_due():
+            return 0.0
+        now = generate(self.rules, self._reached(), {}, self._clocks, {})
+        found = (next_due(self.rules, now, self._clocks.caught_up), *self._values_due())
+        due = [wait for wait in found if wait is not None]
+        return min(due) / MICROSECONDS["SECOND"] if due else None
 
-    def accept(self, states: Mapping[str, StreamState], timings: Mapping[str, Timing]) -> None:
+    def accept(self, points: Mapping[str, StreamPoint], timings: Mapping[str, Timing]) -> None:
         """Move on to what an epoch has committed.
 
         Args:
-            states: what is remembered of the streams.
+            points: what is remembered of the streams.
             timings: what holds for them from now on; other than before where a disorder is estimated.
         """
         if timings != self._timings:
             self._timings = timings
             self.rules = rules_of(timings, read_together(self._queries.live.values()))
-        found = [states[name] for name in self._names]
+        found = [points[name].time for name in self._names]
         self._state = State.of(found, self.rules.granule, self.rules.width)
+        self._values: dict[int, tuple[ValueRules, ValuesPoint]] = {}
+        for place, (name, timing) in enumerate(self._timings.items()):
+            if timing.per is not None and (values := values_of(timing, points[name])) is not None:
+                self._values[place] = value_rules(timing, timing.per), values
+
+    def _reached(self, arriving: Collection[str] = ()) -> State:
+        """The state with what the values of columns have come to by now, which counts from this epoch on.
+
+        Of a stream that brings rows, time has counted up to the epoch before: a value that has become idle
+        since may be among them.
+        """
+        if not self._values:
+            return self._state
+        heartbeats = self._state.heartbeats.copy()
+        for place, (rules, point) in self._values.items():
+            arrives = self._names[place] in arriving
+            clock = int(self._state.clocks[place]) if arrives else self._clocks.counted[place]
+            reached, _ = taken(point.due, clock)
+            before = int(heartbeats[place])
+            heartbeats[place] = heartbeat_after(rules, before, [reached], point.begun, clock)
+        return replace(self._state, heartbeats=heartbeats)
+
+    def _values_due(self) -> list[int]:
+        """After how much time the values of a column have come further (microseconds), if nothing comes."""
+        found = []
+        running = (place for place in self._values if self._clocks.caught_up[place])
+        for rules, point, place in ((*self._values[place], place) for place in running):
+            moments = (max(when, point.begun + rules.wait) for when, _ in point.due)
+            found += [when - self._clocks.counted[place] for when in moments]
+        return [wait for wait in found if wait > 0]
 
     def _outputs(self, state: State) -> set[tuple[str, int]]:
         graph = self._queries.graph
@@ -114,6 +154,12 @@ class Timekeeper:
 def read_together(plans: Iterable[Plan]) -> Iterator[frozenset[str]]:
     """The streams that each of some queries reads."""
     return (frozenset(source.name for source in sources_of(plan)) for plan in plans)
+
+
+def values_of(timing: Timing, point: StreamPoint) -> ValuesPoint | None:
+    """How far the values have come that have bounds of their own; None if there are none, or of no use."""
+    known = point.values
+    return known if known is not None and timing.per and timing.per.column == known.column else None
 
 
 def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) -> Rules:
@@ -143,12 +189,12 @@ def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) 
 
 
 def own_bounds(timing: Timing) -> tuple[Bound, ...]:
-    """The bounds of a stream with itself: how far its rows are out of order.
+    """The bounds of a stream with itself: how far its rows are out of order, unless each value has its own.
 
     `DISORDER d` allows rows that are exactly `d` behind, so that it is the paper's `delta = d + 1`.
     """
     found = []
-    if timing.disorder is not None:
+    if timing.disorder is not None and timing.per is None:
         found.append(Bound(timing.disorder + 1))
     if timing.rows is not None:
         found.append(Bound(1, rows=timing.rows))

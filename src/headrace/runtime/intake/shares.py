@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
@@ -107,18 +107,24 @@ def rows_left(streams: Streams, points: Mapping[str, StreamPoint]) -> int | None
     return sum(_rows_left(stream, points[name]) for name, stream in bounded.items())
 
 
-def assignments(intakes: Mapping[str, Intake], tasks: int) -> tuple[tuple[Split, ...], ...]:
+def assignments(
+    intakes: Mapping[str, Intake], tasks: int, whole: Collection[str] = ()
+) -> tuple[tuple[Split, ...], ...]:
     """What each task of level 0 reads: about an equal part of every stretch.
 
     Args:
         intakes: what the epoch takes of each stream.
         tasks: how many tasks there are.
+        whole: the streams of which a single task reads everything, the next one of each.
     """
-    cuts = {name: _cuts(take, tasks) for name, take in intakes.items()}
-    return tuple(
-        tuple(Split(name, *found[task : task + 2]) for name, found in cuts.items() if found)
+    cuts = {name: _cuts(take, tasks) for name, take in intakes.items() if name not in whole}
+    found = [
+        [Split(name, *borders[task : task + 2]) for name, borders in cuts.items() if borders]
         for task in range(tasks)
-    )
+    ]
+    for place, name in enumerate(sorted(intakes.keys() & set(whole))):
+        found[place % tasks] += [Split(name, intakes[name].start, intakes[name].end)]
+    return tuple(map(tuple, found))
 
 
 def _bounded(streams: Streams) -> Iterator[tuple[str, BoundedStream]]:

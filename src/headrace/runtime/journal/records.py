@@ -32,7 +32,7 @@ from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore
-from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
+from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey, ValuesPoint
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs are between two records that hold all state and all producers."""
@@ -51,6 +51,7 @@ class StreamPoint:
         producers: for pushed rows, per producer the last sequence number.
         mark: identifies the part of a bounded input that has been read; see `SplitSource.mark`.
         estimate: of its disorder, where that is estimated and rows have come.
+        values: how far the values have come that have bounds of their own; None if there are none.
     """
 
     position: int
@@ -58,6 +59,7 @@ class StreamPoint:
     producers: Mapping[str, int] = field(default_factory=dict)
     mark: str = ""
     estimate: Estimate | None = None
+    values: ValuesPoint | None = None
 
     @property
     def heartbeat(self) -> int:
@@ -231,6 +233,7 @@ def plan_after(commits: Sequence[Commit]) -> Description | None:
 def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
     """The parts of files that the commits still need: the state after the last one, and the kept results."""
     yield from state_parts(state_after(commits))
+    yield from value_parts(points_after(commits))
     for commit in commits:
         if commit.epoch >= commits[-1].retained:
             yield from result_parts(commit.results)
@@ -241,6 +244,11 @@ def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
 def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
     """The parts of files that hold some state."""
     return (run.part for manifest in state.values() for area in manifest.values() for run in area)
+
+
+def value_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
+    """The parts of files that hold how far values with bounds of their own have come."""
+    return (point.values.part for point in points.values() if point.values is not None)
 
 
 def result_parts(results: EpochResults) -> Iterator[Part]:
@@ -259,9 +267,9 @@ def carried_files(results: Sequence[EpochResults]) -> set[str]:
     return {part.segment for part in carried_parts(results[-1])} if results else set()
 
 
-def segments_of(state: Mapping[StateKey, Manifest]) -> set[str]:
-    """The files that hold some state."""
-    return {part.segment for part in state_parts(state)}
+def segments_of(state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]) -> set[str]:
+    """The files that hold some state of operators and of streams."""
+    return {part.segment for part in (*state_parts(state), *value_parts(points))}
 
 
 def result_files(results: EpochResults) -> set[str]:
@@ -347,8 +355,11 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 
 def _packed_point(point: StreamPoint) -> list[Any]:
-    estimate = [] if point.estimate is None else [point.estimate.to_json()]
-    return [point.position, point.time.to_json(), dict(point.producers), point.mark, *estimate]
+    found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
+    if point.estimate is not None or point.values is not None:
+        found.append(point.estimate and point.estimate.to_json())
+        found.append(point.values and _packed_values(point.values))
+    return found
 
 
 def _unpacked_point(
@@ -357,9 +368,20 @@ def _unpacked_point(
     producers: dict[str, int],
     mark: str,
     estimate: dict[str, Any] | None = None,
+    values: list[Any] | None = None,
 ) -> StreamPoint:
-    found = None if estimate is None else Estimate.from_json(estimate)
-    return StreamPoint(position, StreamState.from_json(time), producers, mark, found)
+    estimated = None if estimate is None else Estimate.from_json(estimate)
+    found = None if values is None else _unpacked_values(*values)
+    return StreamPoint(position, StreamState.from_json(time), producers, mark, estimated, found)
+
+
+def _packed_values(values: ValuesPoint) -> list[Any]:
+    return [values.column, _packed_part(values.part), values.begun, [list(step) for step in values.due]]
+
+
+def _unpacked_values(column: str, part: list[Any], begun: int, due: list[list[int]]) -> ValuesPoint:
+    steps = tuple((when, promise) for when, promise in due)
+    return ValuesPoint(column, _unpacked_part("segments", part), begun, steps)
 
 
 def _packed_part(part: Part) -> list[Any]:

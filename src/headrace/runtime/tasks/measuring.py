@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
+
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Judgement
 from headrace.heartbeats.share import Lateness, Target, lateness_of, lateness_together
@@ -30,8 +32,8 @@ def measured(task: Task, stream: str, judge: Judge, newest: int) -> Judge:
     if rule is None:
         return judge
 
-    def run(times: Int64Array) -> Judgement:
-        found = judge(times)
+    def run(rows: pa.RecordBatch, times: Int64Array) -> Judgement:
+        found = judge(rows, times)
         if not len(times):
             return found
         seen = found.arrivals

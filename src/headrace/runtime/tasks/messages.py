@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.counting import Due
 from headrace.heartbeats.epoch import EpochTime
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.timing import Timing
@@ -46,6 +47,24 @@ class Split:
 
 
 @dataclass(frozen=True)
+class ValuesPoint:
+    """How far the values of a stream's column have come that have bounds of their own.
+
+    Attributes:
+        column: its name.
+        part: where that lies, value by value.
+        begun: when the stream's first row came (microseconds of its counted time).
+        due: how far all of them have come, and from when on if nothing comes, by the stream's counted time
+            (microseconds) and instants; both rise.
+    """
+
+    column: str
+    part: Part
+    begun: int
+    due: Due
+
+
+@dataclass(frozen=True)
 class StreamInput:
     """A stream as the tasks see it.
 
@@ -59,6 +78,7 @@ class StreamInput:
             batch of Spark's are judged together.
         newest: the largest timestamp that a row may have (instant).
         latest: the largest one that came before the epoch (instant), BEGINNING for none.
+        values: how far the values have come that have bounds of their own; None if there are none yet.
     """
 
     source: SplitSource | None
@@ -69,6 +89,7 @@ class StreamInput:
     in_order: bool
     newest: int = MAX_INSTANT
     latest: int = BEGINNING
+    values: ValuesPoint | None = None
 
 
 @dataclass(frozen=True)
@@ -169,6 +190,7 @@ class TaskReport:
         time: what it took.
         counts: what its nodes took in and yielded.
         lateness: how far the rows were behind, of each stream that keeps to a share of late rows.
+        values: per stream how far the values have come that have bounds of their own, from level 0.
     """
 
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
@@ -181,6 +203,7 @@ class TaskReport:
     time: TaskTime | None = None
     counts: Counts | None = None
     lateness: Mapping[str, Lateness] = field(default_factory=dict)
+    values: dict[str, ValuesPoint] = field(default_factory=dict)
 
 
 ARRIVALS_CHANNEL = -1

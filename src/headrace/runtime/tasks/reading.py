@@ -21,8 +21,13 @@ from headrace.runtime.tasks.task import Task, label
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant, format_length
 
-Judge = Callable[[Int64Array], Judgement]
-"""From the timestamps of some rows to which of them are late."""
+Judge = Callable[[pa.RecordBatch, Int64Array], Judgement]
+"""From some rows and their timestamps to which of them are late."""
+
+
+def by_time(judge: Callable[[Int64Array], Judgement]) -> Judge:
+    """What judges rows by their timestamps alone."""
+    return lambda _, times: judge(times)
 
 
 def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
@@ -77,7 +82,7 @@ def _timed(
     sent, promise = _without_heartbeats(stream, read.rows)
     rows, times = _usable(name, stream, sent, letters)
     unusable = sent.num_rows - rows.num_rows
-    found = judge(times)
+    found = judge(rows, times)
     if len(found.late):
         domain = _domain(stream)
         limits = (format_instant(limit, domain) for limit in found.heartbeats.tolist())

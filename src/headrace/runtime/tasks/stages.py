@@ -20,9 +20,18 @@ from headrace.heartbeats.bounded import Arrivals, advance, judge_in_order, judge
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.tasks.level import Inbox, Level, store_state
 from headrace.runtime.tasks.measuring import measured
-from headrace.runtime.tasks.messages import Chunk, EpochWork, Manifest, StateKey, TaskReport
-from headrace.runtime.tasks.reading import Judge, take_in
+from headrace.runtime.tasks.messages import (
+    Chunk,
+    EpochWork,
+    Manifest,
+    Split,
+    StateKey,
+    TaskReport,
+    ValuesPoint,
+)
+from headrace.runtime.tasks.reading import Judge, by_time, take_in
 from headrace.runtime.tasks.task import Task, report_chunk
+from headrace.runtime.tasks.values import Values
 
 P = ParamSpec("P")
 Stage = Callable[Concatenate[EpochWork, int, P], Iterator[Chunk]]
@@ -57,25 +66,43 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
     """Level 0: read this task's splits, run the stateless prefix of every query, route."""
     task = Task(work, 0, number, attempt)
     arrivals: dict[str, Arrivals] = {}
+    points: dict[str, ValuesPoint] = {}
+    writer = task.state_writer()
     for split in work.assignments[number]:
-        stream = work.streams[split.stream]
-        assert stream.source is not None
-        disorder = stream.timing.disorder
-        source = iter(stream.source.read(split.start, split.end, stream.schema.names))
-        seen = Arrivals()
-        for read in task.watch.each("read", source):
-            if stream.in_order:
-                heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), disorder)
-                judge: Judge = partial(judge_in_order, heartbeat=heartbeat, disorder=disorder)
-                newest = max(stream.latest, split.before, seen.latest)
-                judge = measured(task, split.stream, judge, newest)
-                seen = seen.then(take_in(task, split.stream, read, judge))
-            else:
-                together: Judge = partial(judge_together, heartbeat=stream.heartbeat)
-                together = measured(task, split.stream, together, stream.latest)
-                seen = seen.beside(take_in(task, split.stream, read, together))
-        arrivals[split.stream] = seen
-    yield from _finished(task, arrivals)
+        per = work.streams[split.stream].timing.per
+        values = None if per is None else Values(work, split.stream, per)
+        arrivals[split.stream] = _take_in_split(task, split, None if values is None else values.judge)
+        if values is not None and (point := values.stored(writer)) is not None:
+            points[split.stream] = point
+    writer.close()
+    yield from _finished(task, arrivals, points)
+
+
+def _take_in_split(task: Task, split: Split, judge: Judge | None) -> Arrivals:
+    """Run level 0 over a split; what arrived.
+
+    Args:
+        task: runs it.
+        split: what is read.
+        judge: which rows are late, where that depends on more than their timestamps.
+    """
+    stream = task.work.streams[split.stream]
+    assert stream.source is not None
+    disorder = stream.timing.disorder
+    source = iter(stream.source.read(split.start, split.end, stream.schema.names))
+    seen = Arrivals()
+    for read in task.watch.each("read", source):
+        if stream.in_order:
+            heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), disorder)
+            in_order = by_time(partial(judge_in_order, heartbeat=heartbeat, disorder=disorder))
+            newest = max(stream.latest, split.before, seen.latest)
+            in_order = measured(task, split.stream, in_order, newest)
+            seen = seen.then(take_in(task, split.stream, read, in_order))
+        else:
+            together = judge or by_time(partial(judge_together, heartbeat=stream.heartbeat))
+            together = measured(task, split.stream, together, stream.latest)
+            seen = seen.beside(take_in(task, split.stream, read, together))
+    return seen
 
 
 @_reporting
@@ -88,20 +115,20 @@ def run_rows(
     """
     task = Task(work, 0, number, attempt)
     seen, count = Arrivals(), 0
-    judge: Judge = partial(judge_together, heartbeat=work.streams[stream].heartbeat)
+    judge = by_time(partial(judge_together, heartbeat=work.streams[stream].heartbeat))
     judge = measured(task, stream, judge, work.streams[stream].latest)
     for batch in batches:
         read = typed_rows(batch, work.streams[stream].schema, stream, count)
         seen = seen.beside(take_in(task, stream, read, judge))
         count += batch.num_rows
-    yield from _finished(task, {stream: seen})
+    yield from _finished(task, {stream: seen}, {})
 
 
-def _finished(task: Task, arrivals: dict[str, Arrivals]) -> Iterator[Chunk]:
+def _finished(task: Task, arrivals: dict[str, Arrivals], values: dict[str, ValuesPoint]) -> Iterator[Chunk]:
     """What level 0 sends when it has read everything."""
     yield from task.summaries(arrivals)
     yield from task.routed()
-    yield task.report(arrivals)
+    yield task.report(arrivals, values=values)
 
 
 @_reporting

@@ -17,6 +17,7 @@ from headrace.runtime.tasks.messages import (
     Manifest,
     StateKey,
     TaskReport,
+    ValuesPoint,
     pickled,
 )
 from headrace.runtime.tasks.outbox import DeadLetters, Outbox
@@ -72,6 +73,7 @@ class Task:
         arrivals: dict[str, Arrivals] | None = None,
         state: dict[StateKey, Manifest] | None = None,
         failures: tuple[tuple[int, str, str | None], ...] = (),
+        values: dict[str, ValuesPoint] | None = None,
     ) -> Chunk:
         """Write results and dead letters to a file of their own, since state goes and results stay; report.
 
@@ -79,6 +81,7 @@ class Task:
             arrivals: what it read, by stream.
             state: the manifests of the operators it ran.
             failures: nodes that failed, with the message and the hint.
+            values: where those lie that have bounds of their own, by stream.
         """
         with self.watch("write results"):
             writer = SegmentWriter(self.work.store, f"results/{self._name}")
@@ -99,6 +102,7 @@ class Task:
                 time=time,
                 counts=counts,
                 lateness=self.lateness,
+                values=values or {},
             ),
         )
 

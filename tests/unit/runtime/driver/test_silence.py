@@ -242,6 +242,113 @@ def test_heartbeats_in_a_column(clock: Clock) -> None:
         assert db.dead_letters().num_rows == 1
 
 
+def test_each_value_has_a_bound_of_its_own_and_the_slowest_holds_the_stream_back(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    db = connect(ONES, a="DISORDER 2 PER v IDLE AFTER 30 SECONDS")
+    push(db, "a", 10, value=1)
+    push(db, "a", 9, value=2)
+    clock.let_pass(2)
+    # The second was not below what counted when it came, and now it is the slowest.
+    assert heartbeat(db) == 8
+    push(db, "a", 40, 38, 37, value=1)
+    push(db, "a", 20, 18, value=2)
+    clock.let_pass(2)
+    assert heartbeat(db) == 18
+    assert db.stop().late == 1
+    assert db.dead_letters().column("reason").to_pylist() == ["late: older than the heartbeat 38"]
+
+
+def test_a_value_that_is_idle_lets_the_stream_go_and_an_idle_stream_is_quiet(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    db = connect(ONES, a="PER v IDLE AFTER 10 SECONDS")
+    db.push("a", [{"v": value, "ts": 10 * value} for value in (1, 2, 3)])
+    clock.let_pass(6)
+    assert heartbeat(db) == 10
+    push(db, "a", 30, value=3)
+    push(db, "a", 20, value=2)
+    clock.let_pass(7)
+    assert heartbeat(db) == 20
+    after = epochs(db)
+    clock.let_pass(30)
+    # The second and the third became idle at once: nobody is left who has come further.
+    assert (heartbeat(db), epochs(db)) == (20, after)
+    push(db, "a", 19, 20, value=1)
+    summary = db.stop()
+    assert (summary.late, summary.streams[0].rows) == (1, 6)
+
+
+def test_a_stream_waits_for_values_that_it_does_not_know(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    db = connect(ONES, a="PER v WAIT 10 SECONDS IDLE AFTER 1 MINUTE")
+    push(db, "a", 50, value=1)
+    clock.let_pass(5)
+    push(db, "a", 3, value=2)
+    assert heartbeat(db) < 0
+    clock.let_pass(7)
+    assert heartbeat(db) == 3
+    push(db, "a", 2, value=3)
+    assert db.stop().late == 1
+
+
+def test_listed_values_hold_the_stream_back_until_they_come(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    db = connect(ONES, a="PER v OF (1, 2)")
+    push(db, "a", 50, value=1)
+    clock.let_pass(100)
+    assert heartbeat(db) < 0
+    push(db, "a", 3, value=2)
+    clock.let_pass(2)
+    assert heartbeat(db) == 3
+    db.execute("ALTER STREAM a PER v OF (1, 2, 7) IDLE AFTER 20 SECONDS")
+    push(db, "a", 60, value=1)
+    push(db, "a", 60, value=2)
+    clock.let_pass(3)
+    assert heartbeat(db) == 3
+    push(db, "a", 30, value=7)
+    clock.let_pass(2)
+    assert heartbeat(db) == 30
+    assert db.stop().late == 0
+
+
+def test_values_are_known_after_a_restart(
+    connect: Callable[..., hr.Database], clock: Clock, tmp_path: Path
+) -> None:
+    """In a file that is replaced, and of which nothing is in the records of commits."""
+    said = "DISORDER 2 PER v OF (1, 2) IDLE AFTER 30 SECONDS"
+    db = connect(ONES, durable=True, a=said)
+    push(db, "a", 10, value=2)
+    push(db, "a", 40, value=1)
+    clock.let_pass(20)
+    push(db, "a", 39, value=1)
+    db.close()
+    again = connect(ONES, durable=True, a=said)
+    assert heartbeat(again) == 8
+    push(again, "a", 37, 38, value=1)
+    clock.let_pass(12)
+    # The second has been silent for half a minute, before and after the restart.
+    assert heartbeat(again) == 38
+    assert again.stop().late == 1
+    names = {path.name for path in (tmp_path / "store" / "segments").iterdir()}
+    assert len([name for name in names if "-l0-" in name]) == 1
+
+
+def test_what_is_known_of_the_values_of_another_column_is_of_no_use(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    db = connect(ONES, a="PER v OF (1)")
+    push(db, "a", 40, value=1)
+    db.execute("ALTER STREAM a PER ts OF (50)")
+    push(db, "a", 45, value=1)
+    push(db, "a", 50, value=1)
+    clock.let_pass(2)
+    assert heartbeat(db) == 45
+    assert db.stop().late == 0
+
+
 def test_a_row_of_the_future_is_set_apart(clock: Clock) -> None:
     """One row dated a century ahead would make all later ones late."""
     with hr.connect(runner="inline", clock=clock) as db:

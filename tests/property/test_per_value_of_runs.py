@@ -1,0 +1,122 @@
+"""Runs over streams whose values have bounds of their own: the same rows are late however they are cut."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import headrace as hr
+from headrace.engine.execution import Settings
+from headrace.engine.policy import Policy
+from headrace.reference.lateness import late_rows
+from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.sources import rows as source_rows
+from headrace.runtime.tasks.inline import InlineRunner
+
+SCHEMA = pa.schema([("n", pa.int64()), ("device", pa.string()), ("ts", pa.int64())])
+DEVICES = ("a", "b", None)
+Row = tuple[str | None, int]
+
+ROWS = st.lists(st.tuples(st.sampled_from(DEVICES), st.integers(0, 20)), min_size=1, max_size=20)
+CUTS = st.tuples(st.sampled_from((100, 5, 1)), st.integers(1, 3))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_batches() -> Iterator[None]:
+    """A split comes in several batches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source_rows, "BATCH_ROWS", 3)
+        yield
+
+
+def run(
+    rows: Sequence[tuple[int, Row]], clauses: str, cut: tuple[int, int] = (100, 1)
+) -> tuple[list[int], list[dict[str, object]]]:
+    """The numbers of the late rows, and the final answer."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.parquet")
+        table = [{"n": number, "device": device, "ts": ts} for number, (device, ts) in rows]
+        pq.write_table(pa.Table.from_pylist(table, SCHEMA), path, row_group_size=4)
+        chosen = Settings(None, RunSettings(cut[0], buckets=min(cut[1], 2)), None)
+        with hr.Database(lambda: InlineRunner(cut[1]), chosen, Policy.open()) as db:
+            db.execute(f"CREATE STREAM s FROM parquet OPTIONS (path '{path}') TIMESTAMP BY ts {clauses}")
+            # Neither the device nor its time is among the columns that the query reads.
+            db.query("SELECT COUNT(*) AS rows, SUM(n) AS total FROM s [RANGE 4]", name="q")
+            db.run()
+            letters = [json.loads(row)["n"] for row in db.dead_letters().column("row").to_pylist()]
+            return sorted(letters), db["q"].history().to_pylist()
+
+
+def by_device(rows: list[Row], disorder: int) -> list[int]:
+    """The rows that are late by those of their device."""
+    found = []
+    for device in DEVICES:
+        places = [place for place, (name, _) in enumerate(rows) if name == device]
+        found += [places[late] for late in late_rows([rows[place][1] for place in places], disorder)]
+    return sorted(found)
+
+
+@settings(max_examples=20)
+@given(ROWS, CUTS, st.integers(-1, 4))
+def test_the_same_rows_are_late_however_the_input_is_cut(
+    rows: list[Row], cut: tuple[int, int], disorder: int
+) -> None:
+    """Where all devices are waited for, by those of the same device alone."""
+    said = "STRICT" if disorder < 0 else f"DISORDER {disorder}"
+    # A file is read without waiting for anything, so that no time counts.
+    late, answer = run(list(enumerate(rows)), f"{said} PER device WAIT 1 SECOND IDLE AFTER 1 SECOND", cut)
+    assert late == by_device(rows, disorder)
+    taken = [(number, row) for number, row in enumerate(rows) if number not in late]
+    assert answer == run(taken, "DISORDER 1000")[1]
+
+
+@settings(max_examples=20)
+@given(ROWS, CUTS, st.integers(0, 4), st.sampled_from(("IDLE AFTER 1 SECOND", "OF ('b', 'a')")))
+def test_the_answer_is_of_the_rows_that_were_taken(
+    rows: list[Row], cut: tuple[int, int], disorder: int, clause: str
+) -> None:
+    """Those late by their device are late in any case, and others below what the stream has come to."""
+    late, answer = run(list(enumerate(rows)), f"DISORDER {disorder} PER device {clause}", cut)
+    assert set(late) >= set(by_device(rows, disorder))
+    taken = [(number, row) for number, row in enumerate(rows) if number not in late]
+    assert answer == run(taken, "DISORDER 1000")[1]
+    if clause.startswith("OF") and all(device is not None for device, _ in rows):
+        assert late == by_device(rows, disorder)
+
+
+def test_a_file_sorted_by_device() -> None:
+    """With the list every row is taken; without it, few of the devices that come later."""
+    rows = [(number, (device, number % 10)) for number, device in enumerate("a" * 10 + "b" * 10)]
+    assert run(rows, "PER device OF ('a', 'b')", (2, 3))[0] == []
+    late, _ = run(rows, "PER device IDLE AFTER 1 SECOND", (2, 3))
+    assert 5 < len(late) < 10
+
+
+def commit_size(devices: int, folder: Path) -> int:
+    """Of the last record of a run over some devices, in bytes."""
+    count = 20_000
+    names = pa.array([f"device {number % devices}" for number in range(count)])
+    columns = {"n": pa.array(range(count)), "device": names, "ts": pa.array(range(count))}
+    folder.mkdir()
+    pq.write_table(pa.table(columns, SCHEMA), folder / "rows.parquet")
+    chosen = Settings(folder / "store", RunSettings(5_000), None)
+    with hr.Database(lambda: InlineRunner(2), chosen, Policy.open()) as db:
+        db.execute(
+            f"CREATE STREAM s FROM parquet OPTIONS (path '{folder}/rows.parquet') TIMESTAMP BY ts "
+            f"DISORDER {devices} PER device IDLE AFTER 1 SECOND"
+        )
+        db.query("SELECT COUNT(*) AS rows FROM s", name="q")
+        assert db.run().late == 0
+    return max((folder / "store" / "commits").iterdir()).stat().st_size
+
+
+def test_commits_do_not_grow_with_the_number_of_values(tmp_path: Path) -> None:
+    assert abs(commit_size(10_000, tmp_path / "many") - commit_size(10, tmp_path / "few")) < 100

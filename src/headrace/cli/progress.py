@@ -51,7 +51,7 @@ def progress_bar(wanted: bool) -> Iterator[Callable[[Progress], None] | None]:
     """A bar with share, elapsed and remaining time, rows, rate and heartbeat.
 
     The share and the remaining time are left out where a stream never ends. What does not fit into the
-    terminal's width is cut off at the right. None where a bar is not wanted or there is no terminal.
+    terminal's width is cut off at the right. Returns None if no bar is wanted, or there is no terminal.
     """
     if not (wanted and sys.stderr.isatty()):
         yield None

@@ -77,8 +77,8 @@ class Rules:
         policies: of each stream.
         granule: promises that are due later hold at a multiple of this (microseconds of counted time): a
             larger one costs less memory and up to that much time (section 5.1).
-        follows_on: whether promises that are no timestamps of rows, such as heartbeats that a source sends
-            itself, say something of other streams too: what closure is for bounds.
+        follows_on: whether promises that are not timestamps of rows, such as heartbeats that a source
+            sends, say something of other streams too: what closure is for bounds.
     """
 
     matrix: SkewMatrix

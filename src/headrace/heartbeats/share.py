@@ -106,7 +106,7 @@ class Target:
     Attributes:
         share: of all rows, between 0 and 1; 0.001 for `DISORDER FOR 99.9 PERCENT`.
         window: after how many rows older ones begin to be forgotten.
-        learning: before how many rows there is no heartbeat.
+        learning: how many rows must have come before there is a heartbeat.
     """
 
     share: float

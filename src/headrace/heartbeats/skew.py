@@ -33,7 +33,7 @@ class Bound:
 
     When the first source emits `tau`, then once `wait` has passed, and once the second has emitted `rows`
     further rows after that, it emits rows above `tau - delta` only. A path whose last step counts rows may
-    need both numbers; for one that counts the rows of a stream on the way there is no bound, and `generation`
+    need both numbers. A path with an earlier step that counts rows cannot be written as a bound; `generation`
     finds what follows from it as the rows come.
 
     Attributes:

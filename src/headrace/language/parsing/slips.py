@@ -26,7 +26,7 @@ _OPERANDS: Final = {
 
 
 def slip_hint(tokens: Sequence[Token], index: int, source: SourceText) -> str | None:
-    """What to leave out where a token is not expected; None where it is no slip.
+    """What to leave out where a token is not expected, or None if nothing should be left out.
 
     Args:
         tokens: of a whole text.

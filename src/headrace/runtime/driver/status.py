@@ -121,8 +121,8 @@ class OperatorStatus:
         rows_in: the rows that came to it; where they were added up before they travelled, what travelled.
         rows_out: the rows that it yielded, corrections included.
         endless: how many of those have no end.
-        lifetime: how long the others are valid in the mean (instants), smoothed; None if there are none.
-        first, last: the smallest and the largest beginning of them (instants); None if there are none.
+        lifetime: for how long the others are valid on average (instants), smoothed; None without others.
+        first, last: when the earliest and the latest row yielded begins (instants); None before any.
         rates: rows in and out per second of wall-clock time, smoothed; None before any time has passed.
         selectivity: rows out per row in, smoothed; None before any came.
         seconds: of tasks, all together.

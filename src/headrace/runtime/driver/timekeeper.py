@@ -157,7 +157,7 @@ def read_together(plans: Iterable[Plan]) -> Iterator[frozenset[str]]:
 
 
 def values_of(timing: Timing, point: StreamPoint) -> ValuesPoint | None:
-    """How far the values have come that have bounds of their own; None if there are none, or of no use."""
+    """How far the values of the declared column have come; None if none are known."""
     known = point.values
     return known if known is not None and timing.per and timing.per.column == known.column else None
 

@@ -51,7 +51,7 @@ class StreamPoint:
         producers: for pushed rows, per producer the last sequence number.
         mark: identifies the part of a bounded input that has been read; see `SplitSource.mark`.
         estimate: of its disorder, where that is estimated and rows have come.
-        values: how far the values have come that have bounds of their own; None if there are none.
+        values: how far the values of the column named by PER have come, or None.
     """
 
     position: int
@@ -74,7 +74,7 @@ class Carried:
     Attributes:
         first: the first epoch of which the released elements are not in it.
         boundary: the first instant that it says something about.
-        part: where the elements are, none of which begins before the boundary; None if there are none.
+        part: where the elements are, or None; all of them begin at the boundary or later.
     """
 
     first: int

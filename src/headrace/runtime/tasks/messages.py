@@ -78,7 +78,7 @@ class StreamInput:
             batch of Spark's are judged together.
         newest: the largest timestamp that a row may have (instant).
         latest: the largest one that came before the epoch (instant), BEGINNING for none.
-        values: how far the values have come that have bounds of their own; None if there are none yet.
+        values: how far the values of the column named by PER have come, or None.
     """
 
     source: SplitSource | None

@@ -97,14 +97,15 @@ def _timed(
 def _without_heartbeats(stream: StreamInput, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
     """The rows without those that are heartbeats only, and the largest heartbeat that the source has sent.
 
-    A row without a timestamp that has a heartbeat brings nothing else.
+    A row without a timestamp that has a heartbeat brings nothing else. A heartbeat further ahead of the clock
+    than a row may be promises nothing.
     """
     if stream.timing.heartbeats is None:
         return rows, BEGINNING
     column = rows.column(stream.timing.heartbeats)
     given = np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
     sent = integers(column.fill_null(0))[given]
-    sent = sent[(sent >= MIN_INSTANT) & (sent <= MAX_INSTANT)]
+    sent = sent[(sent >= MIN_INSTANT) & (sent <= stream.newest)]
     untimed = np.asarray(rows.column(stream.timestamp).is_null().to_numpy(zero_copy_only=False))
     kept = np.flatnonzero(~(given & untimed))
     return take_rows(rows, kept), int(sent.max(initial=BEGINNING))

@@ -349,6 +349,21 @@ def test_what_is_known_of_the_values_of_another_column_is_of_no_use(
     assert db.stop().late == 0
 
 
+def test_a_heartbeat_of_the_future_promises_nothing(clock: Clock) -> None:
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute(
+            "CREATE STREAM s (ts TIMESTAMP, safe TIMESTAMP) FROM push TIMESTAMP BY ts HEARTBEATS FROM safe"
+        )
+        db.query("SELECT ts FROM s", name="q")
+        db.start()
+        now = time_of(clock.instant)
+        db.push("s", {"ts": now, "safe": now.replace(year=2126)})
+        assert heartbeat(db) < 0
+        db.push("s", {"ts": now, "safe": now})
+        assert heartbeat(db) == clock.instant
+        assert db.stop().late == 0
+
+
 def test_a_row_of_the_future_is_set_apart(clock: Clock) -> None:
     """One row dated a century ahead would make all later ones late."""
     with hr.connect(runner="inline", clock=clock) as db:

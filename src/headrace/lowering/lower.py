@@ -44,7 +44,7 @@ from headrace.lowering.outer_joins import expand
 from headrace.lowering.panes import panes_of
 from headrace.operators.top_k.skyband import has_skyband
 
-STATE_FORMAT = 6
+STATE_FORMAT = 7
 """Part of every state's identity: raise it when the layout of state changes."""
 
 Partitioning = frozenset[tuple[int, ...]]
@@ -195,7 +195,8 @@ class _Lowering:
             case Union():
                 return frozenset()
             case Join(left=left, equalities=equalities):
-                return _join_partitioning(len(left.schema), equalities)
+                own = _join_partitioning(len(left.schema), equalities)
+                return own.union(*(self._kept_by_join(plan, port, producers) for port in range(2)))
             case OuterJoin() | SemiJoin():
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
@@ -217,6 +218,16 @@ class _Lowering:
                 if self._suffices(plan, 0, producers):
                     return below[0]
                 return frozenset([tuple(key.index for key in _required(plan, 0) if isinstance(key, Column))])
+
+    def _kept_by_join(self, plan: Join, port: int, producers: tuple[int, ...]) -> Partitioning:
+        """The columns by whose hash an input was spread already, if the join has left it there."""
+        if not plan.equalities or not self._suffices(plan, port, producers):
+            return frozenset()
+        offset = len(plan.left.schema) if port else 0
+        return frozenset(
+            tuple(index + offset for index in alternative)
+            for alternative in self._partitionings[producers[port]]
+        )
 
 
 def _required(plan: Plan, port: int) -> tuple[Expression, ...]:

@@ -8,6 +8,7 @@ from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Join,
     OuterJoin,
     Plan,
     Project,
@@ -96,4 +97,19 @@ def test_a_constant_is_no_key_of_what_is_distinct() -> None:
         "  #4 Distinct  <- #3 to one bucket, without repetitions  [state]",
         "  #5 Aggregate: COUNT(*) AS n  <- #1 to one bucket, added up before, #4  [state]",
         "q <- #5",
+    ]
+
+
+def test_a_column_that_equals_the_key_of_a_join_is_a_key_of_it_too() -> None:
+    def joined(left: Plan, place: int, names: tuple[str, ...]) -> Join:
+        return Join(left, SOME, ((column(left, place), column(SOME, 0)),), None, names)
+
+    twice = joined(joined(SOME, 0, ("a", "b")), 1, ("a", "b", "c"))
+    groups = Aggregate(twice, (("a", column(twice, 0)),), COUNT.aggregates)
+    assert explain_graph(lower({"q": groups})).splitlines()[3:] == [
+        "level 1",
+        "  #2 Join ON a = b  <- #1 by hash of v, #1 by hash of v  [state]",
+        "  #3 Join ON b = c  <- #2, #1 by hash of v  [state]",
+        "  #4 Aggregate BY a: COUNT(*) AS n  <- #3  [state]",
+        "q <- #4",
     ]

@@ -25,7 +25,6 @@ from headrace.heartbeats.groups import of_kinds
 from headrace.heartbeats.per_value import (
     ValueRules,
     ValuesState,
-    after_rows,
     heartbeat_after,
     judge_by_value,
     least,
@@ -150,8 +149,7 @@ def per_device(random: np.random.Generator) -> float:
                 codes: Int64Array = codes, times: Int64Array = times, clock: int = number * SECOND
             ) -> None:
                 nonlocal state, heartbeat
-                judged = judge_by_value(codes, times, state.newest, heartbeat, rules.disorder)
-                state = after_rows(state, codes, judged.newest, clock)
+                state = judge_by_value(rules, state, codes, times, heartbeat, clock).state
                 heartbeat = heartbeat_after(rules, heartbeat, [least(rules, state, clock)], 0, clock)
 
             yield step

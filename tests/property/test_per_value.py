@@ -12,7 +12,6 @@ from headrace.heartbeats.counting import taken
 from headrace.heartbeats.per_value import (
     ValueRules,
     ValuesState,
-    after_rows,
     forgettable,
     heartbeat_after,
     judge_by_value,
@@ -39,8 +38,8 @@ class Shard:
         self.numbers |= {value: len(self.numbers) + place for place, value in enumerate(new)}
         codes = np.array([self.numbers[value] for value, _ in rows], dtype=np.int64)
         times = np.array([instant for _, instant in rows], dtype=np.int64)
-        judged = judge_by_value(codes, times, self.state.newest, heartbeat, rules.disorder)
-        self.state = after_rows(self.state, codes, judged.newest, clock)
+        judged = judge_by_value(rules, self.state, codes, times, heartbeat, clock)
+        self.state = judged.state
         found: list[int] = judged.late.tolist()
         assert (judged.heartbeats > times[judged.late]).all()
         return found

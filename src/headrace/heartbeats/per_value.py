@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from headrace.elements import Int64Array
 from headrace.heartbeats.counting import Due, added
 from headrace.heartbeats.timing import PerValue, Timing
-from headrace.kernels.disorder import limits_by_value
+from headrace.kernels.disorder import late_by_value
 from headrace.time import BEGINNING, INFINITY
 
 Mask = NDArray[np.bool_]
@@ -98,44 +98,30 @@ class ValuesJudged:
     Attributes:
         late: int64[n], the places of the late rows, increasing.
         heartbeats: int64[n], the heartbeat (instant) that each of them is below.
-        newest: int64[values], the largest timestamp of each value after the rows (instant).
+        state: after the rows.
     """
 
     late: Int64Array
     heartbeats: Int64Array
-    newest: Int64Array
+    state: ValuesState
 
 
 def judge_by_value(
-    codes: Int64Array, times: Int64Array, newest: Int64Array, heartbeat: int, disorder: int
+    rules: ValueRules, state: ValuesState, codes: Int64Array, times: Int64Array, heartbeat: int, clock: int
 ) -> ValuesJudged:
     """Judge consecutive rows.
 
     Args:
+        rules: what is promised of each value.
+        state: before them, with all their values.
         codes: int64[n], the number of each row's value.
         times: int64[n], their timestamps, none out of range.
-        newest: int64[values], the largest timestamp of each value before them (instant).
         heartbeat: the stream's, before the epoch (instant).
-        disorder: how much older than the newest row of its value a row may be.
-    """
-    after, limits = newest.copy(), np.empty_like(times)
-    limits_by_value(codes, times, heartbeat, disorder, after, limits)
-    late = np.flatnonzero(times < limits)
-    return ValuesJudged(late, limits[late], after)
-
-
-def after_rows(state: ValuesState, codes: Int64Array, newest: Int64Array, clock: int) -> ValuesState:
-    """The state after an epoch.
-
-    Args:
-        state: before, with all values of the epoch's rows.
-        codes: the numbers of the values that came, late rows included, in any order and as often as you like.
-        newest: int64[values], the largest timestamp of each value (instant).
         clock: counted time (microseconds).
     """
-    heard = state.heard.copy()
-    heard[codes] = clock
-    return ValuesState(newest, heard)
+    newest, heard = state.newest.copy(), state.heard.copy()
+    late, limits = late_by_value(codes, times, heartbeat, rules.disorder, clock, newest, heard)
+    return ValuesJudged(late, limits, ValuesState(newest, heard))
 
 
 def least(rules: ValueRules, state: ValuesState, clock: int) -> int:

@@ -155,14 +155,19 @@ def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array,
     codes = codes.copy()
     extra: dict[tuple[object, ...], int] = {}
     added: list[int] = []
-    parts = [_counts(column.take(pa.array(wrong))).to_pylist() for column in columns]
+    parts = [key_values(column.take(pa.array(wrong))) for column in columns]
     for row, values in zip(wrong.tolist(), zip(*parts, strict=True), strict=True):
-        key = (codes[row], *map(_hashable, values))
+        key = (codes[row], *values)
         if key not in extra:
             extra[key] = len(first) + len(added)
             added.append(row)
         codes[row] = extra[key]
     return Codes(codes, np.concatenate([first, np.array(added, dtype=np.int64)]))
+
+
+def key_values(column: pa.Array) -> list[object]:
+    """The rows of a normalised key column as Python values that are equal where the keys are."""
+    return list(map(_hashable, _counts(column).to_pylist()))
 
 
 def _counts(column: pa.Array) -> pa.Array:

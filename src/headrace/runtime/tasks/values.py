@@ -8,22 +8,20 @@ values as with one.
 from __future__ import annotations
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.elements import Int64Array, decode_rows, encode_rows, integers
 from headrace.heartbeats.bounded import Arrivals, Judgement
 from headrace.heartbeats.per_value import (
     ValuesState,
-    after_rows,
     forgettable,
     judge_by_value,
     rises,
     rules_of,
 )
 from headrace.heartbeats.timing import PerValue
+from headrace.operators.state.numbers import Numbers
 from headrace.runtime.store.segments import SegmentWriter, read_part
 from headrace.runtime.tasks.messages import EpochWork, ValuesPoint
-from headrace.schema import BIGINT
 
 
 class Values:
@@ -44,15 +42,15 @@ class Values:
         self._heartbeat = found.heartbeat
         self._clock = work.time.clocks.counted[work.time.names.index(stream)]
         self._begun: int | None = None
-        self._known = pa.array([], found.schema[found.schema.names.index(per.column)].type)
+        known = pa.array([], found.schema[found.schema.names.index(per.column)].type)
         self._state = ValuesState.listed(0)
         self._came = False
         if found.values is not None:
             rows = decode_rows(read_part(work.store, found.values.part))
-            self._known, self._begun = rows.column("value"), found.values.begun
+            known, self._begun = rows.column("value"), found.values.begun
             self._state = ValuesState(integers(rows.column("newest")), integers(rows.column("heard")))
-        self._listed = pa.array(list(per.listed), self._known.type)
-        self._numbers(self._listed)
+        self._numbers = Numbers(known)
+        self._listed = self._number(pa.array(list(per.listed), known.type))
 
     def judge(self, rows: pa.RecordBatch, times: Int64Array) -> Judgement:
         """Judge consecutive rows, each by the rows of its value before it.
@@ -64,9 +62,9 @@ class Values:
         if not len(times):
             return Judgement(Arrivals(), times, times)
         self._came = True
-        codes = self._numbers(rows.column(self._per.column))
-        found = judge_by_value(codes, times, self._state.newest, self._heartbeat, self._rules.disorder)
-        self._state = after_rows(self._state, codes, found.newest, self._clock)
+        codes = self._number(rows.column(self._per.column))
+        found = judge_by_value(self._rules, self._state, codes, times, self._heartbeat, self._clock)
+        self._state = found.state
         late = len(found.late)
         drop = int((found.heartbeats - times[found.late]).max()) + self._rules.disorder if late else 0
         seen = Arrivals(len(times) - late, late, 0, int(times.max()), int(times.min()), drop)
@@ -80,22 +78,19 @@ class Values:
         """
         if not self._came:
             return None
+        known = self._numbers.keys
         gone = forgettable(self._rules, self._state, self._heartbeat, self._clock)
-        gone[self._numbers(self._listed)] = False
+        gone[self._listed] = False
         if gone.any():
             self._state = self._state.without(gone)
-            self._known = self._known.filter(pa.array(~gone))
+            known = known.filter(pa.array(~gone))
         begun = self._clock if self._begun is None else self._begun
-        columns = {"value": self._known, "newest": self._state.newest, "heard": self._state.heard}
+        columns = {"value": known, "newest": self._state.newest, "heard": self._state.heard}
         part = writer.add(encode_rows(pa.RecordBatch.from_pydict(columns)))
         return ValuesPoint(self._per.column, part, begun, rises(self._rules, self._state, self._clock))
 
-    def _numbers(self, column: pa.Array) -> Int64Array:
+    def _number(self, column: pa.Array) -> Int64Array:
         """The number of each value, of which those that have none get one. NULL is a value."""
-        found = pc.index_in(column, value_set=self._known)
-        if found.null_count:
-            new = column.filter(found.is_null()).unique()
-            self._known = pa.concat_arrays([self._known, new])
-            self._state = self._state.joined_by(len(new), self._clock)
-            found = pc.index_in(column, value_set=self._known)
-        return integers(found.cast(BIGINT))
+        found = self._numbers.of(column)
+        self._state = self._state.joined_by(len(self._numbers) - len(self._state.newest), self._clock)
+        return found

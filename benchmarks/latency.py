@@ -27,6 +27,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from bids import columns_of
 from headrace import Database, Query, connect
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
 from processes import Usage
@@ -55,7 +56,7 @@ class Lap:
     def __init__(self, tables: Sequence[str], events: int) -> None:
         spec = Nexmark(LAP_EVENTS, seed=1, rate=EVENT_RATE)
         self._batches = [
-            {table: generate(spec, table, first, first + events, TABLES[table].names) for table in tables}
+            {table: generate(spec, table, first, first + events, columns_of(table)) for table in tables}
             for first in range(0, LAP_EVENTS - events + 1, events)
         ]
 
@@ -148,7 +149,8 @@ class Session:
 
 def _columns(table: str) -> str:
     kinds = {pa.int64(): "BIGINT", pa.string(): "STRING"}
-    return ", ".join(f"{part.name} {kinds.get(part.type, 'TIMESTAMP')}" for part in TABLES[table])
+    types = {part.name: kinds.get(part.type, "TIMESTAMP") for part in TABLES[table]}
+    return ", ".join(f"{name} {types[name]}" for name in columns_of(table))
 
 
 def full_rate(name: str, options: Mapping[str, object], warm_up: float, seconds: float) -> float:

@@ -1,4 +1,4 @@
-"""`headrace nexmark`: write the events of an auction site to files."""
+"""`headrace nexmark`: write the events of an auction site to files, or run a query over them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import pyarrow as pa
 import typer
 
 from headrace.cli.errors import reported
+from headrace.cli.run import Runner, run
 from headrace.errors import UserError
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 from headrace.time import Duration, parse_duration
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
+from headrace.workloads.nexmark.queries import NexmarkQuery, nexmark_queries, nexmark_query
 
 
 class FileFormat(StrEnum):
@@ -32,35 +34,119 @@ EVENTS_PER_FILE = 1_000_000
 """About how many events a file holds, where the number of files is not given."""
 
 
-def nexmark(
-    events: Annotated[int, typer.Option(metavar="N", min=0, help="Events of all tables together.")],
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="A new folder: bid, auction, person and closed are in it.")
-    ],
-    seed: Annotated[int, typer.Option(metavar="S", help="Another seed, other events.")] = 1,
-    format_: Annotated[FileFormat, typer.Option("--format", help="How to write.")] = FileFormat.PARQUET,
-    rate: Annotated[int, typer.Option(metavar="N", min=1, help="Events per second of event time.")] = 10_000,
-    disorder: Annotated[
-        str, typer.Option(metavar="DURATION", help="How far behind a row may come, such as '5 seconds'.")
-    ] = "0 seconds",
-    files: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Files per table; one per million events if not given."),
-    ] = None,
-) -> None:
-    """Write the events of the NEXMark auction site, and print the CREATE STREAM statements for them.
+EVENTS_OF_A_QUERY = 100_000
+"""How many events a query runs over where their number is not given."""
 
-    The events are the same as those of a stream FROM nexmark with the same options.
+_Events = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", min=0, help="Events of all tables together.", show_default="100000 for --query"
+    ),
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="A new folder: bid, auction, person and closed are in it."),
+]
+_Query = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Run a query of the suite, such as q5, over the events.")
+]
+_List = Annotated[bool, typer.Option("--list", help="List the queries, with what each asks.")]
+_Print = Annotated[
+    bool, typer.Option("--print", help="Print the SQL of --query and its streams in place of running it.")
+]
+_Seed = Annotated[int, typer.Option(metavar="S", help="Another seed, other events.")]
+_Format = Annotated[FileFormat, typer.Option("--format", help="How to write the files of --out.")]
+_Rate = Annotated[int, typer.Option(metavar="N", min=1, help="Events per second of event time.")]
+_Disorder = Annotated[
+    str, typer.Option(metavar="DURATION", help="How far behind a row may come, such as '5 seconds'.")
+]
+_Files = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=1, help="Files per table; one per million events if not given."),
+]
+_Head = Annotated[int | None, typer.Option(metavar="N", min=0, help="Print only the first N rows.")]
+
+
+def nexmark(
+    events: _Events = None,
+    out: _Out = None,
+    query: _Query = None,
+    list_: _List = False,
+    print_: _Print = False,
+    seed: _Seed = 1,
+    format_: _Format = FileFormat.PARQUET,
+    rate: _Rate = 10_000,
+    disorder: _Disorder = "0 seconds",
+    files: _Files = None,
+    runner: Annotated[Runner, typer.Option(help="Run --query on Spark, or in this process.")] = Runner.SPARK,
+    head: _Head = None,
+) -> None:
+    """Write the events of the NEXMark auction site to files, or run a query of its suite over them.
+
+    With --out, the CREATE STREAM statements for the files are printed. The events are the same as those of a
+    stream FROM nexmark with the same options.
     """
     with reported():
-        behind = parse_duration(disorder)
-        if behind.unit is None:
-            raise UserError(f"the disorder {disorder} has no unit", hint="write '5 seconds'")
-        spec = Nexmark(events, seed, rate, behind.length)
+        if [list_, query is not None, out is not None].count(True) != 1:
+            raise UserError(
+                "there is nothing to do, or there are two things",
+                hint="give one of --list, --query q5, and --events 100000 --out DIR",
+            )
+        behind = _disorder(disorder)
+    if list_:
+        _list()
+    elif query is not None:
+        with reported():
+            spec = Nexmark(EVENTS_OF_A_QUERY if events is None else events, seed, rate, behind.length)
+            text = _script(nexmark_query(query), spec, behind)
+        if print_:
+            typer.echo(text, nl=False)
+        else:
+            run(text=text, runner=runner, head=head)
+    elif out is not None:
+        with reported():
+            if events is None:
+                raise UserError("the number of events is missing", hint="add --events 100000")
+            spec = Nexmark(events, seed, rate, behind.length)
+        _to_files(spec, out, format_, behind, files)
+
+
+def _disorder(text: str) -> Duration:
+    """The disorder as a duration.
+
+    Raises:
+        UserError: it is not one, or has no unit.
+    """
+    behind = parse_duration(text)
+    if behind.unit is None:
+        raise UserError(f"the disorder {text} has no unit", hint="write '5 seconds'")
+    return behind
+
+
+def _list() -> None:
+    """Print the queries, with what each asks."""
+    for query in nexmark_queries():
+        typer.echo(f"{query.name:<4} {query.title}")
+
+
+def _script(query: NexmarkQuery, spec: Nexmark, behind: Duration) -> str:
+    """The statements that run a query over generated events."""
+    options = f"events={spec.events}, seed={spec.seed}, rate={spec.rate}"
+    if behind.length:
+        options += f", disorder='{behind}'"
+    streams = (
+        f"CREATE STREAM {table} FROM nexmark OPTIONS ({options}) TIMESTAMP BY ts{_bound(table, behind)};\n"
+        for table in TABLES
+    )
+    return "".join(streams) + "\n" + query.text
+
+
+def _to_files(spec: Nexmark, out: Path, format_: FileFormat, behind: Duration, files: int | None) -> None:
+    """Write all tables, and print the statements that read them."""
+    with reported():
         if out.exists():
             raise UserError(f"{out} exists already", hint="name a new folder")
-        parts = files or max(1, -(-events // EVENTS_PER_FILE))
-        rows = _write(spec, out, format_, parts)
+        rows = _write(spec, out, format_, files or max(1, -(-spec.events // EVENTS_PER_FILE)))
     for table, number in rows.items():
         typer.echo(f"{out / table}: {count(number, 'row')}", err=True)
     for table in TABLES:
@@ -90,14 +176,22 @@ def _parts(spec: Nexmark, table: str, parts: int) -> Iterator[pa.Table]:
     """The table cut into that many stretches of equally many events."""
     for part in range(parts):
         first, last = spec.events * part // parts, spec.events * (part + 1) // parts
-        yield pa.Table.from_batches([generate(spec, table, first, last, TABLES[table].names)])
+        stretches = range(first, max(last, first + 1), EVENTS_PER_FILE)
+        yield pa.Table.from_batches(
+            generate(spec, table, start, min(start + EVENTS_PER_FILE, last), TABLES[table].names)
+            for start in stretches
+        )
 
 
 def create_stream(table: str, out: Path, format_: FileFormat, disorder: Duration) -> str:
-    """The statement that reads a table's files; a closing is never out of order."""
-    bound = f" DISORDER {disorder}" if disorder.length and table != "closed" else ""
+    """The statement that reads a table's files."""
     path = str(out.resolve() / table).replace("'", "''")
     return (
         f"CREATE STREAM {table} {TABLES[table]}\n"
-        f"  FROM {format_} OPTIONS (path '{path}') TIMESTAMP BY ts{bound};"
+        f"  FROM {format_} OPTIONS (path '{path}') TIMESTAMP BY ts{_bound(table, disorder)};"
     )
+
+
+def _bound(table: str, disorder: Duration) -> str:
+    """The clause for the disorder of a table; a closing is never out of order."""
+    return f" DISORDER {disorder}" if disorder.length and table != "closed" else ""

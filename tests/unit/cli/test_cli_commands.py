@@ -21,6 +21,7 @@ from headrace.cli.progress import readable_bytes
 from headrace.errors import LanguageError, Position, UserError
 from headrace.runtime.writing.texts import count
 from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
+from headrace.workloads.nexmark.queries import nexmark_queries
 
 QUERY = """CREATE STREAM bid FROM nexmark OPTIONS (events=500, seed=3) TIMESTAMP BY ts;
 CREATE QUERY dear AS SELECT auction, price FROM bid WHERE price > 1000;
@@ -105,6 +106,56 @@ def test_nexmark_refuses_before_it_writes(
     assert done.exit_code == 2
     assert done.stderr.startswith(message)
     assert [path.name for path in tmp_path.iterdir()] == ["a file"]
+
+
+def test_nexmark_runs_a_query_of_the_suite() -> None:
+    options = "--events 3000 --rate 100 --disorder 1s --runner inline --head 2"
+    done = CliRunner().invoke(app, ["nexmark", "--query", "q7", *options.split()])
+    assert done.exit_code == 0, done.stderr
+    assert done.stdout.splitlines()[0].split() == [
+        "auction",
+        "bidder",
+        "price",
+        "ts",
+        "extra",
+        "valid_from",
+        "valid_to",
+    ]
+    assert "(2 rows)" in done.stdout
+    assert "late" not in done.stderr
+
+
+def test_nexmark_prints_what_it_would_run(tmp_path: Path) -> None:
+    options = ["--events", "2000", "--rate", "100", "--disorder", "1s"]
+    printed = CliRunner().invoke(app, ["nexmark", "--query", "q11", "--print", *options]).stdout
+    (tmp_path / "q.sql").write_text(printed)
+    alone = CliRunner().invoke(app, ["run", str(tmp_path / "q.sql"), "--runner", "inline"])
+    whole = CliRunner().invoke(app, ["nexmark", "--query", "q11", "--runner", "inline", *options])
+    assert alone.stdout == whole.stdout
+    assert alone.exit_code == whole.exit_code == 0
+
+
+def test_nexmark_lists_its_queries() -> None:
+    lines = CliRunner().invoke(app, ["nexmark", "--list"]).stdout.splitlines()
+    assert lines[0] == "q0   Pass through: every bid."
+    assert [line.split()[0] for line in lines] == [query.name for query in nexmark_queries()]
+    assert all(len(line) < 120 for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "headrace: there is nothing to do, or there are two things"),
+        (["--list", "--query", "q1"], "headrace: there is nothing to do, or there are two things"),
+        (["--query", "q99"], "headrace: NEXMark has no query q99\nhint: its queries are q0, "),
+        (["--out", "n"], "headrace: the number of events is missing\nhint: add --events"),
+        (["--query", "q1", "--disorder", "5"], "headrace: the disorder 5 has no unit"),
+    ],
+)
+def test_nexmark_says_what_is_wrong_with_its_options(options: list[str], message: str) -> None:
+    done = CliRunner().invoke(app, ["nexmark", *options])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(message)
 
 
 def test_version() -> None:

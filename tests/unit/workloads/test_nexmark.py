@@ -134,6 +134,38 @@ def test_prices_are_even_over_the_powers_of_two(bids: pa.Table) -> None:
     assert abs(tally / len(price) - 1 / 20).max() < 0.003
 
 
+def test_nine_of_ten_urls_name_a_channel_that_is_not_hot(bids: pa.Table) -> None:
+    parts = pc.extract_regex(
+        bids["url"],
+        r"^https://www\.nexmark\.com/(?P<one>[a-z]{5})/(?P<two>[a-z]{5})/(?P<three>[a-z]{5})"
+        r"/item\.htm\?query=1(?P<named>&channel_id=(?P<id>[0-9]+))?$",
+    ).combine_chunks()
+    assert parts.null_count == 0
+    for folder in ("one", "two", "three"):
+        assert pc.count_distinct(parts.field(folder)).as_py() > 0.98 * len(bids)
+    hot = pc.is_in(bids["channel"], pa.array(["Google", "Facebook", "Baidu", "Apple"])).to_numpy()
+    named = pc.not_equal(parts.field("id"), "").to_numpy(zero_copy_only=False)
+    assert not named[hot].any()
+    assert 0.89 < named[~hot].mean() < 0.91
+    pairs = pa.table(
+        [bids["channel"].filter(named), parts.field("id").filter(named)], names=["channel", "id"]
+    )
+    assert pairs.group_by(["channel", "id"]).aggregate([]).num_rows == 96
+
+
+@pytest.mark.parametrize(
+    ("table", "least", "most"), [("bid", 48, 72), ("auction", 320, 480), ("person", 80, 120)]
+)
+def test_extra_fills_rows_up(table: str, least: int, most: int) -> None:
+    extra = generate(Nexmark(20_000), table, 0, 20_000, ("extra",)).column(0)
+    lengths = pc.utf8_length(extra).to_numpy()
+    assert (lengths.min(), lengths.max()) == (least, most)
+    letters = pc.value_counts(pa.array(list("".join(extra.to_pylist()))))
+    assert len(letters) == 26
+    shares = letters.field("counts").to_numpy() / lengths.sum()
+    assert abs(shares - 1 / 26).max() < 0.008
+
+
 def test_reserve_is_above_the_initial_bid(auctions: pa.Table) -> None:
     assert (array(auctions, "reserve") > array(auctions, "initial_bid")).all()
 

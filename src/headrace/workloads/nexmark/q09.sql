@@ -1,0 +1,13 @@
+-- Winning bids: the highest bid of each auction so far.
+-- A bid meets its auction when it comes, so that no bids are kept but the highest ones.
+SELECT id, item, description, initial_bid, reserve, ts, expires, seller, category, extra,
+  auction, bidder, price, bid_ts, bid_extra
+FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY price DESC, bid_ts ASC) AS rownum
+  FROM (
+    SELECT A.*, B.auction, B.bidder, B.price, B.ts AS bid_ts, B.extra AS bid_extra
+    FROM auction A WINDOW(RANGE UNBOUNDED), bid B
+    WHERE A.id = B.auction AND B.ts BETWEEN A.ts AND A.expires
+  ) WINDOW(RANGE UNBOUNDED)
+)
+WHERE rownum <= 1;

@@ -1,0 +1,8 @@
+-- Last bid: the last one of each bidder on each auction.
+-- As printed, over all bids so far.
+SELECT auction, bidder, price, channel, url, ts, extra
+FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY bidder, auction ORDER BY ts DESC) AS rank_number
+  FROM bid WINDOW(RANGE UNBOUNDED)
+)
+WHERE rank_number <= 1;

@@ -1,0 +1,8 @@
+-- Top ten: the ten highest bids of each auction, with their places.
+-- As printed, over all bids so far.
+SELECT *
+FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS rank_number
+  FROM bid WINDOW(RANGE UNBOUNDED)
+)
+WHERE rank_number <= 10;

@@ -1,0 +1,156 @@
+"""The queries of NEXMark as DuckDB computes them from all events at once, with the intervals of their rows.
+
+Each text yields the columns of the answer and then from when on a row is in it and until when. Times are
+BIGINTs in DuckDB, in microseconds. `instants` has every instant at which something happens, and the next one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from headrace.time import INFINITY
+
+_EVENT: Final = "ts, ts + 1"
+_SLIDE: Final = 2_000_000
+_SIZE: Final = 10_000_000
+_FOREVER: Final = f"ts, {INFINITY}"
+_SO_FAR: Final = "ts <= instant"
+_TEN: Final = f"(ts // {_SIZE} + 1) * {_SIZE}"
+_HELD: Final = f"finish - 1, finish - 1 + {_SIZE}"
+_MET: Final = "auction a JOIN bid b ON a.id = b.auction AND b.ts BETWEEN a.ts AND a.expires"
+
+TEXTS: Final[Mapping[str, str]] = {
+    "q0": f"SELECT auction, bidder, price, ts, extra, {_EVENT} FROM bid",
+    "q1": f"SELECT auction, bidder, 0.908 * price, ts, extra, {_EVENT} FROM bid",
+    "q2": f"SELECT auction, price, {_EVENT} FROM bid WHERE auction % 123 = 0",
+    "q3": f"""
+        SELECT name, city, state, a.id, greatest(a.ts, p.ts), {INFINITY}
+        FROM auction a JOIN person p ON seller = p.id
+        WHERE category = 10 AND state IN ('OR', 'ID', 'CA')""",
+    "q4": f"""
+        SELECT category, avg(final), instant, following
+        FROM (
+            SELECT instant, following, category, max(price) AS final
+            FROM instants JOIN (SELECT a.id, category, price, b.ts FROM {_MET}) ON {_SO_FAR}
+            GROUP BY instant, following, id, category)
+        GROUP BY instant, following, category""",
+    "q5": f"""
+        WITH counts AS (
+            SELECT auction, count(*) AS num, finish
+            FROM bid, LATERAL (
+                SELECT (ts // {_SLIDE} + place) * {_SLIDE} AS finish
+                FROM range(1, {_SIZE // _SLIDE + 1}) windows(place))
+            GROUP BY auction, finish)
+        SELECT auction, num, finish - 1, finish - 1 + {_SLIDE}
+        FROM counts QUALIFY num = max(num) OVER (PARTITION BY finish)""",
+    "q6": """
+        WITH sold AS (
+            SELECT c.ts, c.id, a.seller, max(b.price) AS price
+            FROM closed c JOIN auction a USING (id) JOIN bid b ON b.auction = c.id AND b.ts <= c.ts
+            GROUP BY ALL),
+        latest AS (
+            SELECT instant, following, seller, price FROM instants JOIN sold ON ts <= instant
+            QUALIFY row_number() OVER (PARTITION BY instant, seller ORDER BY ts DESC, id DESC) <= 10)
+        SELECT seller, avg(price), instant, following FROM latest GROUP BY instant, following, seller""",
+    "q7": f"""
+        SELECT auction, bidder, price, ts, extra, {_HELD}
+        FROM (SELECT *, {_TEN} AS finish FROM bid)
+        QUALIFY price = max(price) OVER (PARTITION BY finish)""",
+    "q8": f"""
+        SELECT DISTINCT id, name, finish - {_SIZE}, {_HELD}
+        FROM (SELECT *, {_TEN} AS finish FROM person)
+        JOIN (SELECT seller AS id, {_TEN} AS finish FROM auction) USING (id, finish)""",
+    "q9": f"""
+        SELECT id, item, description, initial_bid, reserve, opened, expires, seller, category, extra,
+            auction, bidder, price, bid_ts, bid_extra, instant, following
+        FROM instants JOIN (
+            SELECT a.* RENAME (ts AS opened), auction, bidder, price, b.ts AS bid_ts, b.extra AS bid_extra
+            FROM {_MET}) ON bid_ts <= instant
+        QUALIFY row_number() OVER (
+            PARTITION BY instant, id ORDER BY price DESC, bid_ts, bidder, bid_extra) = 1""",
+    "q11": f"""
+        WITH cut AS (
+            SELECT *, (ts - lag(ts) OVER (PARTITION BY bidder ORDER BY ts) < {_SIZE}) IS NOT TRUE AS begins
+            FROM bid),
+        numbered AS (
+            SELECT *, sum(begins::INT) OVER (
+                PARTITION BY bidder ORDER BY ts ROWS UNBOUNDED PRECEDING) AS session
+            FROM cut)
+        SELECT bidder, count(*), min(ts), max(ts) + {_SIZE}, max(ts) + {_SIZE} - 1, max(ts) + 2 * {_SIZE} - 1
+        FROM numbered GROUP BY bidder, session""",
+    "q14": f"""
+        SELECT auction, bidder, 0.908 * price AS euro,
+            CASE WHEN hour(make_timestamp(ts)) BETWEEN 8 AND 18 THEN 'dayTime'
+                WHEN hour(make_timestamp(ts)) <= 6 OR hour(make_timestamp(ts)) >= 20 THEN 'nightTime'
+                ELSE 'otherTime' END,
+            ts, extra, len(regexp_extract_all(extra, 'c')), {_EVENT}
+        FROM bid WHERE euro > 10000 AND euro < 500000""",
+    "q18": f"""
+        SELECT auction, bidder, price, channel, url, ts, extra, instant, following
+        FROM instants JOIN bid ON {_SO_FAR}
+        QUALIFY row_number() OVER (
+            PARTITION BY instant, bidder, auction ORDER BY ts DESC, price, channel, url, extra) = 1""",
+    "q19": f"""
+        SELECT auction, bidder, price, channel, url, extra, ts, place, instant, following
+        FROM (
+            SELECT *, row_number() OVER (
+                PARTITION BY instant, auction ORDER BY price DESC, bidder, channel, url, extra, ts) AS place
+            FROM instants JOIN bid ON {_SO_FAR})
+        WHERE place <= 10""",
+    "q20": """
+        SELECT auction, bidder, price, channel, url, b.ts, b.extra, item, description, initial_bid, reserve,
+            a.ts, expires, seller, category, a.extra, b.ts, b.ts + 1
+        FROM bid b JOIN auction a ON auction = id AND a.ts <= b.ts WHERE category = 10""",
+}
+"""The queries, by name."""
+
+_INSTANTS: Final = f"""
+    CREATE TABLE instants AS
+    SELECT ts AS instant, lead(ts, 1, {INFINITY}) OVER (ORDER BY ts) AS following
+    FROM (SELECT DISTINCT ts FROM ({{}}))"""
+
+
+def expected(name: str, tables: Mapping[str, pa.Table]) -> Counter[tuple[Any, ...]]:
+    """The history of a query over these tables: its rows, each with its two instants."""
+    with duckdb.connect() as database:
+        for table, rows in tables.items():
+            database.register(table, as_numbers(rows))
+        stretches = " UNION ALL ".join(f"SELECT ts FROM {table}" for table in tables)
+        database.execute(_INSTANTS.format(stretches))
+        return canonical(database.execute(TEXTS[name]).fetchall())
+
+
+def as_numbers(rows: pa.Table) -> pa.Table:
+    """A table with its instants as microseconds."""
+    columns = [
+        rows[name].cast(pa.int64()) if pa.types.is_timestamp(rows[name].type) else rows[name]
+        for name in rows.column_names
+    ]
+    return pa.table(columns, names=rows.column_names)
+
+
+def canonical(pieces: Iterable[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    """Rows with maximal intervals; the j-th of equal rows is there wherever at least j of them are."""
+    steps: dict[tuple[Any, ...], Counter[int]] = defaultdict(Counter)
+    for *row, begin, end in pieces:
+        steps[tuple(row)][begin] += 1
+        steps[tuple(row)][end] -= 1
+    found: Counter[tuple[Any, ...]] = Counter()
+    for payload, changes in steps.items():
+        times = sorted(changes)
+        counts = list(accumulate(changes[time] for time in times))
+        for layer in range(1, max(counts) + 1):
+            begin = None
+            for time, count in zip(times, counts, strict=True):
+                if begin is None and count >= layer:
+                    begin = time
+                elif begin is not None and count < layer:
+                    found[*payload, begin, time] += 1
+                    begin = None
+    return found

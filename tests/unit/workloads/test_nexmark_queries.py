@@ -1,0 +1,75 @@
+"""The queries of NEXMark beside DuckDB: the same rows with the same intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headrace
+from headrace.errors import UserError
+from headrace.time import INFINITY
+from headrace.workloads.nexmark import TABLES, Nexmark, generate
+from headrace.workloads.nexmark.queries import nexmark_queries, nexmark_query
+from nexmark_in_duckdb import TEXTS, as_numbers, expected
+
+BEFORE_MIDNIGHT = 1_704_153_590_000_000
+"""Ten seconds before the second of January 2024."""
+SPECS = {
+    "in order": Nexmark(600, rate=20, start=BEFORE_MIDNIGHT),
+    "out of order": Nexmark(600, seed=2, rate=20, start=BEFORE_MIDNIGHT, disorder_us=1_000_000),
+}
+EVENTS = {"q2": 4_000, "q6": 6_000}
+"""More events, since there is one auction of 123 in 2,050, and none closes before the 2,000th."""
+
+
+def tables_of(spec: Nexmark) -> dict[str, pa.Table]:
+    return {
+        name: pa.table(generate(spec, name, 0, spec.events, schema.names)) for name, schema in TABLES.items()
+    }
+
+
+def answer(text: str, tables: Mapping[str, pa.Table], epoch_rows: int) -> Counter[tuple[Any, ...]]:
+    with headrace.connect(runner="inline", epoch_rows=epoch_rows) as db:
+        for name, table in tables.items():
+            db.stream(name, table, timestamp="ts", disorder="1 second")
+        query = db.execute(text)[-1]
+        assert isinstance(query, headrace.Query)
+        assert not query.notes
+        summary = db.run()
+        assert summary.dead_letters == 0
+        return rows_of(query.history())
+
+
+def rows_of(history: pa.Table) -> Counter[tuple[Any, ...]]:
+    *columns, until = as_numbers(history).columns
+    return Counter(zip(*(part.to_pylist() for part in (*columns, until.fill_null(INFINITY))), strict=True))
+
+
+@pytest.mark.parametrize("order", SPECS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_the_history_is_that_of_duckdb(name: str, order: str) -> None:
+    tables = tables_of(replace(SPECS[order], events=EVENTS[name]) if name in EVENTS else SPECS[order])
+    wanted = expected(name, tables)
+    assert wanted
+    assert answer(nexmark_query(name).text, tables, epoch_rows=150) == wanted
+
+
+def test_every_query_is_compared() -> None:
+    assert [query.name for query in nexmark_queries()] == list(TEXTS)
+
+
+@pytest.mark.parametrize("name", ["q5", "Q5", "q05", "5"])
+def test_queries_are_found_by_name(name: str) -> None:
+    assert nexmark_query(name).title.startswith("Hot items")
+
+
+def test_an_unknown_query_is_refused() -> None:
+    with pytest.raises(UserError, match="NEXMark has no query q99") as raised:
+        nexmark_query("q99")
+    assert raised.value.hint is not None
+    assert raised.value.hint.startswith("its queries are q0, q1, q2")

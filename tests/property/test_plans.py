@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Coalesce, Plan, inputs_of, with_inputs
-from headrace.algebra.properties import is_insert_only
+from headrace.algebra.properties import is_insert_only, settles_within
 from headrace.elements import from_rows, to_rows
 from headrace.heartbeats.timing import Timing
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
 from headrace.runtime.intake.streams import BoundedStream
+from headrace.time import BEGINNING, INFINITY
 from property.plan_strategies import ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
 from support import TableSource, run_plans
@@ -55,3 +56,14 @@ def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: 
         assert not plan.is_chronon or (found.te == found.ts + 1).all()
         assert not is_insert_only(plan) or (found.w > 0).all()
         assert equivalent(found, expected), (history, to_rows(canonical(found)))
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@given(st.data())
+def test_the_answer_changes_no_more_once_it_has_settled(root: str, data: st.DataObject) -> None:
+    case = data.draw(cases(root=root))
+    newest = max((ts for stream in case.streams for _, ts, _, _ in stream.elements), default=None)
+    for _, *interval in evaluate(case.plan, case.reference_streams()):
+        assert newest is not None
+        settled = newest + settles_within(case.plan)
+        assert all(instant in (BEGINNING, INFINITY) or instant <= settled for instant in interval)

@@ -299,6 +299,27 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             assert_never(plan)
 
 
+def settles_within(plan: Plan) -> int:
+    """How long after the newest row of the sources the content may change (instants), at most.
+
+    From then on it is the same for ever, if no further rows come.
+    """
+    below = max(map(settles_within, inputs_of(plan)), default=1)
+    match plan:
+        case TimeWindow(size=size, slide=slide):
+            # What never leaves such a window changes nothing later.
+            return below + slide.length + (0 if size.length == INFINITY else size.length)
+        case SessionWindow(gap=gap):
+            return below + 2 * gap.length
+        case Granularity(granule=granule):
+            return below + granule.length
+        case Istream() | Dstream():
+            # A row for each change, which is there for an instant.
+            return below + 1
+        case _:
+            return below
+
+
 def timestamp_columns(plan: Plan) -> frozenset[int]:
     """The columns that hold, in every row, the one instant at which the row is valid."""
     if not plan.is_chronon:

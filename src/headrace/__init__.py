@@ -29,6 +29,7 @@ from headrace.engine.status import Status
 from headrace.engine.stored import StoredDatabase, StoredQuery
 from headrace.engine.stored import open_store as open
 from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
+from headrace.language.statements import ByArrival
 from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
@@ -38,6 +39,7 @@ from headrace.time import BEGINNING, INFINITY
 __all__ = [
     "BEGINNING",
     "INFINITY",
+    "ByArrival",
     "Database",
     "FileSink",
     "FunctionSink",

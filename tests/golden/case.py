@@ -155,6 +155,7 @@ def show(plan: Plan, rows: list[tuple[object, ...]]) -> str:
 def _stream(title: str, body: str) -> StreamSteps:
     statement = _declaration(title.removeprefix("stream "))
     assert statement.columns is not None
+    assert isinstance(statement.timestamp, str)
     types = [field.type for field in statement.columns]
     steps: list[tuple[tuple[object, ...], ...]] = []
     for part in f"\n{body.strip()}\n".split("\n--\n"):

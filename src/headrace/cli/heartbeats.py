@@ -59,6 +59,11 @@ def heartbeats(
         if not timings:
             raise UserError("there is no stream", hint="add a CREATE STREAM ... FROM push")
         for name, timing in timings.items():
+            if timing.by_arrival:
+                raise UserError(
+                    f"{name} is timed by arrival, so that its heartbeat is the clock itself",
+                    hint="leave it out",
+                )
             if timing.per is not None:
                 raise UserError(
                     f"the heartbeats of {name} are made from {timing.per.column}, which arrivals do not have",

@@ -40,6 +40,7 @@ from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     AlterStream,
+    ByArrival,
     CreateQuery,
     CreateSkew,
     CreateStream,
@@ -236,7 +237,9 @@ class Database(UserCode):
             case _:
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
-    def stream(self, name: str, data: Any, timestamp: str, disorder: Length | None = None) -> None:
+    def stream(
+        self, name: str, data: Any, timestamp: str | ByArrival, disorder: Length | None = None
+    ) -> None:
         """Register a table as a stream, in the order of its rows, or a streaming data frame.
 
         Columns of types that streams do not have, such as lists, are left out with a `HeadraceWarning`.
@@ -245,7 +248,8 @@ class Database(UserCode):
             name: the stream's name.
             data: an Arrow table, a pandas or Polars data frame; a bounded Spark data frame, which is read in
                 order of its timestamps since it has no order of its own; or a streaming Spark data frame.
-            timestamp: the column the rows are timed by, a TIMESTAMP or an integer.
+            timestamp: the column the rows are timed by, a TIMESTAMP or an integer; or `ByArrival()`, for the
+                clock's reading when an epoch takes them.
             disorder: how much older than the newest row a row may be, such as "5 seconds" or a timedelta, or
                 a number for integer timestamps; None where the rows are in order.
 

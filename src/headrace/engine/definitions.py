@@ -75,8 +75,8 @@ class Definitions:
         """Bounds between two streams, in place of those that there were.
 
         Raises:
-            LanguageError: there is no such source stream, they count their timestamps differently, or a
-                bound does not fit them.
+            LanguageError: there is no such source stream, they count their timestamps differently, the clock
+                moves one that is to follow, or a bound does not fit them.
         """
         first, second = self._input(statement.first), self._input(statement.second)
         if first.info.domain is not second.info.domain:
@@ -92,6 +92,13 @@ class Definitions:
                 position=statement.second.position,
                 hint=f"how far its own rows are out of order, ALTER STREAM {first.info.name} DISORDER says",
             )
+        for name, stream in ((statement.second, second), *([(statement.first, first)] * statement.both)):
+            if stream.info.by_arrival:
+                raise LanguageError(
+                    f"{stream.info.name} is timed by arrival, so that the clock alone moves its heartbeat",
+                    position=name.position,
+                    hint=f"bounds may be FROM {stream.info.name}, and not to it",
+                )
         bounds = bounds_of(statement, first.info.domain)
         found = self._with(second.following(first.info.name, bounds))
         return found._with(first.following(second.info.name, bounds)) if statement.both else found

@@ -237,14 +237,20 @@ class Execution:
         """Take a heartbeat of a live stream; returns when it is committed.
 
         Raises:
-            UserError: no query reads such a stream, or it is not timed by such instants.
+            UserError: no query reads such a stream, or it is not timed by such instants, or by arrival.
         """
         if self._live is None or self._live.feed(name) is None:
             raise UserError(
                 f"no query reads a live stream {name}",
                 hint="heartbeats are sent for streams FROM push and for Spark's, while a query reads them",
             )
-        self._live.promise(name, instant_of(at, self._defined.inputs[name].info.domain)).result()
+        info = self._defined.inputs[name].info
+        if info.by_arrival:
+            raise UserError(
+                f"{name} is timed by arrival, so that the clock alone moves its heartbeat",
+                hint="leave it out: no answer waits for a row of it",
+            )
+        self._live.promise(name, instant_of(at, info.domain)).result()
 
     def stop(self, timeout: float | None) -> Summary:
         """End between two epochs, when the sinks have taken what was committed.

@@ -18,8 +18,8 @@ from headrace.engine.times import Length, disorder_of, timing_of
 from headrace.errors import LanguageError, UserError
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import StreamInfo, describe_stream
-from headrace.language.statements import FORMATS, NOTHING_SAID, CreateStream, TimeClauses
+from headrace.language.catalog import StreamInfo, describe_stream, timed_by_arrival
+from headrace.language.statements import FORMATS, NOTHING_SAID, ByArrival, CreateStream, TimeClauses
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
@@ -101,7 +101,8 @@ class Input:
         origin = self.origin
         if not origin and isinstance(self.stream, BoundedStream):
             origin = f"table {digest_of_rows(self.stream.source)}"
-        timed = f"{origin} {self.stream.schema} by {self.stream.timestamp}"
+        column = f"ARRIVAL AS {self.info.timestamp}" if self.info.by_arrival else self.info.timestamp
+        timed = f"{origin} {self.stream.schema} by {column}"
         return timed if self.is_live else f"{timed}, {self.stream.timing.describe()}"
 
     def feed(self, folder: Path, epoch_rows: int, epoch_bytes: int, wake: Callable[[], None]) -> Feed:
@@ -171,10 +172,10 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         policy.check_source(statement)
         max_rows = _row_limit(options)
         if statement.format in FORMATS and statement.format != PUSH:
+            column = None if isinstance(statement.timestamp, ByArrival) else statement.timestamp
             source = open_source(
-                statement.format, options, statement.columns, statement.timestamp, statement.name, base,
-                policy.folders,
-            )  # fmt: skip
+                statement.format, options, statement.columns, column, statement.name, base, policy.folders
+            )
             info = describe_stream(statement, source.schema)
             timing = timing_of(statement.time, info, comes_now=False)
             bounded = BoundedStream(source, info.timestamp, timing, max_rows)
@@ -197,7 +198,11 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
 
 
 def in_memory(
-    name: str, data: Any, timestamp: str, disorder: Length | None, folders: TemporaryFolders
+    name: str,
+    data: Any,
+    timestamp: str | ByArrival,
+    disorder: Length | None,
+    folders: TemporaryFolders,
 ) -> Input:
     """The input that a table or a data frame is.
 
@@ -214,26 +219,27 @@ def in_memory(
         return Input(info, live, data, clauses=clauses, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
         schema = _schema_of(data)
-        data = _in_order(data, schema.names, _info(name, schema, timestamp).timestamp)
+        data = _in_order(data, schema.names, _info(name, schema, timestamp))
     table = to_arrow_table(data)
     # Chosen here, where the table has the name that the user knows it by.
     chosen = readable_schema(table.schema, name).names
     path = folders.new() / "rows.arrow"
     write_arrow(table.select([table.column_names.index(column) for column in chosen]), path)
-    source = open_source("arrow", {"path": str(path)}, None, timestamp, name, path.parent)
+    column = None if isinstance(timestamp, ByArrival) else timestamp
+    source = open_source("arrow", {"path": str(path)}, None, column, name, path.parent)
     info = _info(name, source.schema, timestamp)
     clauses = TimeClauses(disorder_of(disorder, info.domain))
     timing = timing_of(clauses, info, comes_now=False)
     return Input(info, BoundedStream(source, info.timestamp, timing), clauses=clauses)
 
 
-def _in_order(frame: Any, names: Sequence[str], timestamp: str) -> pa.Table:
-    """The rows of a bounded Spark frame by time, then by all columns that a stream can have.
+def _in_order(frame: Any, names: Sequence[str], info: StreamInfo) -> pa.Table:
+    """The rows of a bounded Spark frame by time if they bring it, then by all columns that a stream can have.
 
     A run that goes on has to meet the rows in the order in which it has met them before.
     """
     chosen = frame.select(*map(_quoted, names))
-    order = sorted(names, key=lambda name: name != timestamp)
+    order = sorted(names, key=lambda name: name != info.timestamp)
     return to_arrow_table(chosen.orderBy(*map(_quoted, order)))
 
 
@@ -279,7 +285,9 @@ def _row_limit(options: dict[str, str]) -> int | None:
     return int(text)
 
 
-def _info(name: str, schema: Schema, timestamp: str) -> StreamInfo:
+def _info(name: str, schema: Schema, timestamp: str | ByArrival) -> StreamInfo:
+    if isinstance(timestamp, ByArrival):
+        return timed_by_arrival(name, schema, timestamp)
     index = schema.find(timestamp)
     if index is None:
         raise UserError(f"{name} has no column {timestamp}", hint=f"the columns are {schema}")

@@ -71,7 +71,9 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
         match entry:
             case StreamInfo(name=name, schema=schema, timestamp=timestamp, domain=domain):
                 timing = definitions.inputs[name].stream.timing
-                if timing.estimated is not None:
+                if timing.by_arrival:
+                    timestamp, disorder = f"ARRIVAL AS {timestamp}", "none"
+                elif timing.estimated is not None:
                     disorder = _estimated(running.get(name))
                 else:
                     disorder = _disorder(timing.disorder, domain)

@@ -12,8 +12,8 @@ from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound
-from headrace.heartbeats.timing import Estimated, PerValue, Timing
-from headrace.language.catalog import StreamInfo, check_duration
+from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, PerValue, Timing
+from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
 from headrace.language.statements import CreateSkew, TimeClauses
 from headrace.language.syntax import Name
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
@@ -44,6 +44,9 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
     Raises:
         LanguageError: a clause does not fit the stream's timestamps, or names a column that cannot be used.
     """
+    if info.by_arrival:
+        check_arrival_clauses(clauses)
+        return BY_ARRIVAL
     if clauses.per is not None and in_batches:
         raise LanguageError(
             "rows that come from Spark have no order, also those of one value",

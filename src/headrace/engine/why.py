@@ -178,6 +178,8 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
     """
     if stream.share is not None:
         yield f"let {stream.name} be read on: {100 * stream.share:.0f} % of it has been"
+    elif stream.by_arrival and needed != BEGINNING:
+        yield f"wait until the clock has passed {instant_text(needed, stream.domain)}"
     elif needed == BEGINNING or stream.disorder is None:
         yield f"send a row of {stream.name}"
     else:
@@ -203,7 +205,7 @@ def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:
         stream: one that never ends.
         alone: whether the query reads no other stream.
     """
-    if stream.share is not None:
+    if stream.share is not None or stream.by_arrival:
         return
     for clause, length, useful in (
         ("IDLE AFTER", stream.idle_after, not alone),

@@ -50,6 +50,7 @@ class Timing:
         follows: bounds from other streams to this one, by their names.
         per: of what column each value has the bound `disorder` on its own, or None; the stream is then as
             far as the slowest value that is not idle.
+        by_arrival: whether rows have no timestamp of their own, and get one that is new in each epoch.
     """
 
     disorder: int | None = 0
@@ -62,6 +63,7 @@ class Timing:
     estimated: Estimated | None = None
     follows: tuple[tuple[str, Bound], ...] = ()
     per: PerValue | None = None
+    by_arrival: bool = False
 
     @property
     def is_in_order(self) -> bool:
@@ -69,7 +71,18 @@ class Timing:
 
         Others are judged by the heartbeat before the epoch, or by the rows of their value.
         """
-        return not self.latency and self.rows is None and self.per is None
+        return not (self.latency or self.rows is not None or self.per is not None or self.by_arrival)
+
+    def arrival(self, clock: int, heartbeat: int) -> int | None:
+        """The instant of all rows of an epoch where they are timed by arrival, else None.
+
+        It is at or above the heartbeat, so that no row is late, and larger than that of any row before it.
+
+        Args:
+            clock: the epoch's reading of it (microseconds since 1970-01-01 UTC).
+            heartbeat: the stream's before the epoch (instant).
+        """
+        return max(clock, heartbeat) if self.by_arrival else None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -91,6 +104,9 @@ class Timing:
         }
         return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
 
+
+BY_ARRIVAL: Final = Timing(disorder=STRICT, by_arrival=True)
+"""Of a stream that is timed by arrival: instants rise from epoch to epoch."""
 
 IN_ORDER: Final = Timing()
 """Of a stream that declares nothing: no row is older than one before it."""

@@ -14,8 +14,8 @@ from headrace.expressions.aggregates import is_aggregate
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import RESERVED
-from headrace.language.statements import CreateStream
-from headrace.schema import BIGINT, TIMESTAMP, Schema, sql_type
+from headrace.language.statements import NOTHING_SAID, ByArrival, CreateStream, TimeClauses
+from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, Duration, TimeDomain
 
@@ -32,12 +32,14 @@ class StreamInfo:
         schema: all its columns, the timestamp column among them.
         timestamp: the column it is timed by.
         domain: what its instants count.
+        by_arrival: whether rows come without that column, and get the clock's reading when they are taken.
     """
 
     name: str
     schema: Schema
     timestamp: str
     domain: TimeDomain
+    by_arrival: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,12 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
         columns: the declared columns, or those found in the input.
 
     Raises:
-        LanguageError: the timestamp column is missing or of a wrong type, or DISORDER does not fit it.
+        LanguageError: the timestamp column is missing or of a wrong type, or a clause does not fit it.
     """
     position = statement.timestamp_position
+    if isinstance(statement.timestamp, ByArrival):
+        check_arrival_clauses(statement.time, position)
+        return timed_by_arrival(statement.name, columns, statement.timestamp, position)
     index = columns.find(statement.timestamp)
     if index is None:
         hint = did_you_mean(statement.timestamp, columns.names) or f"the columns are {columns}"
@@ -137,6 +142,62 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
     if time.disorder is not None:
         check_duration(time.disorder, domain, "DISORDER", position)
     return StreamInfo(statement.name, columns, column.name, domain)
+
+
+def timed_by_arrival(
+    name: str, columns: Schema, by: ByArrival, position: Position | None = None
+) -> StreamInfo:
+    """The catalog's entry for a stream that is timed by arrival.
+
+    Args:
+        name: the stream's.
+        columns: those that its rows come with.
+        by: what the column with their instants is called.
+        position: where that is said, if that is a text.
+
+    Raises:
+        LanguageError: rows come with a column of that name.
+    """
+    if (place := columns.find(by.column)) is not None:
+        taken = columns[place].name
+        raise LanguageError(
+            f"{name} has a column {taken}, and ARRIVAL adds one of that name",
+            position=position,
+            hint=f"write ARRIVAL AS another_name, or TIMESTAMP BY `{taken}` if that column is meant",
+        )
+    schema = Schema((*columns, Field(by.column, TIMESTAMP)))
+    return StreamInfo(name, schema, by.column, TimeDomain.TIMESTAMP, by_arrival=True)
+
+
+_IN_ORDER = "rows that are timed by arrival are in order"
+_BY_CLOCK = "the clock moves the stream's heartbeat, whether rows come or not"
+_WITH_ARRIVAL = {
+    "disorder": ("DISORDER", _IN_ORDER),
+    "rows": ("DISORDER", _IN_ORDER),
+    "percent": ("DISORDER", _IN_ORDER),
+    "estimation": ("ESTIMATED", _IN_ORDER),
+    "strict": ("STRICT", "the rows of an epoch have one instant, and those of later ones a larger one"),
+    "per": ("PER", _IN_ORDER),
+    "latency": ("LATENCY", "how long a row was under way does not matter"),
+    "ahead": ("AT MOST", "no row is ahead of the clock"),
+    "heartbeats": ("HEARTBEATS FROM", _BY_CLOCK),
+    "idle_after": ("IDLE AFTER", _BY_CLOCK),
+    "timeout": ("TIMEOUT", _BY_CLOCK),
+}
+"""By the fields of `TimeClauses`, why a stream that is timed by arrival has no such clause."""
+
+
+def check_arrival_clauses(time: TimeClauses, position: Position | None = None) -> None:
+    """Refuse whatever is said about the time of a stream that is timed by arrival.
+
+    Raises:
+        LanguageError: something is said.
+    """
+    for name, (clause, reason) in _WITH_ARRIVAL.items():
+        if getattr(time, name) != getattr(NOTHING_SAID, name):
+            raise LanguageError(
+                f"{clause} does not go with ARRIVAL", position=position, hint=f"leave it out: {reason}"
+            )
 
 
 def check_duration(

@@ -100,6 +100,17 @@ NOTHING_SAID: Final = TimeClauses()
 
 
 @dataclass(frozen=True)
+class ByArrival:
+    """`TIMESTAMP BY ARRIVAL [AS column]`: rows are timed by the clock, when an epoch takes them.
+
+    Attributes:
+        column: the name that queries have for the instant; rows come without it.
+    """
+
+    column: str = "arrival"
+
+
+@dataclass(frozen=True)
 class CreateStream:
     """`CREATE STREAM name [(columns)] FROM format [OPTIONS (...)] TIMESTAMP BY column [clauses]`.
 
@@ -108,17 +119,17 @@ class CreateStream:
         columns: the declared columns, or None where the input has them.
         format: one of `FORMATS`.
         options: pairs of an option's name in lower case and its value as text.
-        timestamp: the column the stream is timed by.
+        timestamp: the column the stream is timed by, or that it is timed by arrival.
         time: what it says about the stream's time.
         position: where the statement starts.
-        timestamp_position: where the timestamp column is named, for errors that only the input shows.
+        timestamp_position: where that is said, for errors that only the input shows.
     """
 
     name: str
     columns: Schema | None
     format: str
     options: tuple[tuple[str, str], ...]
-    timestamp: str
+    timestamp: str | ByArrival
     time: TimeClauses
     position: Position
     timestamp_position: Position

@@ -13,7 +13,14 @@ from headrace.language.catalog import describe_stream
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.time_clauses import parse_time_clauses
 from headrace.language.parsing.window_clauses import parse_duration_at
-from headrace.language.statements import FILE_FORMATS, FORMATS, NOTHING_SAID, CreateStream, TimeClauses
+from headrace.language.statements import (
+    FILE_FORMATS,
+    FORMATS,
+    NOTHING_SAID,
+    ByArrival,
+    CreateStream,
+    TimeClauses,
+)
 from headrace.language.syntax import Name
 from headrace.language.types import DECIMALS, TYPES, column_type
 from headrace.language.unsupported import FOREIGN_FORMATS
@@ -51,11 +58,9 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     if kind in FILE_FORMATS and "path" not in dict(options):
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
         raise LanguageError(f"a stream from {kind} needs a path", position=form.position, hint=hint)
-    timestamp = _timestamp(cursor, watermark)
+    timestamp, timed_at = _timestamp(cursor, watermark)
     time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
-    statement = CreateStream(
-        name.text, columns, kind, options, timestamp.text, time, position, timestamp.position
-    )
+    statement = CreateStream(name.text, columns, kind, options, timestamp, time, position, timed_at)
     if columns is not None:
         # The columns are checked now, so that the error comes before any input is opened.
         describe_stream(statement, columns)
@@ -233,15 +238,26 @@ def _value(cursor: Cursor) -> str:
     return sign + str(token.text)
 
 
-def _timestamp(cursor: Cursor, watermark: _Watermark | None) -> Name:
+def _timestamp(cursor: Cursor, watermark: _Watermark | None) -> tuple[str | ByArrival, Position]:
+    """What the stream is timed by, and where that is said. A column called arrival has to be quoted."""
     if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
         if watermark is not None:
-            return watermark.column
-        hint = "write TIMESTAMP BY column; every stream is timed by one of its columns"
+            return watermark.column.text, watermark.column.position
+        hint = "write TIMESTAMP BY column, or TIMESTAMP BY ARRIVAL to time rows by the clock"
         raise cursor.error(f"TIMESTAMP BY is missing, before {cursor.shown()}", hint)
     if cursor.at("("):
         written = str(cursor.word(1)).lower()
         raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
+    position = cursor.position
+    if cursor.accept("ARRIVAL"):
+        if watermark is not None:
+            raise LanguageError(
+                f"the stream is timed by ARRIVAL, and the watermark is for {watermark.column.text}",
+                position=position,
+                hint="leave one of them out",
+            )
+        named = cursor.name("the column after AS").text if cursor.accept("AS") else ByArrival.column
+        return ByArrival(named), position
     column = cursor.name("the timestamp column")
     if watermark is not None and column.text.lower() != watermark.column.text.lower():
         raise LanguageError(
@@ -249,4 +265,4 @@ def _timestamp(cursor: Cursor, watermark: _Watermark | None) -> Name:
             position=column.position,
             hint="name one column in both, or leave TIMESTAMP BY out",
         )
-    return column
+    return column.text, position

@@ -314,7 +314,7 @@ class LiveRun:
 
     def _look(self) -> None:
         """Let time count for the streams that have nothing left, now that what there was is taken."""
-        if self._run.moves_by_time:
+        if self._run.counts_time:
             self._run.look(lambda: {name: feed.caught_up() for name, feed in self._feeds.items()})
 
     def _take_promises(self, intakes: dict[str, Intake]) -> None:

@@ -308,9 +308,9 @@ class Run:
         self._time.look(caught_up)
 
     @property
-    def moves_by_time(self) -> bool:
-        """Whether a heartbeat can move though nothing arrives."""
-        return self._time.moves_by_time
+    def counts_time(self) -> bool:
+        """Whether a heartbeat can move because time has counted in which nothing arrived."""
+        return self._time.counts_time
 
     def is_due(self) -> bool:
         """Whether an epoch without input would move the heartbeat of an answer."""
@@ -347,6 +347,7 @@ class Run:
                 newest=MAX_INSTANT if stream.timing.ahead is None else clock + stream.timing.ahead,
                 latest=self._points[name].time.latest,
                 values=values_of(stream.timing, self._points[name]),
+                arrival=stream.timing.arrival(clock, self._points[name].heartbeat),
             )
             for name, stream in self._streams.items()
         }
@@ -363,7 +364,7 @@ class Run:
             state=self._state,
             store=self._store,
             keep_results=self._settings.keep_results,
-            time=self._time.epoch(_promises(taken), intakes),
+            time=self._time.epoch(_promises(taken), clock, intakes),
             clock=clock,
         )
 
@@ -556,9 +557,15 @@ def _promises(intakes: Mapping[str, Intake]) -> dict[str, int]:
 
 
 def _columns(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]]:
-    """Per stream the columns that queries need, and those that its heartbeats are made from."""
+    """Per stream the columns that are read: those that queries need, and that its heartbeats are made from.
+
+    Where rows have to be counted only, one column is read all the same.
+    """
     found = {}
     for name, columns in queries.columns.items():
-        further = streams[name].timing.columns
-        found[name] = tuple(sorted({*columns, *further})) if further else columns
+        stream = streams[name]
+        read = {*columns, *stream.timing.columns}
+        if stream.timing.by_arrival:
+            read.discard(stream.timestamp)
+        found[name] = tuple(sorted(read)) or stream.schema.names[:1]
     return found

@@ -40,6 +40,7 @@ class StreamStatus:
         problem: why it was given up, or None.
         estimated: whether the disorder is estimated; it is None until enough rows have come.
         disorder_changes: the last changes of an estimated disorder, and when they were.
+        by_arrival: whether the clock times its rows, and moves its heartbeat.
     """
 
     name: str
@@ -59,6 +60,7 @@ class StreamStatus:
     problem: str | None
     estimated: bool = False
     disorder_changes: tuple[DisorderChange, ...] = ()
+    by_arrival: bool = False
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             problem=problems.get(name),
             estimated=stream.timing.estimated is not None,
             disorder_changes=() if point.estimate is None else point.estimate.changes,
+            by_arrival=stream.timing.by_arrival,
         )
 
 
@@ -312,6 +315,8 @@ def _heartbeats(reading: Reading) -> tuple[int, ...]:
 
 
 def _domain(stream: BoundedStream | LiveStream) -> TimeDomain:
+    if stream.timing.by_arrival:
+        return TimeDomain.TIMESTAMP
     column = stream.schema[stream.schema.names.index(stream.timestamp)]
     return TimeDomain.INTEGER if column.type == BIGINT else TimeDomain.TIMESTAMP
 

@@ -25,6 +25,7 @@ from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Timing
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.settling import Settling
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import ValuesPoint
 from headrace.time import MICROSECONDS, Clock
@@ -54,13 +55,15 @@ class Timekeeper:
         self._timings = timings
         self._queries = queries
         self._clock = clock
+        self._by_clock = tuple(place for place, name in enumerate(timings) if timings[name].by_arrival)
+        self._settling = _settling_of(timings, queries) if self._by_clock else {}
         self.rules = rules_of(timings, read_together(queries.live.values()))
         self.accept({name: points.get(name, StreamPoint(0)) for name in self._names}, timings)
         self._clocks = DrainedClocks.stopped(self._state.clocks.tolist())
 
     @property
-    def moves_by_time(self) -> bool:
-        """Whether a heartbeat can move though nothing arrives."""
+    def counts_time(self) -> bool:
+        """Whether a heartbeat can move because time has counted in which nothing arrived."""
         per_value = any(timing.per is not None for timing in self._timings.values())
         return self.rules.needs_clocks or per_value
 
@@ -74,31 +77,47 @@ class Timekeeper:
         now, found = self._clock.now(), caught_up()
         self._clocks = self._clocks.look(now, [found.get(name, False) for name in self._names], _LONGEST)
 
-    def epoch(self, promises: Mapping[str, int], arriving: Collection[str] = ()) -> EpochTime:
+    def epoch(self, promises: Mapping[str, int], clock: int, arriving: Collection[str] = ()) -> EpochTime:
         """How the heartbeats of an epoch follow from its rows.
 
         Args:
             promises: heartbeats that came from outside, by stream (instants).
+            clock: the epoch's reading of it (microseconds since 1970-01-01 UTC).
             arriving: the streams that bring something.
         """
-        return EpochTime(self._names, self.rules, self._reached(arriving), self._clocks, promises)
+        return EpochTime(self._names, self.rules, self._reached(clock, arriving), self._clocks, promises)
 
     def is_due(self) -> bool:
-        """Whether the time that has counted moves the heartbeat of some query's answer."""
-        if not self.moves_by_time:
+        """Whether time alone moves the heartbeat of some query's answer.
+
+        The answers over streams that are timed by arrival move with the clock only while they may change.
+        """
+        if not (self.counts_time or self._by_clock):
             return False
-        after = generate(self.rules, self._reached(), {}, self._clocks, {})
-        moved = after.heartbeats != self._state.heartbeats
-        return bool(moved.any()) and self._outputs(after) != self._outputs(self._state)
+        after = generate(self.rules, self._reached(self._clock.now()), {}, self._clocks, {})
+        if not (after.heartbeats != self._state.heartbeats).any():
+            return False
+        known, found = self._outputs(self._state), self._outputs(after)
+        return any(
+            self._settling[name].is_due(self._newest(name), heartbeat, found[name])
+            if name in self._settling
+            else found[name] != heartbeat
+            for name, heartbeat in known.items()
+        )
 
     def wait(self) -> float | None:
         """Seconds until time alone moves a heartbeat, if it counts for all streams; None if it moves none."""
-        if not self.moves_by_time:
+        if not (self.counts_time or self._by_clock):
             return None
         if self._values and self.is_due():
             return 0.0
-        now = generate(self.rules, self._reached(), {}, self._clocks, {})
-        found = (next_due(self.rules, now, self._clocks.caught_up), *self._values_due())
+        clock = self._clock.now()
+        now = generate(self.rules, self._reached(clock), {}, self._clocks, {})
+        found = (
+            next_due(self.rules, now, self._clocks.caught_up),
+            *self._values_due(),
+            *self._settled(clock),
+        )
         due = [wait for wait in found if wait is not None]
         return min(due) / MICROSECONDS["SECOND"] if due else None
 
@@ -119,15 +138,29 @@ class Timekeeper:
             if timing.per is not None and (values := values_of(timing, points[name])) is not None:
                 self._values[place] = value_rules(timing, timing.per), values
 
-    def _reached(self, arriving: Collection[str] = ()) -> State:
-        """The state with what the values of columns have come to by now, which counts from this epoch on.
+    def _settled(self, clock: int) -> Iterator[int | None]:
+        """How long until the clock changes answers over streams that are timed by arrival (microseconds)."""
+        known = self._outputs(self._state) if self._settling else {}
+        for name, settling in self._settling.items():
+            yield settling.wait(self._newest(name), known[name], clock)
 
-        Of a stream that brings rows, time has counted up to the epoch before: a value that has become idle
-        since may be among them.
+    def _newest(self, query: str) -> int:
+        """The largest timestamp that came on the streams of a query (instant)."""
+        places = map(self._names.index, self._settling[query].streams)
+        return max(int(self._state.latest[place]) for place in places)
+
+    def _reached(self, clock: int, arriving: Collection[str] = ()) -> State:
+        """The state with what counts from this epoch on: the clock, and what values of columns have come to.
+
+        Rows that are timed by arrival come at the clock's reading or later. Of a stream with a bound per
+        value that brings rows, time has counted up to the epoch before: a value that has become idle since
+        may be among them.
         """
-        if not self._values:
+        if not (self._values or self._by_clock):
             return self._state
         heartbeats = self._state.heartbeats.copy()
+        for place in self._by_clock:
+            heartbeats[place] = max(int(heartbeats[place]), clock)
         for place, (rules, point) in self._values.items():
             arrives = self._names[place] in arriving
             clock = int(self._state.clocks[place]) if arrives else self._clocks.counted[place]
@@ -145,10 +178,19 @@ class Timekeeper:
             found += [when - self._clocks.counted[place] for when in moments]
         return [wait for wait in found if wait > 0]
 
-    def _outputs(self, state: State) -> set[tuple[str, int]]:
+    def _outputs(self, state: State) -> dict[str, int]:
+        """The heartbeats of the answers, by the queries' names."""
         graph = self._queries.graph
         heartbeats = graph.heartbeats(dict(zip(self._names, state.heartbeats.tolist(), strict=True)))
-        return {(name, heartbeats[graph.node_of(output)]) for name, output in graph.outputs}
+        return {name: heartbeats[graph.node_of(output)] for name, output in graph.outputs}
+
+
+def _settling_of(timings: Mapping[str, Timing], queries: QuerySet) -> dict[str, Settling]:
+    """How the answers of the queries that read a stream timed by arrival follow the clock."""
+    found = {name: Settling.of(plan) for name, plan in queries.live.items()}
+    return {
+        name: one for name, one in found.items() if any(timings[stream].by_arrival for stream in one.streams)
+    }
 
 
 def read_together(plans: Iterable[Plan]) -> Iterator[frozenset[str]]:

@@ -161,9 +161,7 @@ class PushFeed:
         except OSError as error:
             raise cannot_write(self._file, error) from error
         options = {"path": str(self._file)}
-        source = open_source(
-            "arrow", options, self._stream.schema, self._stream.timestamp, self._name, self._folder
-        )
+        source = open_source("arrow", options, self._stream.schema, None, self._name, self._folder)
         return Intake(point.position + 1, source, 0, source.size, producers=seen)
 
     def settle(self, error: BaseException | None) -> None:

@@ -19,7 +19,7 @@ class BoundedStream:
 
     Attributes:
         source: where its rows come from.
-        timestamp: the column it is timed by.
+        timestamp: the column it is timed by; not one of the source's where it is timed by arrival.
         timing: how its time moves.
         max_rows: how many rows an epoch takes at most, if not its share.
     """
@@ -31,7 +31,7 @@ class BoundedStream:
 
     @property
     def schema(self) -> Schema:
-        """All its columns."""
+        """All columns that its rows come with."""
         return self.source.schema
 
     def mark(self, position: int) -> str:
@@ -44,8 +44,8 @@ class LiveStream:
     """A stream that never ends: rows are pushed, or come from a Spark streaming source.
 
     Attributes:
-        schema: all its columns.
-        timestamp: the column it is timed by.
+        schema: all columns that its rows come with.
+        timestamp: the column it is timed by; not one of those where it is timed by arrival.
         timing: how its time moves.
     """
 

@@ -24,7 +24,7 @@ def open_source(
     format: str,
     options: Mapping[str, str],
     declared: Schema | None,
-    timestamp: str,
+    timestamp: str | None,
     stream_name: str,
     base: Path,
     allowed: tuple[Path, ...] | None = None,
@@ -35,7 +35,7 @@ def open_source(
         format: one of `SPLIT_FORMATS`, in lower case.
         options: the options by name in lower case, as text.
         declared: the columns as declared, or None to take those of the input.
-        timestamp: the column that the stream is timed by.
+        timestamp: the column that the stream is timed by; None where that need not be looked at.
         stream_name: the stream's name.
         base: the folder at which relative paths start.
         allowed: the folders that files must be in; None for any file.
@@ -58,7 +58,8 @@ def open_source(
         case _:
             hint = f"the formats are {', '.join(SPLIT_FORMATS)}"
             raise SourceError(f"there is no format {format}", hint=hint)
-    _check_timestamp(source.schema, timestamp)
+    if timestamp is not None:
+        _check_timestamp(source.schema, timestamp)
     return source
 
 

@@ -70,7 +70,7 @@ class StreamInput:
 
     Attributes:
         source: where its rows come from, or None where they come in a frame or not at all.
-        schema: the columns that some query reads, and the timestamp.
+        schema: the columns that its rows come with and that are read.
         timestamp: the column it is timed by.
         timing: how its time moves in this epoch.
         heartbeat: the promise at the start of the epoch.
@@ -79,6 +79,8 @@ class StreamInput:
         newest: the largest timestamp that a row may have (instant).
         latest: the largest one that came before the epoch (instant), BEGINNING for none.
         values: how far the values of the column named by PER have come, or None.
+        arrival: the instant of all its rows in this epoch where it is timed by arrival, else None; level 0
+            adds the timestamp then, which is not in `schema`.
     """
 
     source: SplitSource | None
@@ -90,6 +92,7 @@ class StreamInput:
     newest: int = MAX_INSTANT
     latest: int = BEGINNING
     values: ValuesPoint | None = None
+    arrival: int | None = None
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from headrace.runtime.tasks.counts import Extent
 from headrace.runtime.tasks.messages import StreamInput
 from headrace.runtime.tasks.outbox import DeadLetters
 from headrace.runtime.tasks.task import Task, label
-from headrace.schema import BIGINT
+from headrace.schema import BIGINT, TIMESTAMP
 from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant, format_length
 
 Judge = Callable[[pa.RecordBatch, Int64Array], Judgement]
@@ -79,7 +79,7 @@ def _timed(
     name: str, stream: StreamInput, read: Read, judge: Judge, letters: DeadLetters
 ) -> tuple[Batch, Arrivals]:
     """Rows as chronon elements; those without a usable timestamp and those that are late are set apart."""
-    sent, promise = _without_heartbeats(stream, read.rows)
+    sent, promise = _without_heartbeats(stream, _stamped(stream, read.rows))
     rows, times = _usable(name, stream, sent, letters)
     unusable = sent.num_rows - rows.num_rows
     found = judge(rows, times)
@@ -92,6 +92,14 @@ def _timed(
         rows, times = take_rows(rows, kept), times[kept]
     seen = replace(found.arrivals, rejected=len(read.rejected) + unusable, promise=promise)
     return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64)), seen
+
+
+def _stamped(stream: StreamInput, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with the instant of the epoch, where they are timed by arrival."""
+    if stream.arrival is None:
+        return rows
+    instants = np.full(rows.num_rows, stream.arrival)
+    return rows.append_column(pa.field(stream.timestamp, TIMESTAMP), pa.array(instants).cast(TIMESTAMP))
 
 
 def _without_heartbeats(stream: StreamInput, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, int]:
@@ -139,5 +147,7 @@ def _ahead_of_clock(stream: StreamInput) -> str:
 
 
 def _domain(stream: StreamInput) -> TimeDomain:
+    if stream.arrival is not None:
+        return TimeDomain.TIMESTAMP
     field = stream.schema[stream.schema.names.index(stream.timestamp)]
     return TimeDomain.INTEGER if field.type == BIGINT else TimeDomain.TIMESTAMP

@@ -58,7 +58,7 @@ def work_of(tasks: int) -> EpochWork:
     source = TableSource(pa.table({"ts": pa.array([], BIGINT)}))
     stream = StreamInput(source, schema, "ts", Timing(DISORDER), BEGINNING, in_order=True)
     splits = tuple((Split("s", task, task + 1),) for task in range(tasks))
-    time = Timekeeper({"s": stream.timing}, QuerySet({}), {}, ManualClock()).epoch({})
+    time = Timekeeper({"s": stream.timing}, QuerySet({}), {}, ManualClock()).epoch({}, 0)
     return EpochWork(1, "t", Graph((), ()), 1, 1, {"s": stream}, splits, {}, MemoryStore(), True, time)
 
 

@@ -1,0 +1,70 @@
+"""Until when the clock alone changes an answer over streams that are timed by arrival.
+
+Their heartbeats follow the clock, which always moves. Epochs without input are made for it only while rows
+that have come can still change the answer, and not for each microsecond.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import settles_within, sources_of
+from headrace.time import BEGINNING, MICROSECONDS
+
+_PARTS: Final = 64
+"""Into so many parts the time is cut in which a row changes an answer; an epoch is made for each."""
+
+_SHORTEST: Final = MICROSECONDS["SECOND"] // 10
+"""How long such a part is at least."""
+
+
+@dataclass(frozen=True)
+class Settling:
+    """How an answer follows the clock.
+
+    Attributes:
+        streams: those that the query reads.
+        within: for how long after the newest row its answer may change (microseconds).
+    """
+
+    streams: tuple[str, ...]
+    within: int
+
+    @classmethod
+    def of(cls, plan: Plan) -> Settling:
+        """That of a query's answer."""
+        streams = dict.fromkeys(source.name for source in sources_of(plan))
+        return cls(tuple(streams), settles_within(plan))
+
+    @property
+    def _part(self) -> int:
+        return max(self.within // _PARTS, _SHORTEST)
+
+    def is_due(self, newest: int, before: int, after: int) -> bool:
+        """Whether an epoch is worth its while.
+
+        Args:
+            newest: the largest timestamp that came on the streams (instant), BEGINNING if none did.
+            before: the answer's heartbeat (instant).
+            after: what it would be after the epoch.
+        """
+        end = newest + self.within
+        if newest == BEGINNING or before > end:
+            return False
+        return after > end or after // self._part > before // self._part
+
+    def wait(self, newest: int, before: int, now: int) -> int | None:
+        """How long until the next such epoch, if nothing comes (microseconds); None if there is none.
+
+        Args:
+            newest: the largest timestamp that came on the streams (instant), BEGINNING if none did.
+            before: the answer's heartbeat (instant).
+            now: the clock (microseconds since 1970-01-01 UTC).
+        """
+        end = newest + self.within
+        if newest == BEGINNING or before > end:
+            return None
+        part = self._part - now % self._part
+        return min(part, end + 1 - now) if now <= end else part

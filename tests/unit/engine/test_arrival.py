@@ -1,0 +1,193 @@
+"""Streams that are timed by the clock: what is refused, what is read, and what the clock alone moves."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import headrace as hr
+from headrace.errors import LanguageError, UserError
+from headrace.runtime.driver import live
+from headrace.time import ManualClock
+from watched_clock import Clock
+
+BEGIN = datetime(2027, 1, 15, 8, tzinfo=UTC)
+"""What `Clock` shows at first."""
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr(live, "_LOOK", 0.005)
+    return Clock()
+
+
+@pytest.mark.parametrize(
+    ("clause", "named", "hint"),
+    [
+        ("DISORDER 5 SECONDS", "DISORDER", "are in order"),
+        ("DISORDER 5 ROWS", "DISORDER", "are in order"),
+        ("DISORDER FOR 99 PERCENT", "DISORDER", "are in order"),
+        ("ESTIMATED", "ESTIMATED", "are in order"),
+        ("STRICT", "STRICT", "have one instant"),
+        ("PER a IDLE AFTER 5 SECONDS", "PER", "are in order"),
+        ("LATENCY 5 SECONDS", "LATENCY", "under way"),
+        ("IDLE AFTER 5 SECONDS", "IDLE AFTER", "whether rows come or not"),
+        ("TIMEOUT 5 SECONDS", "TIMEOUT", "whether rows come or not"),
+        ("AT MOST 5 SECONDS AHEAD", "AT MOST", "ahead of the clock"),
+        ("HEARTBEATS FROM a", "HEARTBEATS FROM", "whether rows come or not"),
+    ],
+)
+def test_no_other_clause_goes_with_arrival(clause: str, named: str, hint: str) -> None:
+    with hr.connect(runner="inline") as db:
+        created = "CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL"
+        with pytest.raises(LanguageError, match=f"^1:\\d+: {named} does not go with ARRIVAL") as raised:
+            db.execute(f"{created} {clause}")
+        assert hint in (raised.value.hint or "")
+        db.execute(created)
+        with pytest.raises(LanguageError, match=f"{named} does not go with ARRIVAL"):
+            db.execute(f"ALTER STREAM s {clause}")
+
+
+def test_a_quoted_name_is_a_column() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (arrival BIGINT) FROM push TIMESTAMP BY `arrival` DISORDER 5")
+        assert str(db.streams["s"].schema) == "(arrival BIGINT)"  # type: ignore[union-attr]
+
+
+def test_what_would_move_its_heartbeat_from_outside_is_refused(clock: Clock) -> None:
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute("""
+            CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL;
+            CREATE STREAM r (ts TIMESTAMP) FROM push TIMESTAMP BY ts;
+            CREATE SKEW FROM s TO r (0 SECONDS, 5 SECONDS);
+            SELECT a FROM s;
+        """)
+        for skew in ("FROM r TO s", "BETWEEN r AND s", "BETWEEN s AND r"):
+            with pytest.raises(LanguageError, match="the clock alone moves its heartbeat"):
+                db.execute(f"CREATE SKEW {skew} (0 SECONDS, 5 SECONDS)")
+        db.start()
+        with pytest.raises(UserError, match="the clock alone moves its heartbeat"):
+            db.heartbeat("s", BEGIN)
+
+
+ROWS = pa.table({"a": [1, 2, 3], "b": ["x", "y", None]})
+
+
+def write(folder: Path, format: str) -> Path:
+    path = folder / f"rows.{format}"
+    match format:
+        case "parquet":
+            pq.write_table(ROWS, path)
+        case "csv":
+            pa.csv.write_csv(ROWS, path)
+        case "json":
+            path.write_text("".join(json.dumps(row) + "\n" for row in ROWS.to_pylist()))
+        case _:
+            pa.feather.write_feather(ROWS, path)
+    return path
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv", "json", "arrow", "nexmark", "table"])
+def test_sources(format: str, tmp_path: Path) -> None:
+    """Also where no column of the rows is read."""
+    clock = ManualClock(1_800_000_000_000_000)
+    with hr.connect(runner="inline", clock=clock) as db:
+        rows = 3
+        if format == "table":
+            db.stream("bid", ROWS, timestamp=hr.ByArrival("received"))
+        elif format == "nexmark":
+            db.execute("CREATE STREAM bid FROM nexmark OPTIONS (events=50) TIMESTAMP BY ARRIVAL AS received")
+            rows = 46
+        else:
+            path = write(tmp_path, format)
+            db.execute(
+                f"CREATE STREAM bid FROM {format} OPTIONS (path '{path}') TIMESTAMP BY ARRIVAL AS received"
+            )
+        counted = db.query("SELECT COUNT(*) AS n FROM bid")
+        instants = db.query("SELECT DISTINCT received FROM bid")
+        everything = db.query("SELECT * FROM bid")
+        db.run()
+        assert counted.stream().to_pylist() == [{"n": rows, "ts": BEGIN}]
+        assert instants.history().column("received").to_pylist() == [BEGIN]
+        assert everything.history().num_rows == rows
+        assert everything.schema.names[-1] == "received"
+
+
+def seconds(heartbeat: int) -> float:
+    return (heartbeat - 1_800_000_000_000_000) / 1e6
+
+
+def test_the_clock_alone_closes_windows_and_then_nothing_is_done(clock: Clock) -> None:
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute("""
+            CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL;
+            CREATE QUERY sliding AS SELECT COUNT(*) AS n FROM s [RANGE 10 SECONDS];
+            CREATE QUERY tumbling AS SELECT COUNT(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS];
+            CREATE QUERY ever AS SELECT COUNT(*) AS n FROM s [RANGE UNBOUNDED];
+        """)
+        db.start()
+        clock.let_pass(20)
+        assert db["sliding"].heartbeat == hr.BEGINNING
+        db.push("s", [{"a": 1}, {"a": 2}])
+        assert db["tumbling"].changes().num_rows == 0
+        clock.let_pass(11)
+        assert db["tumbling"].changes()["n"].to_pylist() == [2]
+        (row,) = db["sliding"].history().to_pylist()
+        assert (row["n"], row["valid_to"] - row["valid_from"]) == (2, timedelta(seconds=10))
+        clock.let_pass(30)
+        (row,) = db["tumbling"].history().to_pylist()
+        assert row["valid_to"] - row["valid_from"] == timedelta(seconds=10)
+        assert 20 <= seconds(db["sliding"].heartbeat) - 20 <= 22, "which is enough for all of them"
+        epochs = db.status.epoch
+        assert epochs < 30
+        clock.let_pass(30)
+        clock.jump(3600)
+        assert db.status.epoch == epochs
+        # Rows come at the clock's reading all the same.
+        db.push("s", {"a": 3})
+        assert seconds(db["sliding"].heartbeat) == 20 + 41 + 30 + 3600 + 1e-6
+        assert db.stop().late == 0
+
+
+def test_it_does_not_hold_back_what_it_is_read_with(clock: Clock) -> None:
+    """Rows of the other stream are final when both the clock and that stream have passed them."""
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute("""
+            CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL;
+            CREATE STREAM r (a BIGINT, ts TIMESTAMP) FROM push TIMESTAMP BY ts;
+            CREATE QUERY both AS SELECT r.a FROM r [RANGE 1 MINUTE] r, s [RANGE 1 MINUTE] s WHERE r.a = s.a;
+        """)
+        db.start()
+        db.push("s", {"a": 1})
+        clock.let_pass(5)
+        db.push("r", {"a": 1, "ts": BEGIN + timedelta(seconds=2)})
+        assert db["both"].changes()["valid_from"].to_pylist() == []
+        assert seconds(db["both"].heartbeat) == 2
+        db.push("r", {"a": 2, "ts": BEGIN + timedelta(seconds=20)})
+        assert db["both"].changes()["valid_from"].to_pylist() == [BEGIN + timedelta(seconds=2)]
+        assert seconds(db["both"].heartbeat) == 5
+        assert "wait until the clock has passed 2027-01-15T08:00:05" in str(db.why("both"))
+        clock.let_pass(20)
+        assert seconds(db["both"].heartbeat) == 20
+        assert "send a row of r at 2027-01-15T08:00:20" in str(db.why("both"))
+
+
+def test_show_streams_and_status(clock: Clock) -> None:
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute("CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL AS at; SELECT a FROM s")
+        shown = db.execute("SHOW STREAMS")[0]
+        assert isinstance(shown, str)
+        assert re.split("  +", shown.splitlines()[2]) == [
+            "s", "its source", "ARRIVAL AS at", "none", "a BIGINT, at TIMESTAMP"
+        ]  # fmt: skip
+        db.start()
+        assert db.status.stream("s").by_arrival
+        assert "send a row of s" in str(db.why(db.queries[0].name))

@@ -307,8 +307,9 @@ def settles_within(plan: Plan) -> int:
     below = max(map(settles_within, inputs_of(plan)), default=1)
     match plan:
         case TimeWindow(size=size, slide=slide):
-            # What never leaves such a window changes nothing later.
-            return below + slide.length + (0 if size.length == INFINITY else size.length)
+            # A window shows its last rows at the end of a slide; from one that is unbounded they never go.
+            shown = below - 1 + slide.length - 1
+            return shown if size.length == INFINITY else shown + size.length
         case SessionWindow(gap=gap):
             return below + 2 * gap.length
         case Granularity(granule=granule):

@@ -76,7 +76,7 @@ class Timing:
     def arrival(self, clock: int, heartbeat: int) -> int | None:
         """The instant of all rows of an epoch where they are timed by arrival, else None.
 
-        It is at or above the heartbeat, so that no row is late, and larger than that of any row before it.
+        It is at or above the heartbeat, so that no row is late. That of the epoch before is below it.
 
         Args:
             clock: the epoch's reading of it (microseconds since 1970-01-01 UTC).

@@ -26,7 +26,7 @@ class Settling:
 
     Attributes:
         streams: those that the query reads.
-        within: for how long after the newest row its answer may change (microseconds).
+        within: how long after the newest row the last change of its answer is (microseconds), at most.
     """
 
     streams: tuple[str, ...]
@@ -36,7 +36,8 @@ class Settling:
     def of(cls, plan: Plan) -> Settling:
         """That of a query's answer."""
         streams = dict.fromkeys(source.name for source in sources_of(plan))
-        return cls(tuple(streams), settles_within(plan))
+        # That a chronon is over is no news.
+        return cls(tuple(streams), settles_within(plan) - plan.is_chronon)
 
     @property
     def _part(self) -> int:
@@ -67,4 +68,4 @@ class Settling:
         if newest == BEGINNING or before > end:
             return None
         part = self._part - now % self._part
-        return min(part, end + 1 - now) if now <= end else part
+        return min(part, end - now) if now < end else part

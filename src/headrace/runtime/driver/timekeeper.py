@@ -28,7 +28,7 @@ from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settling import Settling
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import ValuesPoint
-from headrace.time import MICROSECONDS, Clock
+from headrace.time import INFINITY, MICROSECONDS, Clock
 
 _LONGEST: Final = 2 * MICROSECONDS["SECOND"]
 """How much of the time between two looks at the clock counts at most: more than passes when all is well."""
@@ -152,15 +152,16 @@ class Timekeeper:
     def _reached(self, clock: int, arriving: Collection[str] = ()) -> State:
         """The state with what counts from this epoch on: the clock, and what values of columns have come to.
 
-        Rows that are timed by arrival come at the clock's reading or later. Of a stream with a bound per
-        value that brings rows, time has counted up to the epoch before: a value that has become idle since
-        may be among them.
+        Rows that are timed by arrival come at the clock's reading now, or after it. Of a stream with a bound
+        per value that brings rows, time has counted up to the epoch before: a value that has become idle
+        since may be among them.
         """
         if not (self._values or self._by_clock):
             return self._state
         heartbeats = self._state.heartbeats.copy()
         for place in self._by_clock:
-            heartbeats[place] = max(int(heartbeats[place]), clock)
+            if heartbeats[place] != INFINITY:
+                heartbeats[place] = max(int(heartbeats[place]), clock) + 1
         for place, (rules, point) in self._values.items():
             arrives = self._names[place] in arriving
             clock = int(self._state.clocks[place]) if arrives else self._clocks.counted[place]

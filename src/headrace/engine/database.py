@@ -16,6 +16,7 @@ import pyarrow as pa
 from headrace.engine.analysis import RESULT, analyzed, check_bounded, run_alone
 from headrace.engine.answers import Answers
 from headrace.engine.compiler import Compiler
+from headrace.engine.costs import costs
 from headrace.engine.definitions import Definitions
 from headrace.engine.display import PlanText, html_of_table
 from headrace.engine.execution import Execution, Settings
@@ -49,6 +50,7 @@ from headrace.language.statements import (
     DropStream,
     Explain,
     ExplainAnalyze,
+    ExplainCost,
     Select,
     SetDialect,
     Show,
@@ -488,7 +490,7 @@ class Database(UserCode):
                 return self._register(None, query, None, policy)
             case Piece():
                 return self._register(statement.name, statement, statement.position, policy)
-            case Explain() | ExplainAnalyze() | Show() | Ask():
+            case Explain() | ExplainAnalyze() | ExplainCost() | Show() | Ask():
                 return self._told(statement, policy)
             case SetDialect(defaults=defaults, position=position):
                 policy.check_change("SET dialect", position)
@@ -513,12 +515,15 @@ class Database(UserCode):
             self._change(self._definitions.with_query(query, found.optimized, found.streams, position))
             return query
 
-    def _told(self, statement: Explain | ExplainAnalyze | Show | Ask, policy: Policy) -> str:
+    def _told(self, statement: Explain | ExplainAnalyze | ExplainCost | Show | Ask, policy: Policy) -> str:
         """What a statement asks of streams, queries and plans, as text."""
         catalog = policy.visible(self._definitions.catalog)
         match statement:
             case Explain(query=query, stage=stage):
                 return PlanText(explain_plan(bind(query, catalog), stage))
+            case ExplainCost(query=query, position=position):
+                found = self._compiler.compiled(query, catalog)
+                return PlanText(costs(self._definitions, found.optimized, position))
             case ExplainAnalyze(subject=Name() as name, position=position):
                 policy.check_change("EXPLAIN ANALYZE of a query by its name", position)
                 known = self._definitions.query_named(name.text, name.position)

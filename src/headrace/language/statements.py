@@ -235,6 +235,19 @@ class ExplainAnalyze:
 
 
 @dataclass(frozen=True)
+class ExplainCost:
+    """`EXPLAIN COST query`: what a query's operators are expected to yield and to keep.
+
+    Attributes:
+        query: the query.
+        position: where the statement starts.
+    """
+
+    query: Query
+    position: Position
+
+
+@dataclass(frozen=True)
 class Why:
     """`WHY name`: why the query has no output, or no newer one."""
 
@@ -296,6 +309,7 @@ Statement = (
     | Select
     | Explain
     | ExplainAnalyze
+    | ExplainCost
     | Why
     | DropStream
     | DropQuery

@@ -26,6 +26,7 @@ from headrace.language.statements import (
     DropStream,
     Explain,
     ExplainAnalyze,
+    ExplainCost,
     Select,
     SetDialect,
     Show,
@@ -113,7 +114,7 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream}
     changes = {AlterStream, CreateSkew, DropStream, DropQuery, SetDialect}
-    asks = {CreateStreamAs, CreateQuery, Select, Explain, Show}
+    asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show}
     looks = {ExplainAnalyze, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (
         "what may a new one reach under a policy?"

@@ -18,6 +18,7 @@ from headrace.language.statements import (
     DropStream,
     Explain,
     ExplainAnalyze,
+    ExplainCost,
     Select,
     Stage,
     Statement,
@@ -185,10 +186,13 @@ def _refuse_condition(cursor: Cursor) -> None:
         raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a name is defined once")
 
 
-def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze:
+def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze | ExplainCost:
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)
+    if cursor.accept("COST"):
+        _refuse_other_statements(cursor)
+        return ExplainCost(parse_query(cursor), position)
     stage = None
     for candidate in Stage:
         if cursor.accept(candidate.value):
@@ -197,6 +201,10 @@ def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze:
     if cursor.word() in ("ANALYZE", "VERBOSE", "PLAN", "EXTENDED", "FORMATTED", "CODEGEN"):
         hint = f"leave it out: EXPLAIN SELECT ..., or EXPLAIN {' or '.join(stage.value for stage in Stage)}"
         raise cursor.error(f"EXPLAIN {cursor.word()} is not supported", hint)
+    _refuse_other_statements(cursor)
+    return Explain(parse_query(cursor), stage, position)
+
+
+def _refuse_other_statements(cursor: Cursor) -> None:
     if cursor.at("CREATE"):
         raise cursor.error("EXPLAIN shows the plan of a query", "write EXPLAIN SELECT ...")
-    return Explain(parse_query(cursor), stage, position)

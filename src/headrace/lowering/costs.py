@@ -1,0 +1,30 @@
+"""What the nodes of a graph are expected to yield and to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.algebra.nodes import Source
+from headrace.lowering.graph import Graph
+from headrace.optimizer.cost.expected import Expectation, expected
+from headrace.optimizer.cost.flow import Sample, flow_of
+
+
+def expectations(graph: Graph, samples: Mapping[str, Sample], elapsed: float) -> tuple[Expectation, ...]:
+    """What is expected of every node.
+
+    Args:
+        graph: the query graph.
+        samples: per stream some of its rows, with at least the columns that the graph reads.
+        elapsed: after so long (instants): what is kept for ever is as large as it is then.
+    """
+    found: list[Expectation] = []
+    for node in graph.nodes:
+        if isinstance(node.plan, Source):
+            sample = samples[node.plan.name]
+            read = sample.rows.select(list(node.plan.schema.names))
+            found.append(Expectation(flow_of(Sample(read, sample.instants))))
+        else:
+            inputs = [found[edge.producer].flow for edge in node.inputs]
+            found.append(expected(node.plan, inputs, elapsed))
+    return tuple(found)

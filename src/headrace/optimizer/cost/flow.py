@@ -1,0 +1,113 @@
+"""How elements flow: how many there are per instant, how long they are valid, and which values they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Int64Array
+from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
+from headrace.expressions.tree import Expression, columns_of
+from headrace.optimizer.cost.growth import ALL, Growth, codes_of, growth_of, together
+
+TYPICAL_SELECTIVITY: Final = 1 / 3
+"""The part of rows that a filter lets through, where there is no sample to measure it on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Some rows of a stream that follow each other in time.
+
+    Attributes:
+        rows: n rows, in the order of their instants.
+        instants: int64[n], when they begin to be valid.
+    """
+
+    rows: pa.RecordBatch
+    instants: Int64Array
+
+    def kept(self, predicate: Expression) -> Sample:
+        """The rows for which a predicate is true."""
+        mask = predicate_mask(evaluate(predicate, self.rows))
+        return Sample(self.rows.filter(pa.array(mask)), self.instants[mask])
+
+    def projected(self, items: Sequence[tuple[str, Expression]]) -> Sample:
+        """The rows with the values of expressions as columns; a value that cannot be computed is NULL."""
+        values = [evaluate(expression, self.rows).values for _, expression in items]
+        rows = pa.RecordBatch.from_arrays(values, names=[name for name, _ in items])
+        return Sample(rows, self.instants)
+
+    def codes(self, keys: Sequence[Expression]) -> Int64Array:
+        """int64[n]: equal numbers for equal values of the keys."""
+        return codes_of([evaluate(key, self.rows).values for key in keys], len(self.instants))
+
+    def codes_with(
+        self, keys: Sequence[Expression], other: Sample, others: Sequence[Expression]
+    ) -> tuple[Int64Array, Int64Array]:
+        """int64[n] and int64[m]: equal numbers for equal values of keys, here and in another sample."""
+        mine, theirs = (
+            [evaluate(key, sample.rows).values for key in wanted]
+            for sample, wanted in ((self, keys), (other, others))
+        )
+        rows = len(self.instants)
+        both = [pa.concat_arrays(pair) for pair in zip(mine, theirs, strict=True)]
+        codes = codes_of(both, rows + len(other.instants))
+        return codes[:rows], codes[rows:]
+
+
+@dataclass(frozen=True, eq=False)
+class Flow:
+    """How the elements of a stream flow, on average.
+
+    Attributes:
+        rate: elements per instant: one over the thesis' d.
+        lifetime: for how long one is valid (instants), infinite without end: the thesis' l.
+        step: elements begin and end at multiples of it (instants): the thesis' g.
+        values: per column how many different values there are.
+        sample: some of the rows, or None where they are not known.
+    """
+
+    rate: float
+    lifetime: float
+    step: float
+    values: tuple[Growth, ...]
+    sample: Sample | None = None
+
+    @property
+    def live(self) -> float:
+        """How many elements are valid at an instant."""
+        return self.rate * self.lifetime
+
+    def growth(self, keys: Sequence[Expression]) -> Growth:
+        """How many different values of some keys there are."""
+        if self.sample is not None and len(self.sample.instants):
+            return growth_of(self.sample.codes(keys))
+        return together([self._growth_of(key) for key in keys])
+
+    def selectivity(self, predicate: Expression) -> float:
+        """The part of the rows for which a predicate is true, as measured on the sample."""
+        if self.sample is None or not len(self.sample.instants):
+            return TYPICAL_SELECTIVITY
+        some = int(np.count_nonzero(predicate_mask(evaluate(predicate, self.sample.rows))))
+        return max(some, 0.5) / len(self.sample.instants)
+
+    def _growth_of(self, key: Expression) -> Growth:
+        return together([self.values[index] for index in sorted(columns_of(key))])
+
+
+def flow_of(sample: Sample) -> Flow:
+    """How a stream flows that comes from outside, by some of its rows."""
+    rows = len(sample.instants)
+    span = int(sample.instants[-1] - sample.instants[0]) + 1 if rows else 1
+    names = sample.rows.schema.names
+    values = tuple(growth_of(codes_of([sample.rows.column(place)], rows)) for place in range(len(names)))
+    return Flow(rows / span, 1.0, 1.0, values, sample)
+
+
+def unknown_flow(rate: float, width: int) -> Flow:
+    """How a stream flows of which nothing is known but its rate (rows per instant)."""
+    return Flow(rate, 1.0, 1.0, (ALL,) * width)

@@ -1,0 +1,95 @@
+"""What nodes without state are expected to yield (thesis, section 22.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.algebra.nodes import (
+    Filter,
+    Granularity,
+    Project,
+    Rstream,
+    Sample,
+    Split,
+    Stateless,
+    TimeWindow,
+    Union,
+    WindowBounds,
+)
+from headrace.optimizer.cost.flow import Flow
+from headrace.optimizer.cost.growth import Growth
+from headrace.time import INFINITY, Duration
+
+
+def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
+    """What a node without state yields.
+
+    Args:
+        plan: the node.
+        inputs: how its inputs flow.
+        elapsed: after so long (instants): what is valid for ever is so for this long.
+    """
+    below = inputs[0]
+    sample = below.sample
+    match plan:
+        case Filter(predicate=predicate):
+            kept = None if sample is None else sample.kept(predicate)
+            return replace(below, rate=below.rate * below.selectivity(predicate), sample=kept)
+        case Project(items=items):
+            values = tuple(below.growth([expression]) for _, expression in items)
+            return replace(below, values=values, sample=None if sample is None else sample.projected(items))
+        case Sample(percent=percent):
+            return replace(below, rate=below.rate * float(percent) / 100, sample=None)
+        case Union():
+            return united(inputs)
+        case TimeWindow(size=size, slide=slide):
+            return replace(below, lifetime=min(length(size), elapsed), step=float(slide.length))
+        case WindowBounds(slide=slide):
+            return _cut(_with_bounds(below), float(slide.length))
+        case Granularity(granule=granule):
+            return _coarser(below, float(granule.length))
+        case Split():
+            return _cut(below, 1.0)
+        case Rstream():
+            return below
+        case _:
+            assert_never(plan)
+
+
+def united(flows: Sequence[Flow]) -> Flow:
+    """The union of flows (equation 22.3)."""
+    if len(flows) == 1:
+        return flows[0]
+    rate = sum(flow.rate for flow in flows)
+    live = sum(flow.live for flow in flows)
+    columns = zip(*(flow.values for flow in flows), strict=True)
+    values = tuple(max(column, key=lambda growth: growth.at(live)) for column in columns)
+    return Flow(rate, live / rate if rate else 1.0, min(flow.step for flow in flows), values)
+
+
+def length(duration: Duration) -> float:
+    """A duration (instants), infinite if it has no end."""
+    return math.inf if duration.length == INFINITY else float(duration.length)
+
+
+def _with_bounds(flow: Flow) -> Flow:
+    """With the two columns of a window's ends: as many values as there are steps."""
+    steps = Growth(((1.0, 1.0), (max(2.0, flow.rate * flow.step), 1.0 + 1e-9), (1e18, 1e9)))
+    return replace(flow, values=(*flow.values, steps, steps), sample=None)
+
+
+def _cut(flow: Flow, length: float) -> Flow:
+    """Elements cut into pieces of at most some length (equation 22.8)."""
+    pieces = max(1.0, flow.lifetime / length)
+    return replace(flow, rate=flow.rate * pieces, lifetime=flow.lifetime / pieces, sample=None)
+
+
+def _coarser(flow: Flow, granule: float) -> Flow:
+    """Elements that begin and end at granules, without those that lie between two (equation 22.9)."""
+    if granule <= flow.step:
+        return flow
+    kept = min(1.0, flow.lifetime / granule)
+    return replace(flow, rate=flow.rate * kept, lifetime=max(flow.lifetime, granule), step=granule)

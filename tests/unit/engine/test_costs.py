@@ -1,0 +1,88 @@
+"""EXPLAIN COST, and what it expects beside what a run keeps and yields."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headrace as hr
+from headrace.errors import LanguageError
+
+STREAM = "CREATE STREAM {} FROM nexmark OPTIONS (events=150000, seed={}, rate=1000) TIMESTAMP BY ts"
+QUERIES = {
+    "sliding": "SELECT auction, COUNT(*) AS n FROM bid [RANGE 20 SECONDS] GROUP BY auction",
+    "hop": "SELECT bidder, SUM(price) AS s FROM bid [RANGE 30 SECONDS SLIDE 3 SECONDS] GROUP BY bidder",
+    "filtered": "SELECT COUNT(*) AS n FROM bid [RANGE 10 SECONDS] WHERE price > 500",
+    "join": "SELECT price, seller FROM bid, auction [RANGE 60 SECONDS] a WHERE auction = a.id",
+    "rows": "SELECT auction, price FROM bid [PARTITION BY auction ROWS 3]",
+    "distinct": "SELECT DISTINCT bidder FROM bid [RANGE 20 SECONDS]",
+    "values": "SELECT MEDIAN(price) AS m FROM bid [RANGE 20 SECONDS]",
+    "over": "SELECT price, SUM(price) OVER (PARTITION BY auction ORDER BY ts RANGE BETWEEN INTERVAL '20' "
+    "SECONDS PRECEDING AND CURRENT ROW) AS s FROM bid",
+    "session": "SELECT bidder, COUNT(*) AS n FROM TABLE(SESSION(TABLE bid PARTITION BY bidder, "
+    "DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY bidder, window_start, window_end",
+}
+
+
+def kept(text: str) -> float:
+    """The rows of state of a query between epochs, half-way through its input."""
+    seen: list[int] = []
+    with hr.connect(runner="inline", epoch_rows=5_000, keep_results=False) as db:
+        db.execute(f"{STREAM.format('bid', 7)}; {STREAM.format('auction', 7)}")
+        db.query(text)
+        db.run(lambda progress: seen.append(sum(part.state_rows for part in db.status.operators)))
+    return median(seen[len(seen) // 2 : -1])
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_the_rows_that_a_query_keeps_are_expected_within_a_factor_of_two(name: str) -> None:
+    with hr.connect(runner="inline") as db:
+        # Not the rows that are run.
+        db.execute(f"{STREAM.format('bid', 1)}; {STREAM.format('auction', 1)}")
+        text = str(db.execute(f"EXPLAIN COST {QUERIES[name]}")[0])
+    expected = float(text.splitlines()[-1].split()[2].replace(",", ""))
+    assert 0.5 < expected / kept(QUERIES[name]) < 2
+
+
+def explained(rows: Any, query: str) -> list[str]:
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows, timestamp="ts")
+        return str(db.execute(f"EXPLAIN COST {query}")[0]).splitlines()
+
+
+def test_rates_lifetimes_and_state_follow_each_operator() -> None:
+    rows = pa.table({"k": [place % 4 for place in range(1_000)], "ts": [2 * place for place in range(1_000)]})
+    assert explained(rows, "SELECT k, COUNT(*) AS n FROM s [RANGE 100] WHERE k < 2 GROUP BY k") == [
+        "level 0",
+        "  #0 Source s (k) by ts",
+        "       0.5 rows per instant",
+        "  #1 Filter k < 2  <- #0",
+        "       0.25 rows per instant",
+        "  #2 TimeWindow RANGE 100  <- #1",
+        "       0.25 rows per instant, each for 100",
+        "level 1",
+        "  #3 Aggregate BY k: COUNT(*) AS n  <- #2 by hash of k  [state]",
+        "       0.5 rows per instant, each for 4; keeps 27 rows",
+        "result <- #3",
+        "keeps about 27 rows in all",
+    ]
+
+
+def test_a_stream_without_rows_or_with_disorder_is_explained() -> None:
+    empty = pa.table({"k": pa.array([], pa.int64()), "ts": pa.array([], pa.int64())})
+    joined = "SELECT a.k FROM s [RANGE 5] a JOIN s [RANGE 5] b ON a.k = b.k"
+    assert explained(empty, joined)[-1].endswith("rows in all")
+    mixed = pa.table({"k": [1, 1, 1], "ts": [20, 0, 10]})
+    assert explained(mixed, joined)[2] == "       0.143 rows per instant"
+
+
+def test_a_stream_that_never_ends_has_no_rows_to_look_at() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM p (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        with pytest.raises(LanguageError, match=r"1:1: .*the stream p never ends.*EXPLAIN ANALYZE"):
+            db.execute("EXPLAIN COST SELECT k FROM p")
+        with pytest.raises(LanguageError, match="write EXPLAIN SELECT"):
+            db.execute("EXPLAIN COST CREATE QUERY q AS SELECT k FROM p")

@@ -1,0 +1,141 @@
+"""What nodes are expected to yield and to keep: the thesis' equations, and pairs and sessions as counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.algebra.nodes import (
+    Distinct,
+    Filter,
+    Granularity,
+    Join,
+    Plan,
+    RowWindow,
+    SessionWindow,
+    Source,
+    Split,
+    TimeWindow,
+    Union,
+    column,
+)
+from headrace.expressions.tree import Call, Literal
+from headrace.optimizer.cost.expected import expected
+from headrace.optimizer.cost.flow import Flow, Sample, flow_of
+from headrace.optimizer.cost.growth import ALL, growth_of
+from headrace.schema import BIGINT, BOOLEAN, Field, Schema
+from headrace.time import Duration, TimeDomain
+
+SOURCE = Source("s", Schema((Field("v", BIGINT),)), "t", TimeDomain.INTEGER)
+FOREVER = 1e9
+
+
+def flow(rate: float, lifetime: float, step: float = 1.0) -> Flow:
+    return Flow(rate, lifetime, step, (ALL,))
+
+
+def sampled(values: list[int], instants: list[int]) -> Flow:
+    rows = pa.RecordBatch.from_pydict({"v": pa.array(values, pa.int64())})
+    return flow_of(Sample(rows, np.array(instants, dtype=np.int64)))
+
+
+def output(plan: Plan, *inputs: Flow) -> tuple[float, float]:
+    found = expected(plan, inputs, FOREVER).flow
+    return found.rate, found.lifetime
+
+
+def test_unions_windows_splits_and_granules_follow_the_equations() -> None:
+    union = Union((SOURCE, SOURCE))
+    # 22.3: d' = 1 / (1/d1 + 1/d2), l' = (l1/d1 + l2/d2) / (1/d1 + 1/d2).
+    assert output(union, flow(1 / 2, 10), flow(1 / 4, 40)) == pytest.approx((3 / 4, 20))
+    assert output(TimeWindow(SOURCE, Duration(60)), flow(3, 1)) == (3, 60)
+    # 22.8 with l_out = 1, and 22.9 for l below and above the granule.
+    assert output(Split(SOURCE), flow(1 / 2, 10)) == (5, 1)
+    assert output(Granularity(SOURCE, Duration(20)), flow(1 / 2, 5)) == (1 / 8, 20)
+    assert output(Granularity(SOURCE, Duration(20)), flow(1 / 2, 50)) == (1 / 2, 50)
+
+
+def test_pairs_without_condition_are_those_that_overlap() -> None:
+    plan = Join(SOURCE, SOURCE, (), None, ("a", "b"))
+    # 22.4: d' = d1 * d2 / (l1 + l2), l' = l1 * l2 / (l1 + l2); of discrete instants one less overlaps.
+    assert output(plan, flow(1 / 2, 10), flow(1 / 4, 31)) == pytest.approx((1 / 8 * 40, 10 * 31 / 40))
+    assert expected(plan, [flow(1 / 2, 10), flow(1 / 4, 31)], FOREVER).state == 10 / 2 + 31 / 4
+    assert expected(plan, [flow(1 / 2, 1), flow(1 / 4, 31)], FOREVER).state == 31 / 4
+
+
+def test_a_filter_lets_through_what_it_does_in_the_sample() -> None:
+    plan = Filter(SOURCE, Call("<", (column(SOURCE, 0), Literal(3, BIGINT)), BOOLEAN))
+    source = sampled([1, 2, 3, 4, 5], [0, 10, 20, 30, 49])
+    found = expected(plan, [source], FOREVER).flow
+    assert found.rate == pytest.approx(2 / 50)
+    assert found.sample is not None
+    assert found.sample.instants.tolist() == [0, 10]
+    assert output(plan, flow(3, 1)) == (1, 1)
+
+
+rows = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60)), min_size=1, max_size=40)
+
+
+@given(rows, rows, st.integers(1, 12), st.integers(1, 12))
+def test_matches_are_counted_as_by_looking_at_every_pair(
+    left: list[tuple[int, int]], right: list[tuple[int, int]], first: int, second: int
+) -> None:
+    # Both samples reach from 0 to 60, so that half of that is longer than any lifetime.
+    ours, theirs = (sorted([*part, (9, 0), (8, 60)], key=lambda row: row[1]) for part in (left, right))
+    theirs = [(value + 10 if value > 7 else value, instant) for value, instant in theirs]
+
+    def met(mine: list[tuple[int, int]], others: list[tuple[int, int]], length: int, tie: int) -> float:
+        whole = [(value, instant) for value, instant in mine if instant - tie >= length - 1]
+        pairs = sum(
+            value == other and 0 <= instant - tie - begin < length
+            for value, instant in whole
+            for other, begin in others
+        )
+        return pairs / len(whole) if whole and length else 0
+
+    plan = Join(SOURCE, SOURCE, ((column(SOURCE, 0), column(SOURCE, 0)),), None, ("a", "b"))
+    mine, yours = (sampled([v for v, _ in part], [t for _, t in part]) for part in (ours, theirs))
+    flows = [replace(mine, lifetime=float(first)), replace(yours, lifetime=float(second))]
+    wanted = mine.rate * met(ours, theirs, second, 0) + yours.rate * met(theirs, ours, first - 1, 1)
+    if wanted:
+        assert expected(plan, flows, FOREVER).flow.rate == pytest.approx(wanted)
+
+
+def test_matches_that_lie_close_by_do_not_grow_with_the_window() -> None:
+    # Each row of the right stream is met by the ten left ones that follow it, and by no others.
+    left = sampled([place // 10 for place in range(1_000)], list(range(1, 1_001)))
+    right = sampled(list(range(100)), [10 * place for place in range(100)])
+    plan = Join(SOURCE, SOURCE, ((column(SOURCE, 0), column(SOURCE, 0)),), None, ("a", "b"))
+    for length in (20, 100, 10_000_000):
+        found = expected(plan, [left, replace(right, lifetime=float(length))], FOREVER)
+        assert found.flow.rate == pytest.approx(1, rel=0.02)
+
+
+def test_a_row_waits_until_its_session_is_over() -> None:
+    source = sampled([1, 1, 2, 1], [0, 3, 4, 20])
+    found = expected(SessionWindow(SOURCE, Duration(5), (column(SOURCE, 0),)), [source], FOREVER)
+    # Sessions end at 8, 8, 9 and 25.
+    assert found.state == pytest.approx(source.rate * (8 + 5 + 5 + 5) / 4)
+    assert found.flow.sample is not None
+    assert found.flow.sample.rows.column(1).to_pylist() == [0, 0, 4, 20]
+    assert found.flow.sample.rows.column(2).to_pylist() == [8, 8, 9, 25]
+
+
+def test_row_windows_hold_their_rows_for_each_partition() -> None:
+    source = Flow(2.0, 1.0, 1.0, (growth_of(np.arange(1_000) % 50),))
+    found = expected(RowWindow(SOURCE, 10, 1, (column(SOURCE, 0),)), [source], FOREVER)
+    assert found.state == pytest.approx(500)
+    assert found.flow.lifetime == pytest.approx(250)
+
+
+def test_what_is_distinct_lasts_as_long_as_an_element() -> None:
+    # 22.5: d' = d and l' = n * d if that is at most l; here coalesced, so that each value is one element.
+    source = replace(sampled([place % 50 for place in range(10_000)], list(range(10_000))), lifetime=1_000.0)
+    found = expected(Distinct(SOURCE), [source], FOREVER)
+    assert found.flow.rate == pytest.approx(50 / 1_000)
+    assert found.state == pytest.approx(1_050)

@@ -25,6 +25,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+import costs
 import heartbeats
 import long_texts
 import ours
@@ -303,6 +304,7 @@ SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
     "recovery": _recovery,
     "texts": _long_texts,
     "heartbeats": lambda _: heartbeats.section(),
+    "costs": lambda _: costs.section(),
 }
 
 

@@ -21,7 +21,7 @@ from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.estimation import Adaptivity, EstimationRules, estimate
 from headrace.heartbeats.estimation import start as start_estimation
 from headrace.heartbeats.generation import generate, start
-from headrace.heartbeats.groups import of_kinds
+from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.per_value import (
     ValueRules,
     ValuesState,
@@ -57,6 +57,21 @@ def epochs(random: np.random.Generator) -> tuple[list[Epoch], float]:
     return found, used / EPOCHS
 
 
+def scattered(random: np.random.Generator, sources: int) -> list[Epoch]:
+    """The arrivals of epochs of a second each, whose rows come from any of very many sources."""
+    found = []
+    for epoch in range(EPOCHS):
+        places = random.integers(0, sources, ROWS)
+        times = random.integers(epoch * SECOND, (epoch + 3) * SECOND, ROWS)
+        latest = np.full(sources, BEGINNING)
+        np.maximum.at(latest, places, times)
+        counts = np.bincount(places, minlength=sources)
+        heard = np.flatnonzero(counts)
+        rows = zip(heard.tolist(), counts[heard].tolist(), latest[heard].tolist(), strict=True)
+        found.append({place: Arrivals(count, latest=newest) for place, count, newest in rows})
+    return found
+
+
 def matrices() -> dict[str, SkewMatrix]:
     """Bounds between a hundred streams: of each own disorder, and of each to each."""
     places = range(STREAMS)
@@ -77,12 +92,17 @@ def matrices() -> dict[str, SkewMatrix]:
     }
 
 
-def kinds() -> SkewMatrix:
-    """Bounds between a hundred groups of a thousand sensors each, whose clocks are so far off."""
+def kinds(sources: int) -> GroupedMatrix:
+    """Bounds between that many sensors of a hundred kinds, by how far their clocks may be off."""
+    groups = [tuple(range(kind, sources, STREAMS)) for kind in range(STREAMS)]
     off = [SECOND + place for place in range(STREAMS)]
-    between = {(a, b): (Bound(off[a] + off[b]),) for a in range(STREAMS) for b in range(STREAMS)}
-    sizes = [DEVICES // STREAMS] * STREAMS
-    return of_kinds(sizes, [SECOND] * STREAMS, [(Bound(one),) for one in off], between)
+    skews = [
+        Skew(first, second, (Bound(off[a] + off[b]),))
+        for a, first in enumerate(groups)
+        for b, second in enumerate(groups)
+    ]
+    own = [(Bound(off[place % STREAMS]),) for place in range(sources)]
+    return GroupedMatrix.of([SECOND] * sources, own, skews)
 
 
 def timed(steps: Iterator[Callable[[], None]]) -> float:
@@ -95,11 +115,10 @@ def timed(steps: Iterator[Callable[[], None]]) -> float:
     return statistics.median(used)
 
 
-def generation(matrix: SkewMatrix, arrivals: list[Epoch]) -> float:
+def generation(matrix: GroupedMatrix, arrivals: list[Epoch]) -> float:
     """Seconds per epoch, with idle streams and timeouts."""
-    beside = tuple(range(STREAMS))
-    policies = tuple(Policy(60 * SECOND, 300 * SECOND, beside) for _ in range(matrix.size))
-    rules = Rules(matrix, policies, granule_for(matrix))
+    policies = (Policy(60 * SECOND, 300 * SECOND),) * matrix.size
+    rules = Rules(matrix, policies, granule_for(matrix), together=(tuple(range(matrix.size)),))
     state = start(rules)
 
     def steps() -> Iterator[Callable[[], None]]:
@@ -107,7 +126,7 @@ def generation(matrix: SkewMatrix, arrivals: list[Epoch]) -> float:
 
             def step(seen: Epoch = seen, clock: int = number * SECOND) -> None:
                 nonlocal state
-                state = generate(rules, state, seen, DrainedClocks.running([clock] * STREAMS), {})
+                state = generate(rules, state, seen, DrainedClocks.running([clock] * matrix.size), {})
 
             yield step
 
@@ -162,10 +181,15 @@ def closures() -> dict[str, float]:
     found = {}
     for name, matrix in matrices().items():
         matrix.closure()
-        begun = time.process_time()
-        matrix.closure()
-        found[name] = time.process_time() - begun
+        found[name] = seconds(matrix.closure)
     return found
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """The seconds of CPU that something takes."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
 
 
 def section() -> Section:
@@ -177,8 +201,14 @@ def section() -> Section:
     rows = []
     for name, matrix in matrices().items():
         once = f"{closed[name] * 1e3:.0f} ms"
-        rows.append((f"{STREAMS} streams: {name}", generation(matrix, arrivals), once))
-    rows.append((f"{STREAMS} groups of {DEVICES // STREAMS:,} sources", generation(kinds(), arrivals), ""))
+        rows.append((f"{STREAMS} streams: {name}", generation(GroupedMatrix.single(matrix), arrivals), once))
+    for sources in (STREAMS * 10, DEVICES):
+        sensors = kinds(sources)
+        used, once = (
+            generation(sensors, scattered(random, sources)),
+            f"{seconds(sensors.closure) * 1e3:.0f} ms",
+        )
+        rows.append((f"{sources:,} sources in {STREAMS} groups", used, once))
     rows.append((f"{STREAMS} streams: adaptive estimation", estimation(arrivals), ""))
     rows.append((f"a stream of {DEVICES:,} devices, judging included", per_device(random), ""))
     cells = tuple(

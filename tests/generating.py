@@ -9,6 +9,7 @@ import numpy as np
 from headrace.heartbeats.bounded import Arrivals, judge_in_order
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, start
+from headrace.heartbeats.groups import GroupedMatrix
 from headrace.heartbeats.rules import Policy, Rules
 from headrace.heartbeats.skew import SkewMatrix
 from headrace.heartbeats.state import State
@@ -19,9 +20,14 @@ Rows = Sequence[tuple[int, int]]
 
 
 def rules_of(
-    matrix: SkewMatrix, granule: int = 1, policies: Sequence[Policy] = (), follows_on: bool = True
+    matrix: SkewMatrix | GroupedMatrix,
+    granule: int = 1,
+    policies: Sequence[Policy] = (),
+    follows_on: bool = True,
+    together: Sequence[tuple[int, ...]] = (),
 ) -> Rules:
-    return Rules(matrix, tuple(policies) or (Policy(),) * matrix.size, granule, follows_on)
+    found = matrix if isinstance(matrix, GroupedMatrix) else GroupedMatrix.single(matrix)
+    return Rules(found, tuple(policies) or (Policy(),) * found.size, granule, follows_on, tuple(together))
 
 
 def arrived(rows: Iterable[tuple[int, int]]) -> dict[int, Arrivals]:

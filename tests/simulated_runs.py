@@ -63,8 +63,9 @@ def declared(timings: Sequence[Timing]) -> SkewMatrix:
             own.append(Bound(timing.disorder + 1))
         if timing.rows is not None:
             own.append(Bound(1, rows=timing.rows))
-        for other, bound in timing.follows:
-            bounds.setdefault((NAMES.index(other), place), []).append(bound)
+        for follow in timing.follows:
+            for other in {*follow.streams} - {NAMES[place]}:
+                bounds.setdefault((NAMES.index(other), place), []).extend(follow.bounds)
     return SkewMatrix(
         tuple(timing.latency for timing in timings), {pair: tuple(found) for pair, found in bounds.items()}
     )

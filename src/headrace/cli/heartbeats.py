@@ -96,7 +96,9 @@ def _simulated(rules: Rules, domains: Sequence[TimeDomain], seed: int, seconds: 
             hint="give --arrivals, or a file with the streams of one kind",
         )
     spread, begin = (3 * _SECOND, _BEGIN) if is_timestamp else (3, 0)
-    sources = Sources(rules.matrix, Behaviour(_SECOND, spread=spread, rate=spread // 3), Random(seed))
+    sources = Sources(
+        rules.matrix.expanded(), Behaviour(_SECOND, spread=spread, rate=spread // 3), Random(seed)
+    )
     # Whole milliseconds are easier to read.
     return [
         Arrival(row.arrives // 1000 * 1000, row.stream, begin + row.instant) for row in sources.run(seconds)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.engine.entries import Entries
@@ -20,6 +21,7 @@ from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.suggestions import did_you_mean
+from headrace.time import TimeDomain
 
 
 @dataclass(frozen=True)
@@ -72,36 +74,47 @@ class Definitions:
         return self._with(stream.retimed(replace(stream.clauses, **changed)))
 
     def with_skew(self, statement: CreateSkew) -> Definitions:
-        """Bounds between two streams, in place of those that there were.
+        """Bounds between streams, in place of those that there were between the same ones.
 
         Raises:
             LanguageError: there is no such source stream, they count their timestamps differently, the clock
-                moves one that is to follow, or a bound does not fit them.
+                moves one that is to follow, a bound does not fit them, or there is nothing to drop.
         """
-        first, second = self._input(statement.first), self._input(statement.second)
-        if first.info.domain is not second.info.domain:
-            raise LanguageError(
-                f"{first.info.name} is timed by a {first.info.domain.value}, and {second.info.name} by a "
-                f"{second.info.domain.value}",
-                position=statement.position,
-                hint="bounds are between streams whose timestamps count the same",
-            )
-        if first.info.name == second.info.name:
-            raise LanguageError(
-                f"both streams are {first.info.name}",
-                position=statement.second.position,
-                hint=f"how far its own rows are out of order, ALTER STREAM {first.info.name} DISORDER says",
-            )
-        for name, stream in ((statement.second, second), *([(statement.first, first)] * statement.both)):
-            if stream.info.by_arrival:
+        named = [(name, self._input(name)) for name in (*statement.firsts, *statement.seconds)]
+        first = named[0][1]
+        for name, stream in named:
+            if stream.info.domain is not first.info.domain:
                 raise LanguageError(
-                    f"{stream.info.name} is timed by arrival, so that the clock alone moves its heartbeat",
+                    f"{first.name} is timed by {_TIMED_BY[first.info.domain]}, and {stream.name} by "
+                    f"{_TIMED_BY[stream.info.domain]}",
                     position=name.position,
-                    hint=f"bounds may be FROM {stream.info.name}, and not to it",
+                    hint="bounds are between streams whose timestamps count the same",
                 )
         bounds = bounds_of(statement, first.info.domain)
-        found = self._with(second.following(first.info.name, bounds))
-        return found._with(first.following(second.info.name, bounds)) if statement.both else found
+        inputs = dict(self.inputs)
+        for firsts, seconds in _directions(statement):
+            others = [self._input(name).name for name in firsts]
+            for name in seconds:
+                second = self._input(name)
+                if second.info.by_arrival:
+                    raise LanguageError(
+                        f"{second.name} is timed by arrival, so that the clock alone moves its heartbeat",
+                        position=name.position,
+                        hint=f"bounds may be FROM {second.name}, and not to it",
+                    )
+                if not bounds and not second.follows(others):
+                    raise self._no_skew(second, others, statement.position)
+                inputs[second.name] = inputs[second.name].following(others, bounds)
+        return replace(self, inputs=inputs)
+
+    def _no_skew(self, second: Input, others: Sequence[str], position: Position) -> LanguageError:
+        known = [", ".join(one.streams) for one in second.stream.timing.follows]
+        names = ", ".join(name for name in others if name != second.name)
+        return LanguageError(
+            f"there is no skew from {names} to {second.name}",
+            position=position,
+            hint=f"there is one from {'; one from '.join(known)}" if known else None,
+        )
 
     def _with(self, stream: Input) -> Definitions:
         return replace(self, inputs={**self.inputs, stream.info.name: stream})
@@ -194,9 +207,7 @@ class Definitions:
             self,
             catalog=self.catalog.without(name),
             inputs={
-                name: stream.following(entry.name, ())
-                for name, stream in self.inputs.items()
-                if name != entry.name
+                name: stream.without(entry.name) for name, stream in self.inputs.items() if name != entry.name
             },
             named=self.named.without(_stream(entry.name)),
         )
@@ -239,6 +250,17 @@ class Definitions:
         """A name for a query that was given none: `query_1`, `query_2` and so on."""
         numbered = (f"query_{number}" for number in itertools.count(len(self.queries) + 1))
         return next(name for name in numbered if self.find_query(name) is None)
+
+
+_TIMED_BY: Final = {TimeDomain.INTEGER: "an integer", TimeDomain.TIMESTAMP: "a TIMESTAMP"}
+
+
+def _directions(statement: CreateSkew) -> list[tuple[tuple[Name, ...], tuple[Name, ...]]]:
+    """From which streams to which the bounds of a CREATE SKEW hold."""
+    firsts, seconds = statement.firsts, statement.seconds
+    if not seconds:
+        return [(firsts, firsts)]
+    return [(firsts, seconds), (seconds, firsts)] if statement.both else [(firsts, seconds)]
 
 
 def _query(name: str) -> str:

@@ -16,8 +16,8 @@ import pyarrow as pa
 from headrace.engine.policy import Policy
 from headrace.engine.times import Length, disorder_of, timing_of
 from headrace.errors import LanguageError, UserError
-from headrace.heartbeats.skew import Bound
-from headrace.heartbeats.timing import Timing
+from headrace.heartbeats.skew import Bounds
+from headrace.heartbeats.timing import Follow, Timing
 from headrace.language.catalog import StreamInfo, describe_stream, timed_by_arrival
 from headrace.language.statements import FORMATS, NOTHING_SAID, ByArrival, CreateStream, TimeClauses
 from headrace.runtime.intake.feed import Feed
@@ -79,11 +79,41 @@ class Input:
         stream = self._with(replace(timing, follows=self.stream.timing.follows))
         return replace(self, stream=stream, clauses=clauses)
 
-    def following(self, other: str, bounds: Iterable[Bound]) -> Input:
-        """The same, with other bounds from another stream, or none."""
-        kept = [(name, bound) for name, bound in self.stream.timing.follows if name != other]
-        follows = (*kept, *((other, bound) for bound in bounds))
-        return replace(self, stream=self._with(replace(self.stream.timing, follows=tuple(follows))))
+    def following(self, others: Sequence[str], bounds: Bounds) -> Input:
+        """The same, with other bounds from each of some streams.
+
+        Args:
+            others: their names, its own perhaps among them; what was said of the same streams is replaced.
+            bounds: from each; none if there are to be none.
+        """
+        kept = tuple(
+            one for one in self.stream.timing.follows if self._others(one) != {*others} - {self.name}
+        )
+        said = (Follow(tuple(others), bounds),) if bounds else ()
+        return self._followed(kept + said)
+
+    def follows(self, others: Iterable[str]) -> bool:
+        """Whether something was said of how it follows just these streams."""
+        return {*others} - {self.name} in map(self._others, self.stream.timing.follows)
+
+    def without(self, other: str) -> Input:
+        """The same, once another stream is gone."""
+        left = (
+            replace(one, streams=tuple(name for name in one.streams if name != other))
+            for one in self.stream.timing.follows
+        )
+        return self._followed(tuple(one for one in left if self._others(one)))
+
+    @property
+    def name(self) -> str:
+        """The stream's name."""
+        return self.info.name
+
+    def _others(self, follow: Follow) -> set[str]:
+        return {*follow.streams} - {self.name}
+
+    def _followed(self, follows: tuple[Follow, ...]) -> Input:
+        return replace(self, stream=self._with(replace(self.stream.timing, follows=follows)))
 
     def _with(self, timing: Timing) -> BoundedStream | LiveStream:
         return replace(self.stream, timing=timing)

@@ -11,7 +11,7 @@ from headrace.errors import LanguageError, UserError
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
-from headrace.heartbeats.skew import Bound
+from headrace.heartbeats.skew import Bound, Bounds, without_redundant
 from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
 from headrace.language.statements import CreateSkew, TimeClauses
@@ -170,12 +170,12 @@ def _heartbeats(clauses: TimeClauses, info: StreamInfo) -> str | None:
     return column.name
 
 
-def bounds_of(statement: CreateSkew, domain: TimeDomain) -> tuple[Bound, ...]:
+def bounds_of(statement: CreateSkew, domain: TimeDomain) -> Bounds:
     """The bounds of a CREATE SKEW.
 
     Args:
         statement: the statement.
-        domain: what the instants of both streams count.
+        domain: what the instants of the streams count.
 
     Raises:
         LanguageError: a length does not fit the streams' timestamps.
@@ -186,7 +186,7 @@ def bounds_of(statement: CreateSkew, domain: TimeDomain) -> tuple[Bound, ...]:
             check_duration(pair.behind, domain, "the bound", statement.position)
         delta = 0 if pair.behind is None else pair.behind.length + 1
         found.append(Bound(delta, pair.wait.length, pair.rows))
-    return tuple(found)
+    return without_redundant(found)
 
 
 def disorder_of(value: Length | None, domain: TimeDomain) -> Duration | None:

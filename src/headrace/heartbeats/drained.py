@@ -9,32 +9,37 @@ it is caught up, and all of them stop while nobody looks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from headrace.elements import Int64Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DrainedClocks:
     """How much time has counted for each of some streams.
 
     Attributes:
-        counted: per stream (microseconds), from 0 on; never goes back.
-        caught_up: per stream, whether at the last look everything was taken.
+        counted: int64[streams] (microseconds), from 0 on; never goes back.
+        caught_up: bool[streams], whether at the last look everything was taken.
         reading: of the clock at the last look (microseconds), None before the first of a run.
     """
 
-    counted: tuple[int, ...]
-    caught_up: tuple[bool, ...]
+    counted: Int64Array
+    caught_up: NDArray[np.bool_]
     reading: int | None = None
 
     @classmethod
-    def stopped(cls, counted: Sequence[int]) -> DrainedClocks:
+    def stopped(cls, counted: Sequence[int] | Int64Array) -> DrainedClocks:
         """The clocks as a run begins: the time since they last counted, in which nobody looked, does not."""
-        return cls(tuple(counted), (False,) * len(counted))
+        return cls(np.array(counted, dtype=np.int64), np.zeros(len(counted), dtype=bool))
 
     @classmethod
-    def running(cls, counted: Sequence[int]) -> DrainedClocks:
+    def running(cls, counted: Sequence[int] | Int64Array) -> DrainedClocks:
         """Clocks that show some time, with all streams caught up."""
-        return cls(tuple(counted), (True,) * len(counted))
+        return cls(np.array(counted, dtype=np.int64), np.ones(len(counted), dtype=bool))
 
     def look(self, now: int, caught_up: Sequence[bool], longest: int) -> DrainedClocks:
         """The clocks after a look at the time and at the sources.
@@ -53,8 +58,5 @@ class DrainedClocks:
                 time counts too slowly.
         """
         passed = 0 if self.reading is None else min(max(now - self.reading, 0), longest)
-        counted = (
-            before + passed if was and still else before
-            for before, was, still in zip(self.counted, self.caught_up, caught_up, strict=True)
-        )
-        return replace(self, counted=tuple(counted), caught_up=tuple(caught_up), reading=now)
+        still = np.array(caught_up, dtype=bool)
+        return DrainedClocks(self.counted + passed * (self.caught_up & still), still, now)

@@ -15,7 +15,7 @@ the same heartbeats and the same state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -27,6 +27,7 @@ from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.rules import Rules
 from headrace.heartbeats.state import State, StreamState
+from headrace.kernels.promises import matured, put
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
 Mask = NDArray[np.bool_]
@@ -52,9 +53,10 @@ def generate(
         promises: by stream, heartbeats that came from outside (instants), in order with its rows: from the
             source itself, or INFINITY at the end of a stream.
     """
-    now, caught_up = np.array(clocks.counted, dtype=np.int64), np.array(clocks.caught_up, dtype=bool)
+    now, caught_up = clocks.counted, clocks.caught_up
     news, rows = _arrived(state, arrivals)
-    heartbeats, pending = _matured(state, now, rules.granule)
+    granules = state.clocks // rules.granule, now // rules.granule
+    heartbeats, pending = matured(state.heartbeats, state.pending, *granules)
     lively = news > BEGINNING
     for place, promise in promises.items():
         lively[place] = True
@@ -67,8 +69,8 @@ def generate(
     if rules.follows_on:
         _follow_on(news, (*promises.items(), *reached.items()))
     if rules.counted.starts:
-        after = _begun(rules, after, news, clocks.caught_up)
-    if len(rules.timed.groups):
+        after = _begun(rules, after, news, caught_up)
+    if rules.timed.steps.kinds:
         _apply_timed(rules, after, news, caught_up)
     if rules.has_policies:
         _apply_policies(rules, after, caught_up)
@@ -80,7 +82,7 @@ def start(rules: Rules) -> State:
     return State.of([StreamState()] * rules.matrix.size, rules.granule, rules.width)
 
 
-def next_due(rules: Rules, state: State, caught_up: Sequence[bool]) -> int | None:
+def next_due(rules: Rules, state: State, caught_up: Mask) -> int | None:
     """How much time has to count until some heartbeat moves if nothing arrives (microseconds), or None.
 
     A heartbeat that moves may make others move later; ask again then.
@@ -88,20 +90,19 @@ def next_due(rules: Rules, state: State, caught_up: Sequence[bool]) -> int | Non
     Args:
         rules: the bounds and policies.
         state: after the last epoch.
-        caught_up: per stream, whether its clock runs; ask again when that changes.
+        caught_up: bool[streams], whether the clock of each runs; ask again when that changes.
     """
-    running = np.array(caught_up, dtype=bool)
     width = state.pending.shape[1]
     granules = state.clocks // rules.granule
     ahead = (np.arange(width)[None, :] - granules[:, None] - 1) % width + 1
     times = (granules[:, None] + ahead) * rules.granule - state.clocks[:, None]
-    due = times[(state.pending > state.heartbeats[:, None]) & running[:, None]]
+    due = times[(state.pending > state.heartbeats[:, None]) & caught_up[:, None]]
     sure = int(due.min()) if len(due) else None
     for wait in _moments(rules, state) if rules.has_policies else ():
         if sure is not None and wait >= sure:
             break
-        counted = (state.clocks + wait * running).tolist()
-        after = generate(rules, state, {}, DrainedClocks(tuple(counted), tuple(caught_up)), {})
+        clocks = DrainedClocks(state.clocks + wait * caught_up, caught_up)
+        after = generate(rules, state, {}, clocks, {})
         if (after.heartbeats > state.heartbeats).any():
             return wait
     return sure
@@ -110,7 +111,7 @@ def next_due(rules: Rules, state: State, caught_up: Sequence[bool]) -> int | Non
 def _moments(rules: Rules, state: State) -> list[int]:
     """After how much time some stream becomes idle or times out (microseconds), in order."""
     quiet = _quiet(state)
-    silence = np.where(rules.around, quiet, INFINITY).min(axis=1)
+    silence = rules.meeting.least(quiet)
     moments = ((rules.idle_after, quiet), (rules.timeouts, silence))
     waits = (wait for limits, since in moments for wait in (limits - since)[limits < INFINITY].tolist())
     return sorted({wait for wait in waits if wait > 0})
@@ -119,9 +120,10 @@ def _moments(rules: Rules, state: State) -> list[int]:
 def _arrived(state: State, arrivals: Mapping[int, Arrivals]) -> tuple[Int64Array, Int64Array]:
     """Per stream the largest timestamp of an epoch (instant), and how many rows have come in all."""
     news, rows = np.full_like(state.latest, BEGINNING), state.rows.copy()
-    for place, seen in arrivals.items():
-        news[place] = seen.latest
-        rows[place] += seen.rows + seen.late
+    if arrivals:
+        places = list(arrivals)
+        news[places] = [seen.latest for seen in arrivals.values()]
+        rows[places] += [seen.rows + seen.late for seen in arrivals.values()]
     return news, rows
 
 
@@ -139,44 +141,18 @@ def _quiet(state: State) -> Int64Array:
     return quiet
 
 
-def _matured(state: State, now: Int64Array, granule: int) -> tuple[Int64Array, Int64Array]:
-    """The heartbeats once the clocks have moved, and what is pending after that; new arrays."""
-    before = state.clocks // granule
-    passed = now // granule - before
-    if not passed.any():
-        return state.heartbeats.copy(), state.pending.copy()
-    width = state.pending.shape[1]
-    ahead = (np.arange(width)[None, :] - before[:, None] - 1) % width + 1
-    due = ahead <= passed[:, None]
-    reached = np.where(due, state.pending, BEGINNING).max(axis=1)
-    return np.maximum(state.heartbeats, reached), np.where(due, BEGINNING, state.pending)
-
-
 def _put(rules: Rules, state: State, second: Int64Array, wait: Int64Array, promise: Int64Array) -> None:
     """Promise things of streams at once, or after a wait on their clocks; writes to the state's arrays."""
-    at_once = wait == 0
-    np.maximum.at(state.heartbeats, second[at_once], promise[at_once])
-    later = np.flatnonzero(~at_once & (promise > state.heartbeats[second]))
-    if len(later):
-        second = second[later]
-        due = -(-(state.clocks[second] + wait[later]) // rules.granule) % state.pending.shape[1]
-        np.maximum.at(state.pending, (second, due), promise[later])
+    put(state.heartbeats, state.pending, state.clocks, second, wait, promise, rules.granule)
 
 
 def _apply_timed(rules: Rules, state: State, news: Int64Array, caught_up: Mask) -> None:
     """Line 4 of figure 2, for all bounds at once; writes to the state's arrays."""
     timed = rules.timed
-    promises = _promised(news, timed.first, timed.delta, timed.groups)
+    promises = timed.steps.promised(news)
     # What others promise at once of rows that still wait to be taken holds when they have been.
-    behind = (timed.wait == 0) & (timed.own == 0) & ~caught_up[timed.second]
+    behind = (timed.wait == 0) & ~timed.own & ~caught_up[timed.second]
     _put(rules, state, timed.second, timed.wait + behind, promises)
-
-
-def _promised(news: Int64Array, first: Int64Array, delta: Int64Array, groups: Int64Array) -> Int64Array:
-    """What the bounds of each group say of an epoch's rows (instants), BEGINNING where nothing."""
-    seen = news[first]
-    promises: Int64Array = np.where(seen > BEGINNING, seen - delta + 1, BEGINNING)
-    return np.maximum.reduceat(promises, groups)
 
 
 def _reached(rules: Rules, state: State) -> tuple[State, dict[int, int]]:
@@ -191,20 +167,20 @@ def _reached(rules: Rules, state: State) -> tuple[State, dict[int, int]]:
             reached[place] = promise
     second = np.array(list(reached), dtype=np.int64)
     # Rows that were emitted before the last one counted may still be on their way.
-    wait = np.array(rules.matrix.latencies, dtype=np.int64)[second]
+    wait = rules.matrix.latencies[second]
     _put(rules, state, second, wait, np.array(list(reached.values()), dtype=np.int64))
     return replace(state, counting=tuple(counting)), reached
 
 
-def _begun(rules: Rules, state: State, news: Int64Array, caught_up: Sequence[bool]) -> State:
+def _begun(rules: Rules, state: State, news: Int64Array, caught_up: Mask) -> State:
     """The state with what tuple-based bounds say of the epoch's rows."""
     counted = rules.counted
-    promises = _promised(news, counted.first, counted.delta, counted.groups).tolist()
-    clocks, rows = state.clocks.tolist(), state.rows.tolist()
+    promises = counted.steps.promised(news).tolist()
+    clocks, rows, running = state.clocks.tolist(), state.rows.tolist(), caught_up.tolist()
     counting: list[list[Counting]] = [[] for _ in state.counting]
     for (second, begin), promise in zip(counted.starts, promises, strict=True):
         known = next((one for one in state.counting[second] if one.is_like(begin)), begin)
-        begun = known.begin(promise, clocks[second], rows[second], rules.granule, caught_up[second])
+        begun = known.begin(promise, clocks[second], rows[second], rules.granule, running[second])
         counting[second].append(begun)
     return replace(state, counting=tuple(map(tuple, counting)))
 
@@ -215,12 +191,12 @@ def _apply_policies(rules: Rules, state: State, caught_up: Mask) -> None:
     heartbeats = state.heartbeats
     ended = heartbeats == INFINITY
     quiet = np.where(caught_up | ended, _quiet(state), -1)
-    silence = np.where(rules.around, quiet, INFINITY).min(axis=1)
-    newest = np.where(rules.around, state.latest, BEGINNING).max(axis=1)
+    silence = rules.meeting.least(quiet)
+    newest = rules.meeting.largest(state.latest)
     timed_out = ~ended & (silence >= rules.timeouts) & (newest > BEGINNING)
     heartbeats[timed_out] = np.maximum(heartbeats, newest + 1)[timed_out]
     idle = ~ended & (quiet >= rules.idle_after)
     active = ~ended & ~idle
-    followed = np.where(rules.beside & active, heartbeats, INFINITY).min(axis=1)
+    followed = rules.meeting.least(np.where(active, heartbeats, INFINITY))
     followers = idle & (followed < INFINITY)
     heartbeats[followers] = np.maximum(heartbeats, followed)[followers]

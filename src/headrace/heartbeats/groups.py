@@ -1,48 +1,148 @@
-"""Streams that are treated as one, so that a hundred thousand sources cost a few groups.
+"""Bounds between many streams, of which those with equal parameters make a group.
 
-Srivastava and Widom, PODS 2004, section 5.2. The bounds of a group are the weakest that its streams have, its
-arrivals are those of all of them joined by `Arrivals.beside`, and it has one heartbeat.
+Srivastava and Widom, *Flexible Time Management in Data Stream Systems*, PODS 2004, section 5.2. In the paper
+a group has one heartbeat, made with the weakest bounds of its streams (`reference.groups`), which may come
+later than those of single streams. Here the streams of a group have *equal* bounds, and each keeps a
+heartbeat of its own. What is shared is what would otherwise be worked out for each pair of streams: the
+bounds and what follows from them, and how far the rows of a group have come. So the heartbeats are those of
+the full matrix.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from functools import reduce
-from itertools import product
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix, without_redundant
+import numpy as np
 
-
-def weaker(one: Bounds, other: Bounds) -> Bounds:
-    """What both sets of bounds guarantee: for each wait the weaker of the two (the paper's square union)."""
-    return without_redundant(
-        Bound(max(a.delta, b.delta), max(a.wait, b.wait), max(a.rows, b.rows)) for a, b in product(one, other)
-    )
+from headrace.elements import Int64Array
+from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix
 
 
-def of_any(sets: Iterable[Bounds], streams: int) -> Bounds:
-    """What all of some sets of bounds guarantee, to a group of so many streams.
+@dataclass(frozen=True)
+class Skew:
+    """Bounds from each of some streams to each of some others; not from a stream to itself.
 
-    Rows of a group are not those of the stream that a bound counts, so that such bounds hold for groups of
-    one stream only.
+    Attributes:
+        firsts, seconds: the numbers of the streams, from and to.
+        bounds: between each two of them.
     """
-    usable = (tuple(one for one in bounds if streams == 1 or not one.rows) for bounds in sets)
-    return reduce(weaker, usable)
+
+    firsts: tuple[int, ...]
+    seconds: tuple[int, ...]
+    bounds: Bounds
 
 
-def grouped(matrix: SkewMatrix, groups: Sequence[Sequence[int]]) -> SkewMatrix:
-    """The bounds between groups: the weakest of any of their streams on any of the other's.
+@dataclass(frozen=True)
+class GroupedMatrix:
+    """Bounds between streams of which some have equal ones, without a matrix of all of them.
 
-    Args:
-        matrix: bounds between streams; their closure, for the strongest bounds.
-        groups: of each the numbers of its streams; none is empty.
+    Attributes:
+        groups: the numbers of the streams of each; every stream is in one of them.
+        matrix: the bounds of at most two streams of each group, in the order of the groups. Between any two
+            streams are the bounds of those that are in the matrix for their groups.
     """
-    found = {
-        (a, b): of_any((matrix.between(i, j) for i in groups[a] for j in groups[b]), len(groups[b]))
-        for a, b in product(range(len(groups)), repeat=2)
-    }
-    latencies = tuple(max(matrix.latencies[i] for i in group) for group in groups)
-    return SkewMatrix(latencies, found)
+
+    groups: tuple[tuple[int, ...], ...]
+    matrix: SkewMatrix
+
+    @classmethod
+    def single(cls, matrix: SkewMatrix) -> GroupedMatrix:
+        """Each stream in a group of its own."""
+        return cls(tuple((place,) for place in range(matrix.size)), matrix)
+
+    @classmethod
+    def of(cls, latencies: Sequence[int], own: Sequence[Bounds], skews: Sequence[Skew]) -> GroupedMatrix:
+        """Streams with equal parameters in one group.
+
+        Args:
+            latencies: of each stream (microseconds).
+            own: bounds of each stream with itself.
+            skews: the bounds between them.
+        """
+        sent: list[list[int]] = [[] for _ in latencies]
+        heard: list[list[int]] = [[] for _ in latencies]
+        for number, skew in enumerate(skews):
+            for place in skew.firsts:
+                sent[place].append(number)
+            for place in skew.seconds:
+                heard[place].append(number)
+        groups = by_parameters(zip(latencies, own, map(tuple, sent), map(tuple, heard), strict=True))
+        chosen = [place for group in groups for place in group[:2]]
+        places = {stream: place for place, stream in enumerate(chosen)}
+        found: dict[tuple[int, int], list[Bound]] = {}
+        for skew in skews:
+            firsts, seconds = ([one for one in side if one in places] for side in (skew.firsts, skew.seconds))
+            for first in firsts:
+                for second in seconds:
+                    if first != second:
+                        found.setdefault((places[first], places[second]), []).extend(skew.bounds)
+        bounds = {pair: tuple(some) for pair, some in found.items()}
+        bounds |= {(place, place): own[stream] for place, stream in enumerate(chosen)}
+        return cls(groups, SkewMatrix(tuple(latencies[stream] for stream in chosen), bounds))
+
+    @property
+    def size(self) -> int:
+        """How many streams there are."""
+        return sum(map(len, self.groups))
+
+    @cached_property
+    def latencies(self) -> Int64Array:
+        """int64[streams], how long the rows of each travel at most (microseconds)."""
+        found = [self.matrix.latencies[place] for place in self._places]
+        return np.array(found, dtype=np.int64)[self.group_of]
+
+    @cached_property
+    def group_of(self) -> Int64Array:
+        """int64[streams], the group that each is in."""
+        found = np.zeros(self.size, dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            found[list(group)] = number
+        return found
+
+    def own(self, group: int) -> Bounds:
+        """The bounds of a stream of a group with itself."""
+        return self.matrix.between(self._places[group], self._places[group])
+
+    def between(self, first: int, second: int) -> Bounds:
+        """The bounds from a stream of a group to another stream, of a second group or of the same."""
+        if first != second:
+            return self.matrix.between(self._places[first], self._places[second])
+        place = self._places[first]
+        return self.matrix.between(place, place + 1) if len(self.groups[first]) > 1 else ()
+
+    def closure(self) -> GroupedMatrix:
+        """`B*` of all streams: everything that follows along paths (section 3.2).
+
+        Two streams of a group are enough for it. A path that passes a second stream of a group is as good
+        without what is between the two, since the bounds of one are those of the other. The exception is a
+        path from a stream over another of its group back to itself.
+        """
+        return replace(self, matrix=self.matrix.closure())
+
+    def expanded(self) -> SkewMatrix:
+        """The full matrix."""
+        group_of, size = self.group_of.tolist(), range(self.size)
+        found = {
+            (i, j): self.own(group_of[i]) if i == j else self.between(group_of[i], group_of[j])
+            for i in size
+            for j in size
+        }
+        return SkewMatrix(tuple(self.latencies.tolist()), found)
+
+    @cached_property
+    def pairs(self) -> tuple[tuple[int, int, Bounds], ...]:
+        """The pairs of groups with bounds from streams of one to others of the second."""
+        group_at = [number for number, group in enumerate(self.groups) for _ in group[:2]]
+        pairs = {(group_at[i], group_at[j]) for i, j in self.matrix.bounds if i != j}
+        return tuple((*pair, self.between(*pair)) for pair in sorted(pairs))
+
+    @cached_property
+    def _places(self) -> tuple[int, ...]:
+        """Where the first stream of each group is in the matrix."""
+        sizes = [min(len(group), 2) for group in self.groups]
+        return tuple(np.cumsum([0, *sizes])[:-1].tolist())
 
 
 def by_parameters(parameters: Iterable[Hashable]) -> tuple[tuple[int, ...], ...]:
@@ -51,24 +151,3 @@ def by_parameters(parameters: Iterable[Hashable]) -> tuple[tuple[int, ...], ...]
     for stream, value in enumerate(parameters):
         found.setdefault(value, []).append(stream)
     return tuple(map(tuple, found.values()))
-
-
-def of_kinds(
-    sizes: Sequence[int],
-    latencies: Sequence[int],
-    own: Sequence[Bounds],
-    between: Mapping[tuple[int, int], Bounds],
-) -> SkewMatrix:
-    """The bounds between groups of sources of one kind each, without those between single sources.
-
-    Args:
-        sizes: how many sources each group has.
-        latencies: of the sources of each (microseconds).
-        own: bounds from a source of a group to itself.
-        between: bounds from a source of a group to another source, of a second group or of the same.
-    """
-    found = {}
-    for a, b in product(range(len(sizes)), repeat=2):
-        sets = [between.get((a, b), ())] if a != b or sizes[a] > 1 else []
-        found[a, b] = of_any([*sets, own[a]] if a == b else sets, sizes[b])
-    return SkewMatrix(tuple(latencies), found)

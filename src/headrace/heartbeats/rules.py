@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headrace.elements import Int64Array
 from headrace.heartbeats.counting import Counting
-from headrace.heartbeats.skew import SkewMatrix
+from headrace.heartbeats.groups import GroupedMatrix
+from headrace.heartbeats.steps import Steps
+from headrace.heartbeats.together import Together
 from headrace.time import INFINITY
+
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -21,50 +26,40 @@ class Policy:
 
     Attributes:
         idle_after: after how long without rows it no longer holds others back (microseconds of counted time):
-            its heartbeat then is the smallest of the streams beside it that are not idle. None: never.
-        timeout: after how long without rows on it and all the streams beside it its heartbeat passes all rows
-            that came on them (microseconds of counted time; section 3.4). None: never.
-        beside: the numbers of the streams that it meets in some query.
+            its heartbeat then is the smallest of the streams read with it that are not idle. None: never.
+        timeout: after how long without rows on it and all the streams read with it its heartbeat passes all
+            rows that came on them (microseconds of counted time; section 3.4). None: never.
     """
 
     idle_after: int | None = None
     timeout: int | None = None
-    beside: tuple[int, ...] = ()
 
 
 class Timed(NamedTuple):
-    """Time-based bounds as arrays, by the stream they are to, then by wait, then by whether from itself.
+    """Time-based bounds as arrays.
 
     Attributes:
-        first: int64[bounds], the stream they are from.
-        delta: int64[bounds] (instants).
-        groups: int64[groups], where those with one `second`, `wait` and `own` begin.
-        second: int64[groups], the stream they are to.
-        wait: int64[groups], of the bound and the latency of that stream (microseconds).
-        own: int64[groups], 1 for bounds from that stream to itself, else 0.
+        steps: from rows to what they promise.
+        second: int64[kinds], the stream that each kind is to.
+        wait: int64[kinds], of the bounds and the latency of that stream (microseconds).
+        own: bool[kinds], whether the bounds are from that stream to itself.
     """
 
-    first: Int64Array
-    delta: Int64Array
-    groups: Int64Array
+    steps: Steps
     second: Int64Array
     wait: Int64Array
-    own: Int64Array
+    own: Mask
 
 
 class Counted(NamedTuple):
-    """Tuple-based bounds as arrays, by the stream they are to, wait, number of rows, and whether from itself.
+    """Tuple-based bounds as arrays.
 
     Attributes:
-        first: int64[bounds], the stream they are from.
-        delta: int64[bounds] (instants).
-        groups: int64[groups], where those that are counted together begin.
-        starts: per group the stream they are to, and its counting with nothing counted yet.
+        steps: from rows to what they promise once others are counted.
+        starts: per kind the stream it is to, and its counting with nothing counted yet.
     """
 
-    first: Int64Array
-    delta: Int64Array
-    groups: Int64Array
+    steps: Steps
     starts: tuple[tuple[int, Counting], ...]
 
 
@@ -75,65 +70,44 @@ class Rules:
     Attributes:
         matrix: the bounds, with what follows from them if that is wanted.
         policies: of each stream.
+        together: the numbers of the streams that each query reads.
         granule: promises that are due later hold at a multiple of this (microseconds of counted time): a
             larger one costs less memory and up to that much time (section 5.1).
         follows_on: whether promises that are not timestamps of rows, such as heartbeats that a source
             sends, say something of other streams too: what closure is for bounds.
     """
 
-    matrix: SkewMatrix
+    matrix: GroupedMatrix
     policies: tuple[Policy, ...]
     granule: int
     follows_on: bool = True
+    together: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
     def timed(self) -> Timed:
         """The time-based bounds."""
-        found = sorted(
-            (second, bound.wait + self.matrix.latencies[second], first == second, first, bound.delta)
-            for (first, second), bounds in self.matrix.bounds.items()
-            for bound in bounds
-            if bound.rows == 0
-        )
-        columns = np.array(found, dtype=np.int64).reshape(-1, 5)
-        kinds, groups = np.unique(columns[:, :3], axis=0, return_index=True)
-        first, delta = np.ascontiguousarray(columns[:, 3:].T)
-        return Timed(first, delta, groups, *np.ascontiguousarray(kinds.T))
+        steps = Steps.of(self.matrix, lambda bound: not bound.rows)
+        columns = np.array(steps.kinds, dtype=np.int64).reshape(-1, 4)
+        second, wait, _, own = np.ascontiguousarray(columns.T)
+        return Timed(steps, second, wait, own.astype(bool))
 
     @cached_property
     def counted(self) -> Counted:
         """The tuple-based bounds."""
-        latencies = self.matrix.latencies
-        found = sorted(
-            (second, bound.wait + latencies[second], bound.rows, first == second, first, bound.delta)
-            for (first, second), bounds in self.matrix.bounds.items()
-            for bound in bounds
-            if bound.rows
-        )
-        columns = np.array(found, dtype=np.int64).reshape(-1, 6)
-        kinds, groups = np.unique(columns[:, :4], axis=0, return_index=True)
-        counting = ((second, Counting(wait, rows, bool(own))) for second, wait, rows, own in kinds.tolist())
-        first, delta = np.ascontiguousarray(columns[:, 4:].T)
-        return Counted(first, delta, groups, tuple(counting))
+        steps = Steps.of(self.matrix, lambda bound: bound.rows > 0)
+        starts = ((kind.second, Counting(kind.wait, kind.rows, kind.own)) for kind in steps.kinds)
+        return Counted(steps, tuple(starts))
 
     @cached_property
     def width(self) -> int:
         """How many granules after the present one something can be due."""
-        longest: int = max((0, *self.timed.wait.tolist(), *self.matrix.latencies))
+        longest: int = max((0, *self.timed.wait.tolist(), *self.matrix.matrix.latencies))
         return -(-longest // self.granule) + 1
 
     @cached_property
-    def beside(self) -> np.ndarray:
-        """bool[streams, streams], which streams meet."""
-        found = np.zeros((len(self.policies),) * 2, dtype=bool)
-        for place, policy in enumerate(self.policies):
-            found[place, list(policy.beside)] = True
-        return found
-
-    @cached_property
-    def around(self) -> np.ndarray:
-        """bool[streams, streams], which streams meet, each itself among them."""
-        return self.beside | np.eye(len(self.policies), dtype=bool)
+    def meeting(self) -> Together:
+        """Which streams are read together."""
+        return Together.of(self.together, len(self.policies))
 
     @cached_property
     def has_policies(self) -> bool:
@@ -143,8 +117,7 @@ class Rules:
     @cached_property
     def needs_clocks(self) -> bool:
         """Whether heartbeats depend on time, or on which streams are caught up."""
-        between = any(first != second for first, second in self.matrix.bounds)
-        return self.has_policies or self.width > 1 or between
+        return self.has_policies or self.width > 1 or bool(self.matrix.pairs)
 
     @cached_property
     def idle_after(self) -> Int64Array:
@@ -161,8 +134,17 @@ def _or_never(lengths: Iterable[int | None]) -> Int64Array:
     return np.array([INFINITY if length is None else length for length in lengths], dtype=np.int64)
 
 
-def granule_for(matrix: SkewMatrix, granules: int = 64) -> int:
-    """A granule of which that many are enough (microseconds)."""
-    waits = (bound.wait for bounds in matrix.bounds.values() for bound in bounds)
-    longest: int = max((0, *waits)) + max((0, *matrix.latencies))
+def granule_for(matrix: GroupedMatrix) -> int:
+    """A granule of which 64 are enough, or fewer where there are very many streams (microseconds)."""
+    bounds = matrix.matrix.bounds.values()
+    waits = (bound.wait for some in bounds for bound in some)
+    longest: int = max((0, *waits)) + max((0, *matrix.matrix.latencies))
+    granules = min(_GRANULES, max(_CELLS // max(matrix.size, 1), 1))
     return max(1, (longest + granules - 1) // granules)
+
+
+_GRANULES: Final = 64
+"""Into how many parts the longest wait is divided."""
+
+_CELLS: Final = 2**18
+"""How many promises the arrays of all streams have room for, about; then there are fewer granules."""

@@ -97,7 +97,7 @@ def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arr
             moves.append(Move(began + counted, place, int(after.heartbeats[place]), cause))
         return after
 
-    counted, everybody = 0, (True,) * rules.matrix.size
+    counted, everybody = 0, np.ones(rules.matrix.size, dtype=bool)
     for clock, moment in groupby(ordered, key=lambda arrival: arrival.clock):
         while (due := next_due(rules, state, everybody)) is not None and counted + due < clock - began:
             counted += due
@@ -144,7 +144,7 @@ def _cause(
     for other in sorted(seen, key=lambda other: other != place):
         tries.append((OWN if other == place else f"a row of {names[other]}", bare, {other: seen[other]}))
     tries += [("rows of others", bare, seen), (IDLE, patient, seen)]
-    wanted, clocks = after.heartbeats[place], DrainedClocks.running(after.clocks.tolist())
+    wanted, clocks = after.heartbeats[place], DrainedClocks.running(after.clocks)
     for cause, some_rules, some in tries:
         found = generate(some_rules, before, some, clocks, {})
         if found.heartbeats[place] == wanted:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import Target
-from headrace.heartbeats.skew import Bound
+from headrace.heartbeats.skew import Bounds
 
 Estimated: TypeAlias = Target | Adaptivity
 """How a disorder is estimated: so that a share of the rows is late at most, or from the largest of late."""
@@ -30,6 +31,30 @@ class PerValue:
 
 
 @dataclass(frozen=True)
+class Follow:
+    """Bounds to a stream from others, the same from each of them.
+
+    Attributes:
+        streams: their names; the stream itself may be among them and does not count.
+        bounds: from each of them.
+    """
+
+    streams: tuple[str, ...]
+    bounds: Bounds
+
+    def describe(self) -> str:
+        """What a durable store remembers of it."""
+        names = ", ".join(self.streams)
+        if len(self.streams) > _NAMED:
+            names = f"{len(self.streams)} streams {hashlib.sha256(names.encode()).hexdigest()[:16]}"
+        return f"after {names} {' '.join(f'{one.wait} {one.rows} {one.delta}' for one in self.bounds)}"
+
+
+_NAMED: Final = 4
+"""Of so many streams the names are remembered, of more a digest: each of a large group has all of them."""
+
+
+@dataclass(frozen=True)
 class Timing:
     """How the application time of a stream moves, as CREATE STREAM says after `TIMESTAMP BY column`.
 
@@ -47,7 +72,7 @@ class Timing:
         heartbeats: the column with the heartbeats that the source sends, or None: no later row is below it.
         estimated: how the disorder is estimated from the rows, or None; `disorder` then is None in what is
             declared, and the estimate by now in what holds for an epoch (`estimated.in_force`).
-        follows: bounds from other streams to this one, by their names.
+        follows: bounds from other streams to this one.
         per: of what column each value has the bound `disorder` on its own, or None; the stream is then as
             far as the slowest value that is not idle.
         by_arrival: whether rows have no timestamp of their own, and get one that is new in each epoch.
@@ -61,7 +86,7 @@ class Timing:
     ahead: int | None = None
     heartbeats: str | None = None
     estimated: Estimated | None = None
-    follows: tuple[tuple[str, Bound], ...] = ()
+    follows: tuple[Follow, ...] = ()
     per: PerValue | None = None
     by_arrival: bool = False
 
@@ -100,9 +125,9 @@ class Timing:
             "estimated": self.estimated and self.estimated.describe(),
             "per": None if self.per is None else self.per.column,
             "of": (self.per and self.per.listed) or None,
-            **{f"after {name}": f"{one.wait} {one.rows} {one.delta}" for name, one in self.follows},
         }
-        return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
+        texts = [f"{name} {value}" for name, value in said.items() if value is not None]
+        return ", ".join([*texts, *(follow.describe() for follow in self.follows)])
 
 
 BY_ARRIVAL: Final = Timing(disorder=STRICT, by_arrival=True)

@@ -170,17 +170,20 @@ class SkewPair:
 
 @dataclass(frozen=True)
 class CreateSkew:
-    """`CREATE SKEW BETWEEN a AND b (wait, behind), ...` or, for one direction, `FROM a TO b`; also DROP SKEW.
+    """`CREATE SKEW BETWEEN a AND b (wait, behind), ...`, `FROM a TO b` for one direction, or `AMONG a, b, c`.
+
+    Where a stream is named there may also be several, as in `BETWEEN (a, b) AND c`. Also DROP SKEW.
 
     Attributes:
-        first, second: the streams: when the first has a row, the second's are soon not much older.
+        firsts, seconds: the streams: when one of the first has a row, those of each of the second are soon
+            not much older. There are no second ones in AMONG, where the first are meant.
         pairs: the bounds; none where they are dropped.
         both: whether they hold from the second to the first as well.
         position: where the statement starts.
     """
 
-    first: Name
-    second: Name
+    firsts: tuple[Name, ...]
+    seconds: tuple[Name, ...]
     pairs: tuple[SkewPair, ...]
     both: bool
     position: Position

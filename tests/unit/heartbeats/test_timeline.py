@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from headrace.heartbeats.groups import GroupedMatrix
 from headrace.heartbeats.rules import Policy, Rules, granule_for
 from headrace.heartbeats.simulated import Behaviour, Sources
 from headrace.heartbeats.skew import Bound, SkewMatrix
@@ -14,13 +15,15 @@ SECOND = 1_000_000
 
 
 def rules_for(matrix: SkewMatrix, *policies: Policy) -> Rules:
-    return Rules(matrix, policies or (Policy(),) * matrix.size, granule_for(matrix))
+    found = GroupedMatrix.single(matrix)
+    everybody = (tuple(range(matrix.size)),)
+    return Rules(found, policies or (Policy(),) * matrix.size, granule_for(found), together=everybody)
 
 
 def test_rows_waits_idle_streams_and_timeouts_move_heartbeats() -> None:
     """Two streams in order; `b` is at `a`'s instant after 3 seconds and idle after 10; `a` has a timeout."""
     matrix = SkewMatrix((0, 0), {(0, 0): (Bound(1),), (1, 1): (Bound(1),), (0, 1): (Bound(1, 3 * SECOND),)})
-    rules = rules_for(matrix, Policy(None, 60 * SECOND, (1,)), Policy(10 * SECOND, None, (0,)))
+    rules = rules_for(matrix, Policy(None, 60 * SECOND), Policy(10 * SECOND))
     arrivals = [
         Arrival(0, 0, 50),
         Arrival(SECOND, 1, 40),

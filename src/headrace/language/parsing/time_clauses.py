@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any, Final
@@ -21,6 +21,7 @@ from headrace.language.statements import (
     SkewPair,
     TimeClauses,
 )
+from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 from headrace.time import MICROSECONDS, Duration
 
@@ -71,6 +72,8 @@ def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
 def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
     """Read what follows CREATE SKEW: `BETWEEN a AND b (0 SECONDS, 5 SECONDS), (10 ROWS, STRICT)`.
 
+    The streams are read as `parse_drop_skew` does.
+
     Raises:
         LanguageError: it is malformed.
     """
@@ -82,20 +85,66 @@ def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
 
 
 def parse_drop_skew(cursor: Cursor, position: Position) -> CreateSkew:
-    """Read what follows DROP SKEW: `BETWEEN a AND b` or `FROM a TO b`.
+    """Read what follows DROP SKEW: `BETWEEN a AND (b, c)`, `FROM a TO b` or `AMONG a, b, c`.
 
     Raises:
-        LanguageError: it is malformed.
+        LanguageError: it is malformed, or a stream is named twice.
     """
-    both = cursor.accept("BETWEEN")
-    if not both and not cursor.accept("FROM"):
-        raise cursor.error(f"BETWEEN or FROM is missing, before {cursor.shown()}", _SKEW)
-    first = cursor.name("the first stream")
-    cursor.expect("AND" if both else "TO", f"after {first.text}")
-    return CreateSkew(first, cursor.name("the second stream"), (), both, position)
+    if cursor.accept("AMONG"):
+        skew = CreateSkew(_streams_among(cursor), (), (), True, position)
+    else:
+        both = cursor.accept("BETWEEN")
+        if not both and not cursor.accept("FROM"):
+            raise cursor.error(f"BETWEEN, FROM or AMONG is missing, before {cursor.shown()}", _SKEW)
+        firsts = _streams(cursor, "the first stream")
+        cursor.expect("AND" if both else "TO", f"after {_listed_names(firsts)}")
+        skew = CreateSkew(firsts, _streams(cursor, "the second stream"), (), both, position)
+    _refuse_twice(skew)
+    return skew
 
 
 _SKEW: Final = "write CREATE SKEW BETWEEN a AND b (0 SECONDS, 5 SECONDS), or FROM a TO b for one direction"
+_AMONG: Final = "write CREATE SKEW AMONG a, b, c (0 SECONDS, 5 SECONDS)"
+
+
+def _streams_among(cursor: Cursor) -> tuple[Name, ...]:
+    """Read two or more streams, in parentheses or not."""
+    opened = cursor.accept("(")
+    names = [cursor.name("the first stream")]
+    while cursor.accept(","):
+        names.append(cursor.name("a stream"))
+    if opened:
+        cursor.expect(")", "to close the list")
+    if len(names) < 2:
+        raise cursor.error(f"AMONG takes two streams or more, and {names[0].text} is alone", _AMONG)
+    return tuple(names)
+
+
+def _streams(cursor: Cursor, what: str) -> tuple[Name, ...]:
+    """Read a stream, or several in parentheses."""
+    if not cursor.accept("("):
+        return (cursor.name(what),)
+    names = [cursor.name(what)]
+    while cursor.accept(","):
+        names.append(cursor.name("a stream"))
+    cursor.expect(")", "to close the list")
+    return tuple(names)
+
+
+def _listed_names(names: Sequence[Name]) -> str:
+    return ", ".join(name.text for name in names)
+
+
+def _refuse_twice(skew: CreateSkew) -> None:
+    known: set[str] = set()
+    for name in (*skew.firsts, *skew.seconds):
+        if name.text.lower() in known:
+            raise LanguageError(
+                f"{name.text} is named twice",
+                position=name.position,
+                hint="bounds are between different streams; AMONG bounds each of some by each other",
+            )
+        known.add(name.text.lower())
 
 
 def _skew_pair(cursor: Cursor) -> SkewPair:

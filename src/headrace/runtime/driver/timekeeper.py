@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import combinations
 from typing import Final
 
 from headrace.algebra.nodes import Plan
@@ -18,12 +17,13 @@ from headrace.heartbeats.counting import taken
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.epoch import EpochTime
 from headrace.heartbeats.generation import generate, next_due
+from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.per_value import ValueRules, heartbeat_after
 from headrace.heartbeats.per_value import rules_of as value_rules
 from headrace.heartbeats.rules import Policy, Rules, granule_for
-from headrace.heartbeats.skew import Bound, SkewMatrix
+from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.state import State
-from headrace.heartbeats.timing import Timing
+from headrace.heartbeats.timing import Follow, Timing
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settling import Settling
 from headrace.runtime.journal.records import StreamPoint
@@ -59,7 +59,7 @@ class Timekeeper:
         self._settling = _settling_of(timings, queries) if self._by_clock else {}
         self.rules = rules_of(timings, read_together(queries.live.values()))
         self.accept({name: points.get(name, StreamPoint(0)) for name in self._names}, timings)
-        self._clocks = DrainedClocks.stopped(self._state.clocks.tolist())
+        self._clocks = DrainedClocks.stopped(self._state.clocks)
 
     @property
     def counts_time(self) -> bool:
@@ -164,7 +164,7 @@ class Timekeeper:
                 heartbeats[place] = max(int(heartbeats[place]), clock) + 1
         for place, (rules, point) in self._values.items():
             arrives = self._names[place] in arriving
-            clock = int(self._state.clocks[place]) if arrives else self._clocks.counted[place]
+            clock = int(self._state.clocks[place]) if arrives else int(self._clocks.counted[place])
             reached, _ = taken(point.due, clock)
             before = int(heartbeats[place])
             heartbeats[place] = heartbeat_after(rules, before, [reached], point.begun, clock)
@@ -176,7 +176,7 @@ class Timekeeper:
         running = (place for place in self._values if self._clocks.caught_up[place])
         for rules, point, place in ((*self._values[place], place) for place in running):
             moments = (max(when, point.begun + rules.wait) for when, _ in point.due)
-            found += [when - self._clocks.counted[place] for when in moments]
+            found += [when - int(self._clocks.counted[place]) for when in moments]
         return [wait for wait in found if wait > 0]
 
     def _outputs(self, state: State) -> dict[str, int]:
@@ -213,22 +213,30 @@ def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) 
         together: the streams that each query reads: a silent stream holds back those that it is read with.
     """
     places = {name: place for place, name in enumerate(timings)}
-    bounds = {(places[name], places[name]): own_bounds(timing) for name, timing in timings.items()}
-    between: dict[tuple[int, int], list[Bound]] = {}
-    for name, timing in timings.items():
-        for other, bound in timing.follows:
-            if other in places:
-                between.setdefault((places[other], places[name]), []).append(bound)
-    bounds |= {pair: tuple(found) for pair, found in between.items()}
-    matrix = SkewMatrix(tuple(timing.latency for timing in timings.values()), bounds)
-    if between:
+    latencies = [timing.latency for timing in timings.values()]
+    own = [own_bounds(timing) for timing in timings.values()]
+    skews = skews_of(timings)
+    matrix = GroupedMatrix.of(latencies, own, skews)
+    if skews:
         matrix = matrix.closure()
-    beside = _beside(timings, together)
-    policies = tuple(
-        Policy(timing.idle_after, timing.timeout, tuple(places[other] for other in sorted(beside[name])))
-        for name, timing in timings.items()
-    )
-    return Rules(matrix, policies, granule_for(matrix))
+    policies = tuple(Policy(timing.idle_after, timing.timeout) for timing in timings.values())
+    met = sorted(sorted(places[name] for name in group) for group in set(together))
+    return Rules(matrix, policies, granule_for(matrix), together=tuple(map(tuple, met)))
+
+
+def skews_of(timings: Mapping[str, Timing]) -> list[Skew]:
+    """The bounds between some streams; those from streams that are not among them say nothing."""
+    places = {name: place for place, name in enumerate(timings)}
+    seconds: dict[Follow, list[int]] = {}
+    for name, timing in timings.items():
+        for follow in timing.follows:
+            seconds.setdefault(follow, []).append(places[name])
+    found = []
+    for follow, followers in seconds.items():
+        firsts = tuple(places[name] for name in follow.streams if name in places)
+        if firsts:
+            found.append(Skew(firsts, tuple(followers), follow.bounds))
+    return found
 
 
 def own_bounds(timing: Timing) -> tuple[Bound, ...]:
@@ -242,15 +250,3 @@ def own_bounds(timing: Timing) -> tuple[Bound, ...]:
     if timing.rows is not None:
         found.append(Bound(1, rows=timing.rows))
     return tuple(found)
-
-
-def _beside(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) -> dict[str, set[str]]:
-    """Per stream those that some query reads beside it; only looked for where it matters."""
-    found: dict[str, set[str]] = {name: set() for name in timings}
-    if all(timing.idle_after is None and timing.timeout is None for timing in timings.values()):
-        return found
-    for group in set(together):
-        for one, other in combinations(group, 2):
-            found[one].add(other)
-            found[other].add(one)
-    return found

@@ -40,7 +40,7 @@ class Values:
         self._per = per
         self._rules = rules_of(found.timing, per)
         self._heartbeat = found.heartbeat
-        self._clock = work.time.clocks.counted[work.time.names.index(stream)]
+        self._clock = int(work.time.clocks.counted[work.time.names.index(stream)])
         self._begun: int | None = None
         known = pa.array([], found.schema[found.schema.names.index(per.column)].type)
         self._state = ValuesState.listed(0)

@@ -200,6 +200,22 @@ def test_a_bound_between_streams_moves_one_by_the_rows_of_another(
     assert heartbeat(db) == 20
 
 
+def test_streams_of_a_group_are_moved_by_the_rows_of_the_others(connect: Callable[..., hr.Database]) -> None:
+    every = "SELECT v FROM a UNION ALL SELECT v FROM b UNION ALL SELECT v FROM c"
+    db = connect(every, before="CREATE SKEW AMONG a, b, c (0 SECONDS, 3)")
+
+    def heartbeats() -> list[int]:
+        return [stream.heartbeat for stream in db.status.streams]
+
+    push(db, "b", 10)
+    assert heartbeats() == [7, 10, 7]
+    push(db, "c", 12)
+    assert heartbeats() == [9, 10, 12]
+    db.execute("DROP SKEW AMONG a, b, c; CREATE SKEW FROM (a, b) TO c (0 SECONDS, 5)")
+    push(db, "b", 20)
+    assert heartbeats() == [9, 20, 15]
+
+
 def test_a_heartbeat_from_outside(connect: Callable[..., hr.Database]) -> None:
     db = connect(PAIRS)
     push(db, "a", 20)

@@ -10,7 +10,7 @@ import pytest
 import headrace as hr
 from headrace.heartbeats.simulated import Behaviour, Sources
 from headrace.heartbeats.skew import Bound
-from headrace.heartbeats.timing import Timing
+from headrace.heartbeats.timing import Follow, Timing
 from headrace.reference.generation import Row, figure_2
 from headrace.runtime.driver import live
 from headrace.time import BEGINNING
@@ -27,18 +27,20 @@ def said(timings: list[Timing], slack: int) -> str:
     for name, timing in zip(NAMES, timings, strict=True):
         disorder = "STRICT" if timing.disorder == -1 else f"DISORDER {timing.disorder}"
         streams.append(STREAM.format(name, f"{disorder} LATENCY {timing.latency + slack} SECONDS"))
-        for other, bound in timing.follows:
+        for follow in timing.follows:
+            (bound,) = follow.bounds
             behind = "STRICT" if bound.delta == 0 else bound.delta - 1
-            skews.append(f"CREATE SKEW FROM {other} TO {name} ({bound.wait + slack} SECONDS, {behind});")
+            others = ", ".join(follow.streams)
+            skews.append(f"CREATE SKEW FROM ({others}) TO {name} ({bound.wait + slack} SECONDS, {behind});")
     return "".join([*streams, *skews])
 
 
 def some_timings(random: Random) -> list[Timing]:
     """Disorder and latency of each stream, and one or two bounds between them."""
-    follows: dict[str, list[tuple[str, Bound]]] = {name: [] for name in NAMES}
+    follows: dict[str, list[Follow]] = {name: [] for name in NAMES}
     for _ in range(2):
         first, second = random.sample(NAMES, 2)
-        follows[second] = [(first, Bound(random.randint(0, 3), random.randint(0, 3)))]
+        follows[second] = [Follow((first,), (Bound(random.randint(0, 3), random.randint(0, 3)),))]
     return [
         Timing(random.randint(-1, 3), latency=random.randint(0, 2), follows=tuple(follows[name]))
         for name in NAMES

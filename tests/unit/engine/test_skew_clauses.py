@@ -1,0 +1,117 @@
+"""CREATE SKEW and DROP SKEW: which streams follow which afterwards, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import headrace as hr
+from headrace.errors import LanguageError
+from headrace.heartbeats.skew import Bound
+from headrace.heartbeats.timing import Follow
+from headrace.runtime.driver.timekeeper import rules_of
+
+THREE = Bound(4)
+"""Up to 3 behind."""
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with hr.connect(runner="inline") as db:
+        for name in ("a", "b", "c"):
+            db.execute(f"CREATE STREAM {name} (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.execute("CREATE STREAM other (v BIGINT, ts TIMESTAMP) FROM push TIMESTAMP BY ts")
+        yield db
+
+
+def follows(db: hr.Database) -> dict[str, set[tuple[str, Bound]]]:
+    """Per stream from which others it has which bounds."""
+    return {
+        name: {
+            (other, bound)
+            for follow in timing.follows
+            for other in follow.streams
+            for bound in follow.bounds
+            if other != name
+        }
+        for name, timing in db.timings.items()
+        if name != "other"
+    }
+
+
+def test_among_bounds_each_by_each_other(db: hr.Database) -> None:
+    db.execute("CREATE SKEW AMONG a, b, c (0 SECONDS, 3)")
+    assert follows(db) == {
+        "a": {("b", THREE), ("c", THREE)},
+        "b": {("a", THREE), ("c", THREE)},
+        "c": {("a", THREE), ("b", THREE)},
+    }
+    db.execute("DROP SKEW AMONG c, b, a")
+    assert follows(db) == {"a": set(), "b": set(), "c": set()}
+
+
+def test_between_a_group_and_a_stream(db: hr.Database) -> None:
+    db.execute("CREATE SKEW BETWEEN (a, b) AND c (0 SECONDS, 3), (1 SECOND, STRICT)")
+    later = Bound(0, 1_000_000)
+    assert follows(db) == {
+        "a": {("c", THREE), ("c", later)},
+        "b": {("c", THREE), ("c", later)},
+        "c": {("a", THREE), ("b", THREE), ("a", later), ("b", later)},
+    }
+    db.execute("DROP SKEW FROM (b, a) TO c; CREATE SKEW FROM c TO (a, b) (0 SECONDS, 9)")
+    assert follows(db) == {"a": {("c", Bound(10))}, "b": {("c", Bound(10))}, "c": set()}
+
+
+def test_bounds_between_the_same_streams_are_replaced_and_others_stay(db: hr.Database) -> None:
+    db.execute("CREATE SKEW AMONG a, b, c (0 SECONDS, 3); CREATE SKEW FROM a TO b (0 SECONDS, 1)")
+    assert follows(db)["b"] == {("a", THREE), ("c", THREE), ("a", Bound(2))}
+    db.execute("CREATE SKEW AMONG b, c, a (0 SECONDS, 5)")
+    assert follows(db)["b"] == {("a", Bound(6)), ("c", Bound(6)), ("a", Bound(2))}
+    db.execute("CREATE SKEW BETWEEN a AND b (0 SECONDS, 3)")
+    assert ("a", Bound(2)) not in follows(db)["b"]
+
+
+def test_a_stream_that_is_dropped_leaves_its_groups(db: hr.Database) -> None:
+    db.execute("CREATE SKEW AMONG a, b, c (0 SECONDS, 3); CREATE SKEW FROM a TO b (0 SECONDS, 1)")
+    db.execute("DROP STREAM a")
+    assert follows(db) == {"b": {("c", THREE)}, "c": {("b", THREE)}}
+    db.execute("DROP STREAM c")
+    assert follows(db) == {"b": set()}
+
+
+def test_what_does_not_fit_changes_nothing(db: hr.Database) -> None:
+    db.execute("CREATE SKEW FROM a TO c (0 SECONDS, 3)")
+    before = db.timings
+    with pytest.raises(LanguageError, match="a is timed by an integer, and other by a TIMESTAMP") as found:
+        db.execute("CREATE SKEW AMONG a, b, other (0 SECONDS, 3)")
+    assert found.value.position is not None
+    assert found.value.position.column == 25
+    with pytest.raises(LanguageError, match="there is no stream d"):
+        db.execute("CREATE SKEW BETWEEN a AND (b, d) (0 SECONDS, 3)")
+    with pytest.raises(LanguageError, match="there is no skew from b to c") as found:
+        db.execute("DROP SKEW FROM b TO c")
+    assert found.value.hint == "there is one from a"
+    with pytest.raises(LanguageError, match="there is no skew from a to b"):
+        db.execute("DROP SKEW BETWEEN a AND b")
+    assert db.timings == before
+
+
+def test_a_thousand_streams_make_no_matrix_of_a_million(db: hr.Database) -> None:
+    names = [f"s{number}" for number in range(1000)]
+    for name in names:
+        db.execute(f"CREATE STREAM {name} (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+    db.execute(
+        f"CREATE SKEW AMONG {', '.join(names)} (0 SECONDS, 3); CREATE SKEW BETWEEN a AND s7 (0 SECONDS, 3)"
+    )
+    rules = rules_of(db.timings, [frozenset(db.timings)])
+    assert [len(group) for group in rules.matrix.groups] == [1, 3, 999, 1]
+    assert rules.matrix.matrix.size == 6
+
+
+def test_what_a_store_remembers_of_a_large_group_is_short() -> None:
+    names = tuple(f"s{number}" for number in range(1000))
+    texts = {Follow(some, (THREE,)).describe() for some in (names, names[1:], ("x", *names[1:]), ("a", "b"))}
+    assert len(texts) == 4
+    assert max(map(len, texts)) < 60
+    assert "after a, b 0 0 4" in texts

@@ -19,7 +19,7 @@ from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.flow import Sample
-from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.writing.texts import count
 from headrace.time import MICROSECONDS, TimeDomain
 
@@ -36,7 +36,7 @@ def costs(defined: Definitions, plan: Plan, position: Position) -> str:
         position: where it is asked for.
 
     Raises:
-        LanguageError: the query reads a stream that never ends, of which no rows can be looked at.
+        LanguageError: the query reads a stream that never ends, or is timed by arrival.
         SourceError: an input is missing or damaged.
     """
     graph = lower({RESULT: plan})
@@ -61,10 +61,11 @@ def _columns(graph: Graph) -> dict[str, set[str]]:
 
 def _stream(defined: Definitions, name: str, position: Position) -> BoundedStream:
     stream = defined.inputs[name].stream
-    if isinstance(stream, BoundedStream):
+    if isinstance(stream, BoundedStream) and not stream.timing.by_arrival:
         return stream
+    why = "never ends" if isinstance(stream, LiveStream) else "is timed by their arrival"
     raise LanguageError(
-        f"EXPLAIN COST looks at some rows of each stream, and the stream {name} never ends",
+        f"EXPLAIN COST looks at some rows of each stream, and the stream {name} {why}",
         position=position,
         hint="define the query, start it, and write EXPLAIN ANALYZE with its name",
     )

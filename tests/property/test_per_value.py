@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.heartbeats.counting import taken
 from headrace.heartbeats.per_value import (
+    Rise,
     ValueRules,
     ValuesState,
     forgettable,
@@ -19,7 +20,7 @@ from headrace.heartbeats.per_value import (
     rises,
 )
 from headrace.reference.per_value import per_value
-from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
 
 class Shard:
@@ -108,8 +109,13 @@ def test_the_least_rises_when_it_says(
     part = Shard([7])
     part.epoch(rules, first, BEGINNING, 1)
     part.epoch(rules, second, BEGINNING, 1 + gap)
-    due = rises(rules, part.state, 1 + gap)
+    steps = rises(rules, part.state, 1 + gap)
+    due = tuple((step.when, step.least) for step in steps)
     at = [least(rules, part.state, clock) for clock in range(1 + gap, 2 + gap + later)]
+    for step in steps:
+        newest = int(part.state.newest[step.value])
+        assert newest == BEGINNING == step.least or newest - rules.disorder == step.least
+        assert step.when - part.state.heard[step.value] < (rules.idle_after or INFINITY)
     # What it was before all were idle is what it remains.
     assert taken(due, 1 + gap + later)[0] == max((one for one in at if one < 2**63 - 1), default=BEGINNING)
 
@@ -119,10 +125,10 @@ def test_many_rises_are_foreseen_roughly() -> None:
     count = 1000
     state = ValuesState(np.arange(count, dtype=np.int64), np.arange(count, dtype=np.int64))
     rules = ValueRules(disorder=0, idle_after=count)
-    due = rises(rules, state, count - 1)
-    assert len(due) <= 32
-    assert (due[0], due[-1]) == ((count - 1, 0), (2 * count - 2, count - 1))
-    assert all(promise == least(rules, state, when) for when, promise in due)
+    found = rises(rules, state, count - 1)
+    assert len(found) <= 32
+    assert (found[0], found[-1]) == (Rise(count - 1, 0, 0), Rise(2 * count - 2, count - 1, count - 1))
+    assert all(step.least == least(rules, state, step.when) for step in found)
 
 
 def test_a_value_is_forgotten_when_the_stream_has_come_as_far() -> None:

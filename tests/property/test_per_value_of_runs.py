@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,8 @@ from headrace.engine.policy import Policy
 from headrace.reference.lateness import late_rows
 from headrace.runtime.driver.run import RunSettings
 from headrace.runtime.sources import rows as source_rows
+from headrace.runtime.store.segments import MemoryStore
+from headrace.runtime.tasks import values
 from headrace.runtime.tasks.inline import InlineRunner
 
 SCHEMA = pa.schema([("n", pa.int64()), ("device", pa.string()), ("ts", pa.int64())])
@@ -27,6 +30,8 @@ Row = tuple[str | None, int]
 
 ROWS = st.lists(st.tuples(st.sampled_from(DEVICES), st.integers(0, 20)), min_size=1, max_size=20)
 CUTS = st.tuples(st.sampled_from((100, 5, 1)), st.integers(1, 3))
+RECENT = st.sampled_from((0, 2, 100))
+"""How many values a process remembers; the others are read again."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,10 +43,11 @@ def small_batches() -> Iterator[None]:
 
 
 def run(
-    rows: Sequence[tuple[int, Row]], clauses: str, cut: tuple[int, int] = (100, 1)
+    rows: Sequence[tuple[int, Row]], clauses: str, cut: tuple[int, int] = (100, 1), recent: int = 100
 ) -> tuple[list[int], list[dict[str, object]]]:
     """The numbers of the late rows, and the final answer."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(values, "RECENT", values.Recent(recent))
         path = Path(folder, "rows.parquet")
         table = [{"n": number, "device": device, "ts": ts} for number, (device, ts) in rows]
         pq.write_table(pa.Table.from_pylist(table, SCHEMA), path, row_group_size=4)
@@ -65,26 +71,28 @@ def by_device(rows: list[Row], disorder: int) -> list[int]:
 
 
 @settings(max_examples=20)
-@given(ROWS, CUTS, st.integers(-1, 4))
+@given(ROWS, CUTS, st.integers(-1, 4), RECENT)
 def test_the_same_rows_are_late_however_the_input_is_cut(
-    rows: list[Row], cut: tuple[int, int], disorder: int
+    rows: list[Row], cut: tuple[int, int], disorder: int, recent: int
 ) -> None:
     """Where all devices are waited for, by those of the same device alone."""
     said = "STRICT" if disorder < 0 else f"DISORDER {disorder}"
     # A file is read without waiting for anything, so that no time counts.
-    late, answer = run(list(enumerate(rows)), f"{said} PER device WAIT 1 SECOND IDLE AFTER 1 SECOND", cut)
+    late, answer = run(
+        list(enumerate(rows)), f"{said} PER device WAIT 1 SECOND IDLE AFTER 1 SECOND", cut, recent
+    )
     assert late == by_device(rows, disorder)
     taken = [(number, row) for number, row in enumerate(rows) if number not in late]
     assert answer == run(taken, "DISORDER 1000")[1]
 
 
 @settings(max_examples=20)
-@given(ROWS, CUTS, st.integers(0, 4), st.sampled_from(("IDLE AFTER 1 SECOND", "OF ('b', 'a')")))
+@given(ROWS, CUTS, st.integers(0, 4), st.sampled_from(("IDLE AFTER 1 SECOND", "OF ('b', 'a')")), RECENT)
 def test_the_answer_is_of_the_rows_that_were_taken(
-    rows: list[Row], cut: tuple[int, int], disorder: int, clause: str
+    rows: list[Row], cut: tuple[int, int], disorder: int, clause: str, recent: int
 ) -> None:
     """Those late by their device are late in any case, and others below what the stream has come to."""
-    late, answer = run(list(enumerate(rows)), f"DISORDER {disorder} PER device {clause}", cut)
+    late, answer = run(list(enumerate(rows)), f"DISORDER {disorder} PER device {clause}", cut, recent)
     assert set(late) >= set(by_device(rows, disorder))
     taken = [(number, row) for number, row in enumerate(rows) if number not in late]
     assert answer == run(taken, "DISORDER 1000")[1]
@@ -98,6 +106,52 @@ def test_a_file_sorted_by_device() -> None:
     assert run(rows, "PER device OF ('a', 'b')", (2, 3))[0] == []
     late, _ = run(rows, "PER device IDLE AFTER 1 SECOND", (2, 3))
     assert 5 < len(late) < 10
+
+
+def files(rows: Sequence[Row], other: Sequence[int], recent: int) -> tuple[int, list[bytes]]:
+    """How many rows are late, and what was written of the values in each epoch.
+
+    Args:
+        rows: of a stream with bounds per device.
+        other: the timestamps of one beside it, whose late rows are known in a second pass.
+        recent: how many values are remembered.
+    """
+    found = []
+
+    def write(self: MemoryStore, name: str, parts: Sequence[pa.Buffer]) -> None:
+        if "-l0-" in name:
+            found.append(b"".join(map(bytes, parts)))
+        written(self, name, parts)
+
+    written = MemoryStore.write
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(values, "RECENT", values.Recent(recent))
+        patch.setattr(MemoryStore, "write", write)
+        chosen = Settings(None, RunSettings(3, buckets=2), None)
+        with hr.Database(lambda: InlineRunner(2), chosen, Policy.open()) as db:
+            for name, own in (("s", rows), ("r", [(None, ts) for ts in other])):
+                path = Path(folder, f"{name}.parquet")
+                table = [{"n": 1, "device": device, "ts": ts} for device, ts in own]
+                pq.write_table(pa.Table.from_pylist(table, SCHEMA), path)
+                clause = "PER device IDLE AFTER 1 SECOND" if name == "s" else ""
+                options = f"OPTIONS (path '{path}') TIMESTAMP BY ts DISORDER 4 {clause}"
+                db.execute(f"CREATE STREAM {name} FROM parquet {options}")
+            db.query("SELECT n FROM s UNION ALL SELECT n FROM r", name="q")
+            return db.run().late, found
+
+
+def test_what_is_read_again_is_what_is_remembered() -> None:
+    """The same bytes follow, also where an epoch needs a second pass."""
+    random = np.random.default_rng(1)
+    rows = [(f"device {number}", place) for place, number in enumerate(random.integers(0, 9, 60).tolist())]
+    other = (np.arange(60) + random.integers(0, 9, 60)).tolist()
+    late, remembered = files(rows, other, 100)
+    assert files(rows, other, 0) == (late, remembered)
+    assert late > 0
+    # Most epochs write less than all of the values.
+    sizes = list(map(len, remembered))
+    assert len(sizes) > 20
+    assert sum(size < max(sizes) for size in sizes) > len(sizes) / 2
 
 
 def commit_size(devices: int, folder: Path) -> int:

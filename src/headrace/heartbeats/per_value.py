@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headrace.elements import Int64Array
-from headrace.heartbeats.counting import Due, added
 from headrace.heartbeats.timing import PerValue, Timing
-from headrace.kernels.disorder import late_by_value
+from headrace.kernels.disorder import late_by_value, suffix_minima
 from headrace.time import BEGINNING, INFINITY
 
 Mask = NDArray[np.bool_]
@@ -83,6 +82,8 @@ class ValuesState:
             values: how many.
             clock: counted time (microseconds).
         """
+        if not values:
+            return self
         new = ValuesState.listed(values, clock)
         return ValuesState(np.append(self.newest, new.newest), np.append(self.heard, new.heard))
 
@@ -156,33 +157,51 @@ def forgettable(rules: ValueRules, state: ValuesState, heartbeat: int, clock: in
     return come & _idle(rules, state, clock) & (np.where(come, state.newest, 0) - rules.disorder <= heartbeat)
 
 
-def rises(rules: ValueRules, state: ValuesState, clock: int) -> Due:
-    """`least` from now on if nothing comes: from when on it is what, at first now.
+@dataclass(frozen=True)
+class Rise:
+    """From when on `least` is what, if nothing comes.
+
+    Attributes:
+        when: from then on (microseconds of counted time).
+        least: what it is (instant), BEGINNING while a listed value has not come.
+        value: the number of a value that it is the heartbeat of.
+    """
+
+    when: int
+    least: int
+    value: int
+
+
+def rises(rules: ValueRules, state: ValuesState, clock: int) -> tuple[Rise, ...]:
+    """`least` from now on if nothing comes, at first what it is now.
 
     Where it rises very often, it is foreseen too low in between, never too high. Once all values are idle it
     no longer rises.
     """
-    active = ~_idle(rules, state, clock)
-    order = np.argsort(state.heard[active], kind="stable")
-    heard, newest = state.heard[active][order], state.newest[active][order]
-    # The smallest of those that become idle no earlier than each.
-    smallest = np.minimum.accumulate(newest[::-1])[::-1]
-    places = np.flatnonzero(np.diff(heard, prepend=-1)) if rules.idle_after is not None else np.arange(1)
-    places = places[: len(smallest)]
-    places = places[np.diff(smallest[places], prepend=BEGINNING) != 0]
-    due: Due = ()
-    for place in _some(places):
-        when = clock if place == 0 else int(heard[place - 1]) + (rules.idle_after or 0)
-        due = added(due, when, int(smallest[place]) - rules.disorder)
-    return due
+    values, before = _steps(rules, state, clock)
+    found = []
+    for value, last in zip(_some(values).tolist(), _some(before).tolist(), strict=True):
+        when = clock if last < 0 else last + (rules.idle_after or 0)
+        newest = int(state.newest[value])
+        found.append(Rise(when, BEGINNING if newest == BEGINNING else newest - rules.disorder, value))
+    return tuple(found)
 
 
-def _some(places: Int64Array) -> list[int]:
-    """A bounded number of places, the first and the last among them."""
-    if len(places) > _STEPS:
-        places = places[np.linspace(0, len(places) - 1, _STEPS).astype(np.int64)]
-    found: list[int] = places.tolist()
-    return found
+def _steps(rules: ValueRules, state: ValuesState, clock: int) -> tuple[Int64Array, Int64Array]:
+    """The values that are the smallest one after the other if nothing comes, and when the last of those came
+    that have to be idle before (microseconds of counted time), -1 for none."""
+    if rules.idle_after is None:
+        smallest = np.array([state.newest.argmin()] if len(state.newest) else [], dtype=np.int64)
+        return smallest, np.full_like(smallest, -1)
+    order = np.argsort(state.heard, kind="stable")
+    return suffix_minima(state.newest, state.heard, order, clock - rules.idle_after)
+
+
+def _some(steps: Int64Array) -> Int64Array:
+    """A bounded number of steps, the first and the last among them."""
+    if len(steps) <= _STEPS:
+        return steps
+    return steps[np.linspace(0, len(steps) - 1, _STEPS).astype(np.int64)]
 
 
 def _idle(rules: ValueRules, state: ValuesState, clock: int) -> Mask:

@@ -61,3 +61,36 @@ def late_by_value(
         newest[codes[place]] = max(latest, times[place])
         heard[codes[place]] = clock
     return late[:count].copy(), limits[:count].copy()
+
+
+@kernel(INT1, INT1, INT1, numba.int64)
+def suffix_minima(
+    newest: Int64Array, heard: Int64Array, order: Int64Array, until: int
+) -> tuple[Int64Array, Int64Array]:
+    """The value with the smallest timestamp, then that of the values that came after it, and so on.
+
+    Args:
+        newest: int64[values], the largest timestamp of each value.
+        heard: int64[values], when each came last, not negative.
+        order: int64[values], the values in order of that.
+        until: those that came then or before are left out.
+
+    Returns:
+        These values, and for each of them when the last of those came that have a smaller timestamp and came
+        before it; -1 for the first.
+    """
+    values, before = np.empty(len(order), dtype=np.int64), np.empty(len(order), dtype=np.int64)
+    count = 0
+    for place in range(len(order) - 1, -1, -1):
+        value = order[place]
+        if heard[value] <= until:
+            break
+        if count and newest[value] >= newest[values[count - 1]]:
+            continue
+        # Of those that came together only the smallest counts.
+        if not count or heard[value] < heard[values[count - 1]]:
+            if count:
+                before[count - 1] = heard[value]
+            count += 1
+        values[count - 1], before[count - 1] = value, -1
+    return values[:count][::-1].copy(), before[:count][::-1].copy()

@@ -53,8 +53,11 @@ def _misjudged(work: EpochWork, reports: list[TaskReport]) -> list[str]:
 
 def _discard(work: EpochWork, reports: list[TaskReport]) -> None:
     """Remove what a pass has written: only level 0 has, since further levels do nothing in such a pass."""
+    known = (stream.values for stream in work.streams.values() if stream.values is not None)
+    kept = {run for values in known for run in values.runs}
     for report in reports:
+        runs = (run for point in report.values.values() for run in point.runs if run not in kept)
         refs = (*report.results, *([report.dead_letters] if report.dead_letters is not None else ()))
-        parts = (*(ref.part for ref in refs), *(point.part for point in report.values.values()))
+        parts = (*(ref.part for ref in refs), *(run.part for run in runs))
         for name in {part.segment for part in parts}:
             work.store.delete(name)

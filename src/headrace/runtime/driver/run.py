@@ -124,7 +124,7 @@ class Run:
         self._streams = {name: streams[name] for name in self._queries.columns}
         self._settings = settings
         self._buckets = settings.buckets or runner.parallelism
-        self._token = secrets.token_hex(4)
+        self._token = secrets.token_hex(8)
         self._points = dict.fromkeys(self._streams, StreamPoint(0))
         self._state: dict[StateKey, Manifest] = {}
         self._journal: Journal | None = None

@@ -28,7 +28,7 @@ from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settling import Settling
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import ValuesPoint
-from headrace.time import INFINITY, MICROSECONDS, Clock
+from headrace.time import BEGINNING, INFINITY, MICROSECONDS, Clock
 
 _LONGEST: Final = 2 * MICROSECONDS["SECOND"]
 """How much of the time between two looks at the clock counts at most: more than passes when all is well."""
@@ -175,7 +175,8 @@ class Timekeeper:
         found = []
         running = (place for place in self._values if self._clocks.caught_up[place])
         for rules, point, place in ((*self._values[place], place) for place in running):
-            moments = (max(when, point.begun + rules.wait) for when, _ in point.due)
+            steps = (when for when, least in point.due if least > BEGINNING)
+            moments = (max(when, point.begun + rules.wait) for when in steps)
             found += [when - int(self._clocks.counted[place]) for when in moments]
         return [wait for wait in found if wait > 0]
 

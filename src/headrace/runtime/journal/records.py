@@ -32,7 +32,7 @@ from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore
-from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey, ValuesPoint
+from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey, ValuesPoint, ValuesRun
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs are between two records that hold all state and all producers."""
@@ -248,7 +248,8 @@ def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
 
 def value_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
     """The parts of files that hold how far values with bounds of their own have come."""
-    return (point.values.part for point in points.values() if point.values is not None)
+    known = (point.values for point in points.values() if point.values is not None)
+    return (run.part for values in known for run in values.runs)
 
 
 def result_parts(results: EpochResults) -> Iterator[Part]:
@@ -376,12 +377,15 @@ def _unpacked_point(
 
 
 def _packed_values(values: ValuesPoint) -> list[Any]:
-    return [values.column, _packed_part(values.part), values.begun, [list(step) for step in values.due]]
+    runs = [[_packed_part(run.part), run.rows] for run in values.runs]
+    due = [[*step, value] for step, value in zip(values.due, values.slowest, strict=True)]
+    return [values.column, runs, values.begun, due]
 
 
-def _unpacked_values(column: str, part: list[Any], begun: int, due: list[list[int]]) -> ValuesPoint:
-    steps = tuple((when, promise) for when, promise in due)
-    return ValuesPoint(column, _unpacked_part("segments", part), begun, steps)
+def _unpacked_values(column: str, runs: list[Any], begun: int, due: list[Any]) -> ValuesPoint:
+    found = tuple(ValuesRun(_unpacked_part("segments", part), rows) for part, rows in runs)
+    steps = tuple((when, promise) for when, promise, _ in due)
+    return ValuesPoint(column, found, begun, steps, tuple(value for *_, value in due))
 
 
 def _packed_part(part: Part) -> list[Any]:

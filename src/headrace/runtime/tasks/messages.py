@@ -47,21 +47,36 @@ class Split:
 
 
 @dataclass(frozen=True)
+class ValuesRun:
+    """Some of the values of a stream's column, with how far they have come.
+
+    Attributes:
+        part: where that lies.
+        rows: how many values.
+    """
+
+    part: Part
+    rows: int
+
+
+@dataclass(frozen=True)
 class ValuesPoint:
     """How far the values of a stream's column have come that have bounds of their own.
 
     Attributes:
         column: its name.
-        part: where that lies, value by value.
+        runs: where that lies; of a value that is in several of them the last one counts.
         begun: when the stream's first row came (microseconds of its counted time).
         due: how far all of them have come, and from when on if nothing comes, by the stream's counted time
             (microseconds) and instants; both rise.
+        slowest: for each of these steps the value that has come no further, as a literal of SQL.
     """
 
     column: str
-    part: Part
+    runs: tuple[ValuesRun, ...]
     begun: int
     due: Due
+    slowest: tuple[str, ...]
 
 
 @dataclass(frozen=True)

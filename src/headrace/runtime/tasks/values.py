@@ -1,27 +1,76 @@
 """The values of a column that have bounds of their own, as a task of level 0 keeps them.
 
-How far each value has come is one part of a segment, written anew in every epoch that brings rows of the
-stream. The driver knows when the smallest will rise, and that is all: a commit is as small with 100,000
-values as with one.
+How far each value has come lies in runs, parts of segments. An epoch writes those that have changed as a new
+run, and with them those of the runs before that are together no larger, so that there are about as many runs
+as the logarithm of the values, and each value is written about as often. The driver knows when the smallest
+will rise, and that is all: a commit is about as small with 100,000 values as with one.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final
+
+import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, decode_rows, encode_rows, integers
 from headrace.heartbeats.bounded import Arrivals, Judgement
-from headrace.heartbeats.per_value import (
-    ValuesState,
-    forgettable,
-    judge_by_value,
-    rises,
-    rules_of,
-)
+from headrace.heartbeats.per_value import ValuesState, forgettable, judge_by_value, rises, rules_of
 from headrace.heartbeats.timing import PerValue
 from headrace.operators.state.numbers import Numbers
-from headrace.runtime.store.segments import SegmentWriter, read_part
-from headrace.runtime.tasks.messages import EpochWork, ValuesPoint
+from headrace.runtime.store.segments import SegmentReader, SegmentWriter, Store
+from headrace.runtime.tasks.messages import EpochWork, ValuesPoint, ValuesRun
+
+_SHOWN: Final = 40
+"""So many characters of a value are shown at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What has been written of the values.
+
+    Attributes:
+        numbers: of the values.
+        state: how far they have come, by their numbers.
+        run: int64[values], in which run each lies as it is now.
+    """
+
+    numbers: Numbers
+    state: ValuesState
+    run: Int64Array
+
+
+class Recent:
+    """What a process has written of late, which the next epoch then need not read.
+
+    Whoever takes something has it alone: nothing of an epoch that fails is left here.
+
+    Args:
+        limit: how many values are kept at most.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._found: OrderedDict[tuple[ValuesRun, ...], Known] = OrderedDict()
+
+    def take(self, runs: tuple[ValuesRun, ...]) -> Known | None:
+        """What the runs say, if it is here. The names of segments are unique."""
+        with self._lock:
+            return self._found.pop(runs, None)
+
+    def keep(self, runs: tuple[ValuesRun, ...], known: Known) -> None:
+        """Keep what the runs say, in place of what was kept first if there is too much."""
+        with self._lock:
+            self._found[runs] = known
+            while sum(len(known.numbers) for known in self._found.values()) > self._limit:
+                self._found.popitem(last=False)
+
+
+RECENT: Final = Recent(1_000_000)
 
 
 class Values:
@@ -41,16 +90,13 @@ class Values:
         self._rules = rules_of(found.timing, per)
         self._heartbeat = found.heartbeat
         self._clock = int(work.time.clocks.counted[work.time.names.index(stream)])
-        self._begun: int | None = None
-        known = pa.array([], found.schema[found.schema.names.index(per.column)].type)
-        self._state = ValuesState.listed(0)
+        self._begun = self._clock if found.values is None else found.values.begun
+        self._runs = () if found.values is None else found.values.runs
         self._came = False
-        if found.values is not None:
-            rows = decode_rows(read_part(work.store, found.values.part))
-            known, self._begun = rows.column("value"), found.values.begun
-            self._state = ValuesState(integers(rows.column("newest")), integers(rows.column("heard")))
-        self._numbers = Numbers(known)
-        self._listed = self._number(pa.array(list(per.listed), known.type))
+        type_ = found.schema[found.schema.names.index(per.column)].type
+        self._known = RECENT.take(self._runs) or read_values(work.store, self._runs, type_)
+        self._numbers, self._state = self._known.numbers, self._known.state
+        self._listed = self._number(pa.array(list(per.listed), type_))
 
     def judge(self, rows: pa.RecordBatch, times: Int64Array) -> Judgement:
         """Judge consecutive rows, each by the rows of its value before it.
@@ -78,19 +124,91 @@ class Values:
         """
         if not self._came:
             return None
-        known = self._numbers.keys
-        gone = forgettable(self._rules, self._state, self._heartbeat, self._clock)
-        gone[self._listed] = False
-        if gone.any():
-            self._state = self._state.without(gone)
-            known = known.filter(pa.array(~gone))
-        begun = self._clock if self._begun is None else self._begun
-        columns = {"value": known, "newest": self._state.newest, "heard": self._state.heard}
-        part = writer.add(encode_rows(pa.RecordBatch.from_pydict(columns)))
-        return ValuesPoint(self._per.column, part, begun, rises(self._rules, self._state, self._clock))
+        run = self._run()
+        first = _first_rewritten(self._runs, run)
+        if first == 0:
+            run = self._forget(run)
+        written = np.flatnonzero(run >= first)
+        run[written] = first
+        runs = self._runs[:first]
+        if len(written):
+            runs += (ValuesRun(writer.add(encode_rows(self._rows(written))), len(written)),)
+        RECENT.keep(runs, Known(self._numbers, self._state, run))
+        steps = rises(self._rules, self._state, self._clock)
+        return ValuesPoint(
+            self._per.column,
+            runs,
+            self._begun,
+            tuple((step.when, step.least) for step in steps),
+            tuple(_literal(self._numbers.keys[step.value]) for step in steps),
+        )
 
     def _number(self, column: pa.Array) -> Int64Array:
         """The number of each value, of which those that have none get one. NULL is a value."""
         found = self._numbers.of(column)
         self._state = self._state.joined_by(len(self._numbers) - len(self._state.newest), self._clock)
         return found
+
+    def _run(self) -> Int64Array:
+        """int64[values], in which run each lies; for one that has changed or is new, the number of runs."""
+        before, count = self._known, len(self._known.run)
+        newest, heard = self._state.newest[:count], self._state.heard[:count]
+        changed = (newest != before.state.newest) | (heard != before.state.heard)
+        new = np.full(len(self._numbers) - count, len(self._runs))
+        return np.append(np.where(changed, len(self._runs), before.run), new)
+
+    def _forget(self, run: Int64Array) -> Int64Array:
+        """Forget the values that make no difference; the runs of the others."""
+        gone = forgettable(self._rules, self._state, self._heartbeat, self._clock)
+        gone[self._listed] = False
+        if gone.any():
+            self._state = self._state.without(gone)
+            self._numbers = Numbers(self._numbers.keys.filter(pa.array(~gone)))
+        return run[~gone]
+
+    def _rows(self, numbers: Int64Array) -> pa.RecordBatch:
+        state = self._state
+        columns = {"newest": state.newest[numbers], "heard": state.heard[numbers]}
+        return pa.RecordBatch.from_pydict({"value": self._numbers.keys.take(pa.array(numbers)), **columns})
+
+
+def read_values(store: Store, runs: tuple[ValuesRun, ...], type_: pa.DataType) -> Known:
+    """What runs say of the values."""
+    numbers, state = Numbers(pa.array([], type_)), ValuesState.listed(0)
+    run = np.empty(0, dtype=np.int64)
+    reader = SegmentReader(store)
+    for number, place in enumerate(runs):
+        rows = decode_rows(reader.read(place.part))
+        codes = numbers.of(rows.column("value"))
+        state = state.joined_by(len(numbers) - len(run))
+        run = np.append(run, np.empty(len(numbers) - len(run), dtype=np.int64))
+        state.newest[codes], state.heard[codes] = (
+            integers(rows.column("newest")),
+            integers(rows.column("heard")),
+        )
+        run[codes] = number
+    return Known(numbers, state, run)
+
+
+def _first_rewritten(runs: tuple[ValuesRun, ...], run: Int64Array) -> int:
+    """From which run on all are written anew as one.
+
+    Args:
+        runs: those that there are.
+        run: int64[values], in which of them each value lies, the number of runs for one that has changed.
+    """
+    sizes: list[int] = np.bincount(run, minlength=len(runs) + 1).tolist()
+    first, size = len(runs), sizes[-1]
+    while first and runs[first - 1].rows <= size:
+        first -= 1
+        size += sizes[first]
+    return first
+
+
+def _literal(value: pa.Scalar) -> str:
+    """A value as a literal of SQL, or the beginning of it."""
+    found = value.as_py()
+    if isinstance(found, str):
+        cut = found if len(found) <= _SHOWN else f"{found[: _SHOWN - 3]}..."
+        return "'" + cut.replace("'", "''") + "'"
+    return "NULL" if found is None else str(found)

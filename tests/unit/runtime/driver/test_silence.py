@@ -12,6 +12,7 @@ import pytest
 import headrace as hr
 from headrace.errors import UserError
 from headrace.runtime.driver import live
+from headrace.runtime.tasks import values
 from watched_clock import SECOND, Clock
 
 PAIRS = "SELECT a.v, b.v FROM a [RANGE 10], b [RANGE 10] WHERE a.v = b.v"
@@ -331,9 +332,10 @@ def test_listed_values_hold_the_stream_back_until_they_come(
 
 
 def test_values_are_known_after_a_restart(
-    connect: Callable[..., hr.Database], clock: Clock, tmp_path: Path
+    connect: Callable[..., hr.Database], clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a file that is replaced, and of which nothing is in the records of commits."""
+    """In few files, and hardly anything of it in the records of commits."""
+    monkeypatch.setattr(values, "RECENT", values.Recent(0))
     said = "DISORDER 2 PER v OF (1, 2) IDLE AFTER 30 SECONDS"
     db = connect(ONES, durable=True, a=said)
     push(db, "a", 10, value=2)
@@ -349,7 +351,7 @@ def test_values_are_known_after_a_restart(
     assert heartbeat(again) == 38
     assert again.stop().late == 1
     names = {path.name for path in (tmp_path / "store" / "segments").iterdir()}
-    assert len([name for name in names if "-l0-" in name]) == 1
+    assert len([name for name in names if "-l0-" in name]) <= 2
 
 
 def test_what_is_known_of_the_values_of_another_column_is_of_no_use(

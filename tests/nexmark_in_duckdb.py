@@ -23,6 +23,13 @@ _FOREVER: Final = f"ts, {INFINITY}"
 _SO_FAR: Final = "ts <= instant"
 _TEN: Final = f"(ts // {_SIZE} + 1) * {_SIZE}"
 _HELD: Final = f"finish - 1, finish - 1 + {_SIZE}"
+_DAY: Final = "strftime(make_timestamp(ts), '%Y-%m-%d')"
+_DAYS: Final = f"(SELECT *, {_DAY} AS day FROM instants JOIN bid ON {_SO_FAR})"
+_PRICES: Final = ("price >= 0", "price < 100", "price >= 100 AND price < 10000", "price >= 10000")
+_RANKS: Final = ", ".join(f"count(*) FILTER ({prices})" for prices in _PRICES)
+_DISTINCT: Final = ", ".join(
+    f"count(DISTINCT {counted}) FILTER ({prices})" for counted in ("bidder", "auction") for prices in _PRICES
+)
 _MET: Final = "auction a JOIN bid b ON a.id = b.auction AND b.ts BETWEEN a.ts AND a.expires"
 
 TEXTS: Final[Mapping[str, str]] = {
@@ -74,6 +81,9 @@ TEXTS: Final[Mapping[str, str]] = {
             FROM {_MET}) ON bid_ts <= instant
         QUALIFY row_number() OVER (
             PARTITION BY instant, id ORDER BY price DESC, bid_ts, bidder, bid_extra) = 1""",
+    "q10": f"""
+        SELECT auction, bidder, price, ts, extra, {_DAY}, strftime(make_timestamp(ts), '%H:%M'), {_EVENT}
+        FROM bid""",
     "q11": f"""
         WITH cut AS (
             SELECT *, (ts - lag(ts) OVER (PARTITION BY bidder ORDER BY ts) < {_SIZE}) IS NOT TRUE AS begins
@@ -84,6 +94,9 @@ TEXTS: Final[Mapping[str, str]] = {
             FROM cut)
         SELECT bidder, count(*), min(ts), max(ts) + {_SIZE}, max(ts) + {_SIZE} - 1, max(ts) + 2 * {_SIZE} - 1
         FROM numbered GROUP BY bidder, session""",
+    "q12": f"""
+        SELECT bidder, count(*), finish - {_SIZE}, finish, {_HELD}
+        FROM (SELECT bidder, {_TEN} AS finish FROM arriving) GROUP BY bidder, finish""",
     "q14": f"""
         SELECT auction, bidder, 0.908 * price AS euro,
             CASE WHEN hour(make_timestamp(ts)) BETWEEN 8 AND 18 THEN 'dayTime'
@@ -91,6 +104,16 @@ TEXTS: Final[Mapping[str, str]] = {
                 ELSE 'otherTime' END,
             ts, extra, len(regexp_extract_all(extra, 'c')), {_EVENT}
         FROM bid WHERE euro > 10000 AND euro < 500000""",
+    "q15": f"""
+        SELECT day, {_RANKS}, {_DISTINCT}, instant, following
+        FROM {_DAYS} GROUP BY instant, following, day""",
+    "q16": f"""
+        SELECT channel, day, max(strftime(make_timestamp(ts), '%H:%M')), {_RANKS}, {_DISTINCT},
+            instant, following
+        FROM {_DAYS} GROUP BY instant, following, channel, day""",
+    "q17": f"""
+        SELECT auction, day, {_RANKS}, min(price), max(price), avg(price), sum(price), instant, following
+        FROM {_DAYS} GROUP BY instant, following, auction, day""",
     "q18": f"""
         SELECT auction, bidder, price, channel, url, ts, extra, instant, following
         FROM instants JOIN bid ON {_SO_FAR}
@@ -107,6 +130,19 @@ TEXTS: Final[Mapping[str, str]] = {
         SELECT auction, bidder, price, channel, url, b.ts, b.extra, item, description, initial_bid, reserve,
             a.ts, expires, seller, category, a.extra, b.ts, b.ts + 1
         FROM bid b JOIN auction a ON auction = id AND a.ts <= b.ts WHERE category = 10""",
+    "q21": f"""
+        SELECT auction, bidder, price, channel, number, {_EVENT}
+        FROM (
+            SELECT *, coalesce(
+                MAP {{'Apple': '0', 'Google': '1', 'Facebook': '2', 'Baidu': '3'}}[channel],
+                nullif(split_part(split_part(url, '&channel_id=', 2), '&', 1), '')) AS number
+            FROM bid)
+        WHERE number IS NOT NULL""",
+    "q22": f"""
+        SELECT auction, bidder, price, channel, folders[1], folders[2], folders[3], {_EVENT}
+        FROM (
+            SELECT *, regexp_extract_all(url, '/([a-z]{{5}})/', 1) AS folders
+            FROM (SELECT * REPLACE (replace(url, '/', '//') AS url) FROM bid))""",
 }
 """The queries, by name."""
 

@@ -27,9 +27,10 @@ from headrace.expressions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
 
-_NULL_OF_NULL: Final = frozenset(
-    ["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "DIV", "NEGATE", "||", "LIKE", "NOT"]
-)
+_NAMES = """
+    = <> < <= > >= + - * / % DIV NEGATE || LIKE REGEXP_LIKE NOT
+"""
+_NULL_OF_NULL: Final = frozenset(_NAMES.split())
 """Functions that are NULL where an argument is."""
 
 

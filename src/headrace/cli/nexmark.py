@@ -138,7 +138,8 @@ def _script(query: NexmarkQuery, spec: Nexmark, behind: Duration) -> str:
         f"CREATE STREAM {table} FROM nexmark OPTIONS ({options}) TIMESTAMP BY ts{_bound(table, behind)};\n"
         for table in TABLES
     )
-    return "".join(streams) + "\n" + query.text
+    arriving = f"CREATE STREAM arriving FROM nexmark OPTIONS ({options}, table='bid') TIMESTAMP BY ARRIVAL;\n"
+    return "".join([*streams, arriving, "\n", query.text])
 
 
 def _to_files(spec: Nexmark, out: Path, format_: FileFormat, behind: Duration, files: int | None) -> None:

@@ -9,7 +9,10 @@ on anything but the row: there is no current time and no random number. On purpo
 - NaN has no counterpart among DECIMALs (Spark: NULL) nor a FLOOR (Spark: 0): the row fails.
 - A DECIMAL result of more than 38 digits is refused; Spark drops digits.
 - STRINGs do not become numbers in arithmetic, nor numbers TIMESTAMPs, without a CAST or TIMESTAMP_MICROS.
-- The pattern of LIKE, the digits of ROUND and the unit of DATE_TRUNC are constants, and wrong ones refused.
+- The patterns of LIKE, REGEXP_LIKE, REGEXP_EXTRACT and DATE_FORMAT, the digits of ROUND and the unit of
+  DATE_TRUNC are constants, and wrong ones refused.
+- Regular expressions have RE2's syntax (Spark: Java's): no lookahead, no references to groups; `.` is any
+  character but a line feed, and `$` is the end of the text, even where a line feed is the last character.
 - Calendar texts begin with the year 1.
 """
 
@@ -20,6 +23,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import LanguageError
+from headrace.expressions import pattern_rules
 from headrace.expressions import typing_rules as rules
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast
 from headrace.expressions.tree import Expression
@@ -108,9 +112,13 @@ _TABLE: Final[dict[str, _Entry]] = {
     "CONCAT": _Entry(1, None, rules.concat),
     "REPLACE": _Entry(3, 3, rules.text),
     **{name: _Entry(2, 2, rules.text_test) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
+    "REGEXP_LIKE": _Entry(2, 2, pattern_rules.regexp_like),
+    "REGEXP_EXTRACT": _Entry(2, 3, pattern_rules.regexp_extract),
+    "SPLIT_PART": _Entry(3, 3, pattern_rules.split_part),
     **{name: _Entry(1, 1, rules.date_part) for name in ("YEAR", "MONTH", "DAY")},
     **{name: _Entry(1, 1, rules.time_part) for name in ("HOUR", "MINUTE", "SECOND")},
     "DATE_TRUNC": _Entry(2, 2, rules.date_trunc),
+    "DATE_FORMAT": _Entry(2, 2, pattern_rules.date_format),
     "UNIX_MICROS": _Entry(1, 1, rules.unix_micros),
     "TIMESTAMP_MICROS": _Entry(1, 1, rules.timestamp_micros),
 }
@@ -132,6 +140,8 @@ _SYNONYMS: Final = {
     "LCASE": "LOWER",
     "SUBSTR": "SUBSTRING",
     "DAYOFMONTH": "DAY",
+    "RLIKE": "REGEXP_LIKE",
+    "REGEXP": "REGEXP_LIKE",
 }
 
 _WORDS: Final = {"NEGATE", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "DIV"}

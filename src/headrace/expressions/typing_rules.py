@@ -178,7 +178,7 @@ def is_null(name: str, arguments: Arguments) -> Expression:
 
 def like(name: str, arguments: Arguments) -> Expression:
     """LIKE with a constant pattern and perhaps a constant escape character."""
-    text, *constants = _texts(name, arguments)
+    text, *constants = strings(name, arguments)
     if not all(isinstance(part, Literal) for part in constants):
         raise LanguageError("the pattern of LIKE must be a string constant")
     pattern, escape = (*(part.value for part in constants if isinstance(part, Literal)), "\\")[:2]
@@ -227,17 +227,17 @@ def null_if(name: str, arguments: Arguments) -> Expression:
 
 def text(name: str, arguments: Arguments) -> Expression:
     """A function from STRINGs to a STRING."""
-    return Call(name, _texts(name, arguments), STRING)
+    return Call(name, strings(name, arguments), STRING)
 
 
 def text_length(name: str, arguments: Arguments) -> Expression:
     """A function from a STRING to a BIGINT."""
-    return Call(name, _texts(name, arguments), BIGINT)
+    return Call(name, strings(name, arguments), BIGINT)
 
 
 def text_test(name: str, arguments: Arguments) -> Expression:
     """A predicate over STRINGs."""
-    return Call(name, _texts(name, arguments), BOOLEAN)
+    return Call(name, strings(name, arguments), BOOLEAN)
 
 
 def concat(name: str, arguments: Arguments) -> Expression:
@@ -247,7 +247,7 @@ def concat(name: str, arguments: Arguments) -> Expression:
 
 def substring(name: str, arguments: Arguments) -> Expression:
     """SUBSTRING(text, position [, length])."""
-    (text,) = _texts(name, arguments[:1])
+    (text,) = strings(name, arguments[:1])
     places = _of_types(name, arguments[1:], (BIGINT,), "whole numbers for position and length")
     return Call(name, (text, *places), STRING)
 
@@ -259,7 +259,7 @@ def date_part(name: str, arguments: Arguments) -> Expression:
 
 def time_part(name: str, arguments: Arguments) -> Expression:
     """A part of a TIMESTAMP's time of day."""
-    return Call(name, (_instant(name, arguments[0]),), BIGINT)
+    return Call(name, (instant(name, arguments[0]),), BIGINT)
 
 
 def date_trunc(name: str, arguments: Arguments) -> Expression:
@@ -270,7 +270,7 @@ def date_trunc(name: str, arguments: Arguments) -> Expression:
         raise LanguageError(
             "the first argument of DATE_TRUNC must be a unit", hint="one of " + ", ".join(TRUNCATIONS)
         )
-    return Call(name, (literal(known), _instant(name, arguments[1])), TIMESTAMP)
+    return Call(name, (literal(known), instant(name, arguments[1])), TIMESTAMP)
 
 
 TRUNCATIONS: Final = (
@@ -334,7 +334,8 @@ def _numbers(name: str, arguments: Arguments) -> Arguments:
     return tuple(make_cast(part, dtype) if part.type == UNKNOWN else part for part in arguments)
 
 
-def _texts(name: str, arguments: Arguments) -> Arguments:
+def strings(name: str, arguments: Arguments) -> Arguments:
+    """The arguments if they are STRINGs."""
     return _of_types(name, arguments, (STRING,), "a STRING")
 
 
@@ -342,7 +343,8 @@ def _boolean(name: str, argument: Expression) -> Expression:
     return _of_types(name, (argument,), (BOOLEAN,), "a BOOLEAN")[0]
 
 
-def _instant(name: str, argument: Expression) -> Expression:
+def instant(name: str, argument: Expression) -> Expression:
+    """The argument as a TIMESTAMP, if it is one or a DATE."""
     return make_cast(_of_types(name, (argument,), (TIMESTAMP, DATE), "a TIMESTAMP or DATE")[0], TIMESTAMP)
 
 

@@ -62,7 +62,7 @@ _BEHIND: Final = ("Expected END after CASE",)
 """What sqlglot says of the token before the one that is wrong."""
 _CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
 _CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
-_RANGES: Final = _only(SparkParser.RANGE_PARSERS, "BETWEEN", "ILIKE", "IN", "IS", "LIKE")
+_RANGES: Final = _only(SparkParser.RANGE_PARSERS, "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "RLIKE")
 _UNARY: Final = _only(SparkParser.UNARY_PARSERS, "DASH", "NOT", "PLUS")
 _POSTFIX: Final = _only(SparkParser.COLUMN_OPERATORS, "DOT", "DCOLON")
 _PRIMARY: Final[dict[TokenType, Callable[[Any, Token], Any]]] = {

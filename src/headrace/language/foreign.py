@@ -12,8 +12,7 @@ from headrace.errors import LanguageError
 from headrace.language.text import SourceText
 
 _COMMENT: Final = "a comment starts with --, or is between /* and */"
-_PATTERN: Final = "write LIKE 'a%' to compare with a pattern; there are no regular expressions yet"
-_REGULAR: Final = "regular expressions are not supported"
+_REGULAR: Final = "RLIKE 'a.*' to look for a regular expression"
 _PARAMETER: Final = "write the value itself, such as 5 or 'text'"
 
 _BITS: Final = "there are no operators on bits"
@@ -29,11 +28,11 @@ _PAIRS: Final[dict[tuple[TokenType, TokenType], tuple[str, str]]] = {
 
 _KINDS: Final[dict[TokenType, tuple[str, str]]] = {
     TokenType.HASH: ("# starts no comment", _COMMENT),
-    TokenType.TILDE: (_REGULAR, _PATTERN),
+    TokenType.TILDE: ("~ is not an operator", f"write {_REGULAR}"),
     TokenType.PLACEHOLDER: ("queries have no parameters", _PARAMETER),
     TokenType.PARAMETER: ("queries have no parameters", _PARAMETER),
     TokenType.L_BRACE: ("queries have no parameters", _PARAMETER),
-    TokenType.SIMILAR_TO: (_REGULAR, _PATTERN),
+    TokenType.SIMILAR_TO: ("SIMILAR TO is not supported", f"write LIKE 'a%', or {_REGULAR}"),
     TokenType.DAMP: ("&& is not an operator", "write AND"),
     TokenType.AMP: (_BITS, "write x % 2 for the last bit, or db.function in Python"),
     TokenType.PIPE: (_BITS, "write OR between conditions, and || between texts"),
@@ -64,8 +63,8 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
         if kind in _KINDS:
             raise _error(*_KINDS[kind], token, source)
         # Without a pattern it may be a name.
-        if kind in (TokenType.RLIKE, TokenType.GLOB) and _precedes(tokens, index, TokenType.STRING):
-            raise _error(_REGULAR, _PATTERN, token, source)
+        if kind == TokenType.GLOB and _precedes(tokens, index, TokenType.STRING):
+            raise _error("GLOB is not supported", "write LIKE 'a%'", token, source)
         if (pair := _pair(tokens, index)) is not None:
             raise _error(*pair, token, source)
         if kind == TokenType.VAR and str(token.text).upper() == "EXTRACT":

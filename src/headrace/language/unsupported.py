@@ -68,7 +68,7 @@ CLAUSES: Final[dict[str, str]] = {
 """Clauses that are refused, by the word that starts them, with a hint."""
 
 _FROM_DATA = "answers depend on the data alone; use a column"
-_NO_PATTERN = "there are no regular expressions yet; write x LIKE 'a%' to compare with a pattern"
+_NO_PATTERN = "use REGEXP_LIKE and REGEXP_EXTRACT, or define it in Python, db.function(...)"
 
 WINDOWS: Final = (
     *("TUMBLE", "HOP", "SESSION", "WINDOW", "SESSION_WINDOW", "MZ_NOW", "TIME_BUCKET", "DATE_BIN"),
@@ -106,8 +106,8 @@ CALLS: Final[dict[str, str]] = {
     "STREAM": "leave STREAM out: every query is continuous",
     "UNIQUE": "write DISTINCT",
     **dict.fromkeys(
-        ("TO_CHAR", "DATE_FORMAT", "STRFTIME", "FORMAT_TIMESTAMP"),
-        "write CAST(ts AS STRING), or put it together from YEAR(ts), MONTH(ts), DAY(ts)",
+        ("TO_CHAR", "STRFTIME", "FORMAT_TIMESTAMP"),
+        "write DATE_FORMAT(ts, 'yyyy-MM-dd HH:mm:ss')",
     ),
     **dict.fromkeys(
         ("INSTR", "STRPOS", "POSITION", "CHARINDEX", "LOCATE"),
@@ -126,7 +126,7 @@ CALLS: Final[dict[str, str]] = {
         ("TRY_CAST", "SAFE_CAST"), "write CAST; a row that cannot be cast goes to the dead letters"
     ),
     "MODE": "count each value with GROUP BY, and keep the first by ORDER BY the count DESC LIMIT 1",
-    **dict.fromkeys(("REGEXP_LIKE", "REGEXP_EXTRACT", "REGEXP_REPLACE", "REGEXP_COUNT"), _NO_PATTERN),
+    **dict.fromkeys(("REGEXP_REPLACE", "REGEXP_COUNT", "REGEXP_INSTR"), _NO_PATTERN),
 }
 """Functions that are refused, with a hint."""
 
@@ -141,6 +141,10 @@ REWRITES: Final[dict[str, str]] = {
     "DATEDIFF": "(UNIX_MICROS({0}) - UNIX_MICROS({1})) DIV 86400000000",
     "DATE_ADD": "TIMESTAMP_MICROS(UNIX_MICROS({0}) + 86400000000 * {1})",
     "DATE_SUB": "TIMESTAMP_MICROS(UNIX_MICROS({0}) - 86400000000 * {1})",
+    "SPLIT_INDEX": "SPLIT_PART({0}, {1}, {2} + 1)",
+    "SPLIT": "SPLIT_PART({0}, {1}, 1) for its first part",
+    **dict.fromkeys(("REGEXP_SUBSTR", "REGEXPEXTRACT"), "REGEXP_EXTRACT({0}, {1}, 0)"),
+    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_CONTAINS"), "REGEXP_LIKE({0}, {1})"),
     "LEFT": "SUBSTRING({0}, 1, {1})",
     "RIGHT": "SUBSTRING({0}, LENGTH({0}) - {1} + 1)",
     "IIF": "IF({0}, {1}, {2})",

@@ -22,7 +22,8 @@ from headrace.algebra.nodes import (
 from headrace.expressions.tree import Call, Column, Expression, columns_of
 from headrace.schema import BOOLEAN
 
-_COARSE: Final = frozenset({"DIV", "FLOOR", "CEIL", "ROUND", "SIGN", "DATE_TRUNC", "YEAR", "MONTH", "DAY"})
+_NAMES = "DIV FLOOR CEIL ROUND SIGN DATE_TRUNC DATE_FORMAT YEAR MONTH DAY"
+_COARSE: Final = frozenset(_NAMES.split())
 """Functions that have few results, which therefore stay when their argument changes."""
 
 

@@ -7,6 +7,7 @@ out in `_IN_TURN` and `_NULL_TAKING`. Values are bool, int, float, Decimal, str,
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
@@ -268,6 +269,58 @@ def _substring(text: str, position: int, length: int | None = None) -> str:
     return text[max(start, 0) : max(end, 0)]
 
 
+_RE2: Final = re.compile(
+    r"\\Q(?P<quoted>.*?)(?:\\E|\Z)|(?P<same>\\.|\[\^?\]?[^\]]*\])|(?P<named>\(\?<(?=\w))|\$", re.DOTALL
+)
+
+
+def _regex(pattern: str) -> re.Pattern[str]:
+    """RE2's pattern as Python's: `$` is the end of the text, and letters and digits are those of ASCII."""
+
+    def translated(found: re.Match[str]) -> str:
+        if found["quoted"] is not None:
+            return re.escape(found["quoted"])
+        return found["same"] or ("(?P<" if found["named"] else r"\Z")
+
+    return re.compile(_RE2.sub(translated, pattern), re.ASCII)
+
+
+def _regexp_extract(text: str, pattern: str, group: int) -> str:
+    found = _regex(pattern).search(text)
+    return "" if found is None else found[group] or ""
+
+
+def _split_part(text: str, delimiter: str, number: int) -> str:
+    if number == 0:
+        raise RowError("SPLIT_PART counts parts from 1, or from -1 at the end")
+    parts = text.split(delimiter) if delimiter else [text]
+    place = number - 1 if number > 0 else len(parts) + number
+    return parts[place] if 0 <= place < len(parts) else ""
+
+
+_WRITTEN: Final = {
+    "yyyy": "{0.year:04}", "y": "{0.year}", "yy": "{0:%y}", "M": "{0.month}", "MM": "{0:%m}", "MMM": "{0:%b}",
+    "MMMM": "{0:%B}", "d": "{0.day}", "dd": "{0:%d}", "E": "{0:%a}", "EE": "{0:%a}", "EEE": "{0:%a}",
+    "EEEE": "{0:%A}", "H": "{0.hour}", "HH": "{0:%H}", "hh": "{0:%I}", "m": "{0.minute}", "mm": "{0:%M}",
+    "s": "{0.second}", "ss": "{0:%S}", "SSSSSS": "{0:%f}", "a": "{0:%p}",
+}  # fmt: skip
+"""How Python writes the parts of a point in time."""
+
+
+def _date_format(moment: datetime, pattern: str) -> str:
+    text = ""
+    for quoted, letters, _, plain in re.findall(r"('(?:[^']|'')*')|(([A-Za-z])\3*)|(.)", pattern, re.DOTALL):
+        if quoted:
+            text += "'" if quoted == "''" else quoted[1:-1].replace("''", "'")
+        elif letters == "h":
+            text += _WRITTEN["hh"].format(moment).lstrip("0")
+        elif letters.startswith("S"):
+            text += _WRITTEN["SSSSSS"].format(moment)[: len(letters)]
+        else:
+            text += _WRITTEN[letters].format(moment) if letters else plain
+    return text
+
+
 _UNITS: Final = {
     "MICROSECOND": 1,
     "MILLISECOND": 10**3,
@@ -326,6 +379,10 @@ _PLAIN: Final[dict[str, Callable[..., Any]]] = {
     "STARTSWITH": str.startswith,
     "ENDSWITH": str.endswith,
     "CONTAINS": lambda text, part: part in text,
+    "REGEXP_LIKE": lambda text, pattern: _regex(pattern).search(text) is not None,
+    "REGEXP_EXTRACT": _regexp_extract,
+    "SPLIT_PART": _split_part,
+    "DATE_FORMAT": _date_format,
     "YEAR": lambda moment: moment.year,
     "MONTH": lambda moment: moment.month,
     "DAY": lambda moment: moment.day,

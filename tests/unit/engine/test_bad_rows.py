@@ -137,6 +137,16 @@ def test_an_aggregate_gets_no_date_that_python_has_not(db: headrace.Database, co
     ] * 2
 
 
+def test_years_without_a_text(db: headrace.Database) -> None:
+    first, last = -719_162, 2_932_896
+    ts = instants(*(day * 86_400_000_000 for day in (first - 1, first, last, last + 1)))
+    db.stream("s", pa.table({"ts": ts}), timestamp="ts")
+    query = db.query("SELECT DATE_FORMAT(ts, 'yyyy-MM-dd') AS day FROM s")
+    db.run()
+    assert query.history()["day"].to_pylist() == ["0001-01-01", "9999-12-31"]
+    assert [reason for reason, _ in letters(db)] == ["DATE_FORMAT takes the years 1 to 9999"] * 2
+
+
 @pytest.mark.parametrize(
     "text",
     [

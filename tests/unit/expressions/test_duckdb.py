@@ -98,6 +98,8 @@ EXPRESSIONS = [
     call("IN", X, 0.0, 2.25),
     call("IN", N, J, 5),
     call("BETWEEN", N, -10, J),
+    call("REGEXP_EXTRACT", S, "([a-z]+)([A-Z])?", 2),
+    *(call("SPLIT_PART", S, "X", place) for place in (1, 2, 3, -1, -4)),
     call("LIKE", S, "a%"),
     call("LIKE", S, "_b%"),
     call("GREATEST", N, J),

@@ -110,6 +110,7 @@ def signatures() -> Iterator[Signature]:
     yield from ((name, (STRING,)) for name in ("LENGTH", "UPPER", "LOWER", "TRIM", "LTRIM", "RTRIM"))
     yield from ((name, (STRING, STRING)) for name in ("||", "CONCAT", "STARTSWITH", "ENDSWITH", "CONTAINS"))
     yield "REPLACE", (STRING, STRING, STRING)
+    yield "SPLIT_PART", (STRING, STRING, BIGINT)
     yield "SUBSTRING", (STRING, BIGINT)
     yield "SUBSTRING", (STRING, BIGINT, BIGINT)
     yield from ((name, (dtype,)) for name in ("YEAR", "MONTH", "DAY", "HOUR") for dtype in (DATE, TIMESTAMP))
@@ -217,6 +218,28 @@ def test_date_trunc(unit: str) -> None:
 def test_like(pattern: str) -> None:
     expression = resolve("LIKE", (Column(0, "c0", STRING), literal(pattern)))
     check(expression, (STRING,), [(edge,) for edge in EDGES[STRING]])
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["", "a", "^a", "a$", "b.$", "(?i)AB", "a|é", "[^a]", r"[\[-]", r"\d", r"\s", "(a)(B)?", "a\nb"],
+)
+def test_regular_expressions(pattern: str) -> None:
+    rows = [(edge,) for edge in EDGES[STRING]]
+    text = Column(0, "c0", STRING)
+    check(resolve("REGEXP_LIKE", (text, literal(pattern))), (STRING,), rows)
+    groups = pattern.replace("(?i)", "").count("(")
+    for group in range(groups + 1):
+        check(resolve("REGEXP_EXTRACT", (text, literal(pattern), literal(group))), (STRING,), rows)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["yyyy-MM-dd", "HH:mm:ss.SSSSSS", "y M d E a h", "EEEE d MMMM yy", "'at' H''m"]
+)
+def test_date_format(pattern: str) -> None:
+    for dtype in (DATE, TIMESTAMP):
+        expression = resolve("DATE_FORMAT", (Column(0, "c0", dtype), literal(pattern)))
+        check(expression, (dtype,), [(edge,) for edge in EDGES[dtype]])
 
 
 # --- forms that look at their parts one after the other ----------------------------------------------------

@@ -19,6 +19,7 @@ QUERIES = [
           ClosedAuction C, OpenAuction O WINDOW(RANGE 2 DAYS)
         WHERE P.itemID = C.itemID AND C.itemID = O.itemID) P GROUP BY P.itemID, P.sellerID""",
     "ISTREAM(SELECT kind, COUNT(*) FROM tick [RANGE 10 SLIDE 5] GROUP BY kind HAVING COUNT(*) > 1)",
+    "SELECT id FROM tick WHERE kind RLIKE 'a+' AND NOT kind RLIKE '[0-9]'",
     "SELECT DISTINCT kind FROM DSTREAM(tick [RANGE 10]) [RANGE 5] WHERE kind LIKE 'a\\\\_%'",
     "SELECT * FROM tick a JOIN (tick b JOIN tick c ON b.id = c.id) ON a.id = b.id AND a.price < c.price",
     "SELECT * FROM tick a CROSS JOIN tick b",

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray, empty_columns
 from headrace.expressions.evaluation import comparisons as evaluate_comparisons
 from headrace.expressions.evaluation import numbers as evaluate_numbers
+from headrace.expressions.evaluation import patterns as evaluate_patterns
 from headrace.expressions.evaluation import texts as evaluate_texts
 from headrace.expressions.evaluation import times as evaluate_times
 from headrace.expressions.evaluation.casts import cast
@@ -43,6 +44,7 @@ _KERNELS: Final[dict[str, Kernel]] = {
     **evaluate_comparisons.KERNELS,
     **evaluate_texts.KERNELS,
     **evaluate_times.KERNELS,
+    **evaluate_patterns.KERNELS,
 }
 
 

@@ -77,7 +77,7 @@ def _quote(character: str) -> str:
     return f"\\{character}" if character in r"\.+*?()|[]{}^$-/" else character
 
 
-def _by_constants(
+def by_constants(
     function: Callable[[pa.Array, Constants], pa.Array],
     call: Call,
     texts: Datum,
@@ -104,7 +104,7 @@ def _by_constants(
 
 
 def _substring(call: Call, arguments: Sequence[Datum]) -> Computed:
-    return _by_constants(_slice, call, arguments[0], arguments[1:])
+    return by_constants(_slice, call, arguments[0], arguments[1:])
 
 
 def _slice(texts: pa.Array, constants: Constants) -> pa.Array:
@@ -126,7 +126,7 @@ def _place(place: int) -> int:
 
 
 def _replace(call: Call, arguments: Sequence[Datum]) -> Computed:
-    return _by_constants(_replace_constant, call, arguments[0], arguments[1:])
+    return by_constants(_replace_constant, call, arguments[0], arguments[1:])
 
 
 def _replace_constant(texts: pa.Array, constants: Constants) -> pa.Array:
@@ -136,7 +136,7 @@ def _replace_constant(texts: pa.Array, constants: Constants) -> pa.Array:
 
 
 def _testing(function: Callable[[pa.Array, str], pa.Array]) -> Kernel:
-    return lambda call, arguments: _by_constants(
+    return lambda call, arguments: by_constants(
         lambda texts, constants: function(texts, constants[0]), call, arguments[0], arguments[1:]
     )
 

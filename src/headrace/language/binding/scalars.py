@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -236,22 +237,19 @@ def _between(node: Any, context: Context) -> Expression:
     return _resolve("BETWEEN", tuple(bind_scalar(part, context) for part in parts), node)
 
 
-def _like(node: Any, context: Context) -> Expression:
-    return _like_with(node, (), context)
+def _matching(name: str, node: Any, context: Context, *escape: Expression) -> Expression:
+    """`x LIKE 'pattern'`, or `x RLIKE 'pattern'`."""
+    _refuse_parts(node, "this", "expression", "negate")
+    operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context), *escape)
+    test = _resolve(name, operands, node)
+    return _resolve("NOT", (test,), node) if node.args.get("negate") else test
 
 
 def _escape(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "expression")
     if not isinstance(node.this, exp.Like):
         raise _unsupported(node)
-    return _like_with(node.this, (bind_scalar(node.expression, context),), context)
-
-
-def _like_with(node: Any, escape: tuple[Expression, ...], context: Context) -> Expression:
-    _refuse_parts(node, "this", "expression", "negate")
-    operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context), *escape)
-    test = _resolve("LIKE", operands, node)
-    return _resolve("NOT", (test,), node) if node.args.get("negate") else test
+    return _matching("LIKE", node.this, context, bind_scalar(node.expression, context))
 
 
 def _case(node: Any, context: Context) -> Expression:
@@ -392,8 +390,9 @@ _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.NullSafeNEQ: _is_distinct,
     exp.In: _in,
     exp.Between: _between,
-    exp.Like: _like,
+    exp.Like: partial(_matching, "LIKE"),
     exp.Escape: _escape,
+    exp.RegexpLike: partial(_matching, "REGEXP_LIKE"),
     exp.Case: _case,
     exp.Cast: _cast,
     exp.Anonymous: _call,

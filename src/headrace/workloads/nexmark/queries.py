@@ -1,4 +1,7 @@
-"""The queries of NEXMark, one text each, over the streams bid, auction, person and closed."""
+"""The queries of NEXMark, one text each.
+
+They are over the streams bid, auction, person and closed, and over arriving: the bids timed by arrival.
+"""
 
 from __future__ import annotations
 

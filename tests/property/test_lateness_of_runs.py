@@ -14,17 +14,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import event, given
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
-from headrace.reference.lateness import late_rows, needed_disorder
+from headrace.reference.lateness import heartbeat_by_rows, late_by_rows, late_rows, needed_disorder
 from headrace.runtime.driver.run import RunSettings
 from headrace.runtime.sources import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
-from headrace.time import MAX_INSTANT
+from headrace.time import BEGINNING, MAX_INSTANT
 
 SCHEMA = pa.schema([("n", pa.int64()), ("price", pa.int64()), ("ts", pa.int64())])
 QUERIES = {
@@ -246,3 +246,35 @@ def test_pushes(case: Case) -> None:
             db.push("s", pa.Table.from_pylist(rows, SCHEMA))
         check_counts(db.stop(), times, case.disorder)
         assert late_letters(db) == expected_letters(times, case.disorder)
+
+
+@settings(max_examples=30)
+@given(cases(), st.sampled_from((1, 2, 3, 5)), st.booleans())
+def test_numbers_of_rows(case: Case, rows: int, pushed: bool) -> None:
+    """`DISORDER n ROWS` depends neither on the cut nor on what brings the rows."""
+    times = case.usable(text=False)
+    with tempfile.TemporaryDirectory() as place, case.database() as db:
+        origin = "push" if pushed else f"parquet OPTIONS (path '{place}')"
+        for number, part in enumerate(case.parts()):
+            write_parquet(part, Path(place, f"{number}.parquet"))
+        db.execute(
+            f"CREATE STREAM s (n BIGINT, price BIGINT, ts BIGINT) FROM {origin} "
+            f"TIMESTAMP BY ts DISORDER {rows} ROWS"
+        )
+        db.query(QUERIES["taken"], name="taken")
+        if pushed:
+            db.start()
+            for part in case.parts():
+                db.push("s", pa.Table.from_pylist(part, SCHEMA))
+            known = [ts for ts in times if ts is not None]
+            expected = heartbeat_by_rows(known, rows)
+            assert db["taken"].heartbeat == (BEGINNING if expected is None else expected)
+            summary = db.stop()
+        else:
+            summary = db.run()
+        late = late_by_rows(times, rows)
+        event(f"some are late: {bool(late)}")
+        assert [number for number, _ in late_letters(db)] == late
+        (stream,) = summary.streams
+        assert (stream.late, stream.rejected) == (len(late), times.count(None))
+        assert stream.needed_disorder == (str(needed_disorder(times)) if late else None)

@@ -39,7 +39,8 @@ class Arrivals:
             taken all of them.
         certain: the largest timestamp that may come before these rows without one of them being judged
             otherwise (instant); `UNCERTAIN` if some have been judged wrongly for want of those before them.
-        promise: the largest heartbeat that the source has sent with them (instant), BEGINNING if none.
+        promise: the largest heartbeat that the source has sent with them, or that they make by their position
+            (instant), BEGINNING if none.
         limit: the largest heartbeat that a late row is below (instant), BEGINNING if none is late.
         below: how many of the late rows are late by that heartbeat.
     """
@@ -150,7 +151,7 @@ def judge_in_order(times: Int64Array, heartbeat: int, disorder: int | None) -> J
     late = np.flatnonzero(times < limits)
     certain = int(np.maximum(times, limits).min()) + disorder
     seen = Arrivals(
-        len(times) - len(late), len(late), 0, latest, earliest, drop, certain, **_furthest(limits[late])
+        len(times) - len(late), len(late), 0, latest, earliest, drop, certain, **furthest_limit(limits[late])
     )
     return Judgement(seen, late, limits[late])
 
@@ -167,12 +168,12 @@ def judge_together(times: Int64Array, heartbeat: int) -> Judgement:
     late = np.flatnonzero(times < heartbeat)
     limits = np.full(len(late), heartbeat)
     seen = Arrivals(
-        len(times) - len(late), len(late), 0, int(times.max()), int(times.min()), **_furthest(limits)
+        len(times) - len(late), len(late), 0, int(times.max()), int(times.min()), **furthest_limit(limits)
     )
     return Judgement(seen, late, limits)
 
 
-def _furthest(limits: Int64Array) -> dict[str, int]:
+def furthest_limit(limits: Int64Array) -> dict[str, int]:
     """Of the heartbeats that late rows are below the largest one, and how many rows are below that."""
     limit = int(limits.max(initial=BEGINNING))
     return {"limit": limit, "below": int((limits == limit).sum())}

@@ -16,6 +16,12 @@ from headrace.time import BEGINNING, INFINITY
 _STEPS: Final = 32
 """How many promises of a bound are counted for at once, about; larger numbers of rows are rounded up."""
 
+
+def step_of(rows: int) -> int:
+    """To multiples of what a number of rows is rounded up, counted from the stream's first row."""
+    return max(1, rows // _STEPS)
+
+
 Due = tuple[tuple[int, int], ...]
 """When promises hold, and the promises (instants); both rise."""
 
@@ -30,6 +36,14 @@ def added(due: Due, when: int, promise: int) -> Due:
     if due and due[-1][1] >= promise:
         return due
     return (*(due[:-1] if due and due[-1][0] == when else due), (when, promise))
+
+
+def merged(one: Due, other: Due) -> Due:
+    """The promises of both that no earlier one makes needless."""
+    found: Due = ()
+    for when, promise in sorted((*one, *other)):
+        found = added(found, when, promise)
+    return found
 
 
 def taken(due: Due, until: int) -> tuple[int, Due]:
@@ -87,5 +101,5 @@ class Counting:
         started, ahead = taken(ahead, clock)
         counted = self.counted
         if started > BEGINNING:
-            counted = added(counted, rounded_up(count + self.rows, max(1, self.rows // _STEPS)), started)
+            counted = added(counted, rounded_up(count + self.rows, step_of(self.rows)), started)
         return replace(self, ahead=ahead, counted=counted)

@@ -10,7 +10,6 @@ from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate
 from headrace.heartbeats.rules import Rules
 from headrace.heartbeats.state import State
-from headrace.time import BEGINNING
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +33,12 @@ class EpochTime:
     def after(self, arrivals: Mapping[str, Arrivals]) -> State:
         """What is remembered after the epoch, from what arrived in it."""
         places = {name: place for place, name in enumerate(self.names)}
-        promises = dict(self.promises)
-        for name, seen in arrivals.items():
-            if seen.promise > BEGINNING:
-                promises[name] = max(promises.get(name, BEGINNING), seen.promise)
         return generate(
             self.rules,
             self.state,
             {places[name]: seen for name, seen in arrivals.items()},
             self.clocks,
-            {places[name]: promise for name, promise in promises.items()},
+            {places[name]: promise for name, promise in self.promises.items()},
         )
 
     def heartbeats(self, state: State) -> dict[str, int]:

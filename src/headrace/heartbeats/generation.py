@@ -50,14 +50,17 @@ def generate(
         arrivals: what arrived, by stream; one that sent nothing may be left out.
         clocks: the streams' counted time, not less than before, and which of them are caught up. Of the rows
             of one that is not, some may have been sent long before.
-        promises: by stream, heartbeats that came from outside (instants), in order with its rows: from the
+        promises: by stream, heartbeats that came beside its rows (instants), in order with them: from the
             source itself, or INFINITY at the end of a stream.
     """
     now, caught_up = clocks.counted, clocks.caught_up
     news, rows = _arrived(state, arrivals)
     granules = state.clocks // rules.granule, now // rules.granule
     heartbeats, pending = matured(state.heartbeats, state.pending, *granules)
-    lively = news > BEGINNING
+    lively, promises = news > BEGINNING, dict(promises)
+    for place, seen in arrivals.items():
+        if seen.promise > BEGINNING:
+            promises[place] = max(promises.get(place, BEGINNING), seen.promise)
     for place, promise in promises.items():
         lively[place] = True
         heartbeats[place] = max(heartbeats[place], promise)

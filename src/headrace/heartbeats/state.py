@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.heartbeats.counting import Counting, Due
+from headrace.heartbeats.counting import Counting, Due, merged
+from headrace.heartbeats.positions import Positions
 from headrace.time import BEGINNING
 
 
@@ -123,6 +124,24 @@ class State:
         heartbeats, latest, rows, clocks, heard = np.ascontiguousarray(columns)
         counting = tuple(one.counting for one in streams)
         return cls(heartbeats, latest, rows, clocks, heard, pending, counting)
+
+    def counted_on(self, found: Mapping[int, Counting]) -> State:
+        """The same with what rows promise by their position, for some streams by number."""
+        counting = list(self.counting)
+        for place, by_position in found.items():
+            counting[place] = tuple(
+                replace(one, counted=merged(one.counted, by_position.counted))
+                if one.is_like(by_position)
+                else one
+                for one in counting[place]
+            )
+        return replace(self, counting=tuple(counting))
+
+    def positions(self, place: int, rows: int) -> Positions:
+        """How far the rows of a stream have been counted for `DISORDER n ROWS`."""
+        start = Counting(0, rows, own=True)
+        counting = next((one for one in self.counting[place] if one.is_like(start)), start)
+        return Positions(counting, int(self.rows[place]), int(self.heartbeats[place]))
 
     def streams(self, granule: int) -> tuple[StreamState, ...]:
         """The state of each stream."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from headrace.heartbeats.bounded import Arrivals, judge_in_order, judge_together
+from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.rules import Policy, Rules
@@ -103,9 +104,9 @@ def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arr
             counted += due
             state = step(counted, {})
         counted = clock - began
-        judged, seen = _judge(tuple(timings.values()), state, tuple(moment))
+        judged, seen, by_position = _judge(tuple(timings.values()), state, tuple(moment))
         rows += judged
-        state = step(counted, seen)
+        state = step(counted, seen).counted_on(by_position)
     while (due := next_due(rules, state, everybody)) is not None:
         counted += due
         state = step(counted, {})
@@ -114,24 +115,28 @@ def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arr
 
 def _judge(
     timings: Sequence[Timing], state: State, moment: Sequence[Arrival]
-) -> tuple[list[Judged], dict[int, Arrivals]]:
-    """The rows of one epoch with which of them are late, and their summaries by stream."""
+) -> tuple[list[Judged], dict[int, Arrivals], dict[int, Counting]]:
+    """The rows of one epoch with which of them are late, and by stream their summaries and what they promise
+    by their position."""
     times: dict[int, list[Arrival]] = {}
     for arrival in moment:
         if arrival.instant is not None:
             times.setdefault(arrival.stream, []).append(arrival)
-    judged, seen = [], {}
+    judged, seen, by_position = [], {}, {}
     for place, rows in times.items():
         instants = np.array([row.instant for row in rows], dtype=np.int64)
         heartbeat, timing = int(state.heartbeats[place]), timings[place]
-        if timing.is_in_order:
-            found = judge_in_order(instants, heartbeat, timing.disorder)
-        else:
+        if not timing.is_in_order:
             found = judge_together(instants, heartbeat)
+        elif timing.rows is not None:
+            found, positions = state.positions(place, timing.rows).judge(instants)
+            by_position[place] = positions.counting
+        else:
+            found = judge_in_order(instants, heartbeat, timing.disorder)
         late = set(found.late.tolist())
         judged += [Judged(row, number in late) for number, row in enumerate(rows)]
         seen[place] = found.arrivals
-    return judged, seen
+    return judged, seen, by_position
 
 
 def _cause(

@@ -96,7 +96,13 @@ class Timing:
 
         Others are judged by the heartbeat before the epoch, or by the rows of their value.
         """
-        return not (self.latency or self.rows is not None or self.per is not None or self.by_arrival)
+        return not (self.latency or self.per is not None or self.by_arrival)
+
+    @property
+    def is_read_whole(self) -> bool:
+        """Whether one task reads all rows of an epoch: how they are judged depends on more than the newest
+        row before them."""
+        return self.per is not None or (self.is_in_order and self.rows is not None)
 
     def arrival(self, clock: int, heartbeat: int) -> int | None:
         """The instant of all rows of an epoch where they are timed by arrival, else None.

@@ -17,6 +17,36 @@ def late_rows(timestamps: Sequence[int | None], disorder: int) -> list[int]:
     return [place for place, behind in _behind(timestamps) if behind > disorder]
 
 
+def late_by_rows(timestamps: Sequence[int | None], rows: int) -> list[int]:
+    """The places of the rows that are late for `DISORDER n ROWS`.
+
+    Those older than a row before them that at least so many others came after.
+
+    Args:
+        timestamps: of a stream's rows, in the order of their positions (instants); None for a row that is
+            rejected, and does not count.
+        rows: the number.
+    """
+    usable = [place for place, instant in enumerate(timestamps) if instant is not None]
+    times = [instant for instant in timestamps if instant is not None]
+    bounds = [heartbeat_by_rows(times[:number], rows) for number in range(len(times))]
+    return [
+        place
+        for place, instant, bound in zip(usable, times, bounds, strict=True)
+        if bound is not None and instant < bound
+    ]
+
+
+def heartbeat_by_rows(timestamps: Sequence[int], rows: int) -> int | None:
+    """The heartbeat of a stream with `DISORDER n ROWS` after some rows (instant), None for none.
+
+    From 64 rows on, a row counts once the number of rows that have come is a multiple of a 32nd of them.
+    """
+    step = max(1, rows // 32)
+    reached = len(timestamps) // step * step - rows
+    return max(timestamps[: max(reached, 0)], default=None)
+
+
 def needed_disorder(timestamps: Sequence[int | None]) -> int:
     """The smallest DISORDER with which no row is late."""
     return max((behind for _, behind in _behind(timestamps) if behind > 0), default=0)

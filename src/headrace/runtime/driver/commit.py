@@ -104,7 +104,9 @@ def commit_of_epoch(
         started: when it began (`time.perf_counter()`).
     """
     arrivals = work.joined(report.arrivals for report in reports)
-    after = work.time.after(arrivals)
+    places = {name: place for place, name in enumerate(work.time.names)}
+    by_position = {places[name]: one for report in reports for name, one in report.counted.items()}
+    after = work.time.after(arrivals).counted_on(by_position)
     heartbeats = work.time.heartbeats(after)
     times = dict(zip(work.time.names, after.streams(work.time.rules.granule), strict=True))
     queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})

@@ -352,7 +352,7 @@ class Run:
             for name, stream in self._streams.items()
         }
         parts = self._effort.tasks(intakes, self._runner)
-        whole = [name for name, stream in self._streams.items() if stream.timing.per is not None]
+        whole = [name for name, stream in self._streams.items() if stream.timing.is_read_whole]
         return EpochWork(
             epoch=self.totals.epochs + 1,
             token=self._token,

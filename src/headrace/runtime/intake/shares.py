@@ -122,7 +122,8 @@ def assignments(
         [Split(name, *borders[task : task + 2]) for name, borders in cuts.items() if borders]
         for task in range(tasks)
     ]
-    for place, name in enumerate(sorted(intakes.keys() & set(whole))):
+    read = {name for name in whole if name in intakes and intakes[name].source is not None}
+    for place, name in enumerate(sorted(read)):
         found[place % tasks] += [Split(name, intakes[name].start, intakes[name].end)]
     return tuple(map(tuple, found))
 

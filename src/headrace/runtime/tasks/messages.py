@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
-from headrace.heartbeats.counting import Due
+from headrace.heartbeats.counting import Counting, Due
 from headrace.heartbeats.epoch import EpochTime
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.timing import Timing
@@ -209,6 +209,7 @@ class TaskReport:
         counts: what its nodes took in and yielded.
         lateness: how far the rows were behind, of each stream that keeps to a share of late rows.
         values: per stream how far the values have come that have bounds of their own, from level 0.
+        counted: per stream what its rows promise by their position, of those with `DISORDER n ROWS`.
     """
 
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
@@ -222,6 +223,7 @@ class TaskReport:
     counts: Counts | None = None
     lateness: Mapping[str, Lateness] = field(default_factory=dict)
     values: dict[str, ValuesPoint] = field(default_factory=dict)
+    counted: Mapping[str, Counting] = field(default_factory=dict)
 
 
 ARRIVALS_CHANNEL = -1

@@ -90,7 +90,9 @@ def _timed(
         letters.drop(name, take_rows(rows, found.late), reasons)
         kept = np.delete(np.arange(len(times)), found.late)
         rows, times = take_rows(rows, kept), times[kept]
-    seen = replace(found.arrivals, rejected=len(read.rejected) + unusable, promise=promise)
+    seen = replace(
+        found.arrivals, rejected=len(read.rejected) + unusable, promise=max(promise, found.arrivals.promise)
+    )
     return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64)), seen
 
 

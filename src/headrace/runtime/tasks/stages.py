@@ -29,6 +29,7 @@ from headrace.runtime.tasks.messages import (
     TaskReport,
     ValuesPoint,
 )
+from headrace.runtime.tasks.positions import CountedRows
 from headrace.runtime.tasks.reading import Judge, by_time, take_in
 from headrace.runtime.tasks.task import Task, report_chunk
 from headrace.runtime.tasks.values import Values
@@ -69,16 +70,23 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
     points: dict[str, ValuesPoint] = {}
     writer = task.state_writer()
     for split in work.assignments[number]:
-        per = work.streams[split.stream].timing.per
-        values = None if per is None else Values(work, split.stream, per)
-        arrivals[split.stream] = _take_in_split(task, split, None if values is None else values.judge)
-        if values is not None and (point := values.stored(writer)) is not None:
-            points[split.stream] = point
+        timing = work.streams[split.stream].timing
+        if timing.per is not None:
+            values = Values(work, split.stream, timing.per)
+            arrivals[split.stream] = _take_in_split(task, split, values.judge)
+            if (point := values.stored(writer)) is not None:
+                points[split.stream] = point
+        elif timing.is_in_order and timing.rows is not None:
+            counted = CountedRows(work, split.stream, timing.rows)
+            arrivals[split.stream] = _take_in_split(task, split, counted.judge)
+            task.counted[split.stream] = counted.counting
+        else:
+            arrivals[split.stream] = _take_in_split(task, split)
     writer.close()
     yield from _finished(task, arrivals, points)
 
 
-def _take_in_split(task: Task, split: Split, judge: Judge | None) -> Arrivals:
+def _take_in_split(task: Task, split: Split, judge: Judge | None = None) -> Arrivals:
     """Run level 0 over a split; what arrived.
 
     Args:
@@ -94,7 +102,7 @@ def _take_in_split(task: Task, split: Split, judge: Judge | None) -> Arrivals:
     for read in task.watch.each("read", source):
         if stream.in_order:
             heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), disorder)
-            in_order = by_time(partial(judge_in_order, heartbeat=heartbeat, disorder=disorder))
+            in_order = judge or by_time(partial(judge_in_order, heartbeat=heartbeat, disorder=disorder))
             newest = max(stream.latest, split.before, seen.latest)
             in_order = measured(task, split.stream, in_order, newest)
             seen = seen.then(take_in(task, split.stream, read, in_order))

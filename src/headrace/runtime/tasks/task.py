@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.share import Lateness
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
@@ -40,6 +41,7 @@ class Task:
         watch: measures what it does.
         counter: counts what its nodes take in and yield.
         lateness: how far rows were behind, of each stream that keeps to a share of late rows.
+        counted: what rows promise by their position, of each stream with `DISORDER n ROWS`.
     """
 
     def __init__(self, work: EpochWork, level: int, number: int, attempt: int) -> None:
@@ -51,6 +53,7 @@ class Task:
         self.watch = Stopwatch(level)
         self.counter = Counter()
         self.lateness: dict[str, Lateness] = {}
+        self.counted: dict[str, Counting] = {}
         self._name = f"e{work.epoch}-l{level}-t{number}-a{attempt}-{work.token}"
 
     def state_writer(self) -> SegmentWriter:
@@ -103,6 +106,7 @@ class Task:
                 counts=counts,
                 lateness=self.lateness,
                 values=values or {},
+                counted=self.counted,
             ),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -144,6 +145,53 @@ def test_rows_bound_the_disorder(connect: Callable[..., hr.Database]) -> None:
     for instant, expected in ((9, None), (3, None), (8, 9), (9, 9), (12, 9), (11, 9), (12, 12), (5, 12)):
         push(db, "a", instant)
         assert heartbeat(db) == expected or (expected is None and heartbeat(db) < 0), instant
+    assert db.stop().late == 1
+
+
+@pytest.mark.parametrize("cut", [(8,), (1,) * 8, (3, 4, 1)])
+def test_rows_bound_the_disorder_however_they_are_cut(
+    connect: Callable[..., hr.Database], cut: tuple[int, ...]
+) -> None:
+    """A row is judged by those that came two rows before it, though they are of the same epoch."""
+    db = connect(ONES, a="DISORDER 2 ROWS")
+    times = [9, 3, 8, 8, 12, 11, 9, 11]
+    for size in cut:
+        push(db, "a", *times[:size])
+        times = times[size:]
+    assert heartbeat(db) == 12
+    assert db.stop().late == 2
+    letters = [
+        (json.loads(row)["ts"], reason)
+        for row, reason in zip(
+            db.dead_letters().column("row").to_pylist(),
+            db.dead_letters().column("reason").to_pylist(),
+            strict=True,
+        )
+    ]
+    assert letters == [
+        (8, "late: older than the heartbeat 9"),
+        (11, "late: older than the heartbeat 12"),
+    ]
+
+
+def test_rows_are_counted_on_after_a_restart(connect: Callable[..., hr.Database]) -> None:
+    db = connect(ONES, durable=True, a="DISORDER 3 ROWS")
+    push(db, "a", 5, 9, 3)
+    db.close()
+    again = connect(ONES, durable=True, a="DISORDER 3 ROWS")
+    push(again, "a", 4, 4, 8)
+    assert heartbeat(again) == 9
+    assert again.stop().late == 2
+
+
+@pytest.mark.parametrize("said", ["DISORDER 2 ROWS", "DISORDER 100 PER v OF (1)"])
+def test_a_heartbeat_from_outside_comes_without_rows(connect: Callable[..., hr.Database], said: str) -> None:
+    """Also where one task reads all rows of an epoch."""
+    db = connect(ONES, a=said)
+    push(db, "a", 20)
+    db.heartbeat("a", 15)
+    assert heartbeat(db) == 15
+    push(db, "a", 14, 16)
     assert db.stop().late == 1
 
 

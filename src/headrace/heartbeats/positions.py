@@ -1,0 +1,91 @@
+"""`DISORDER n ROWS` row by row: which rows are late by the rows that came long enough before them.
+
+The bound `(n, 1)` of a stream with itself (Srivastava and Widom, PODS 2004, section 3.1). A row is judged by
+its position in the stream, so that how the rows are cut into epochs does not matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from headrace.elements import Int64Array
+from headrace.heartbeats.bounded import Arrivals, Judgement, furthest_limit
+from headrace.heartbeats.counting import Counting, Due, added, step_of, taken
+from headrace.kernels.disorder import furthest_behind
+from headrace.time import BEGINNING
+
+
+@dataclass(frozen=True)
+class Positions:
+    """How far the rows of a stream have been counted.
+
+    Attributes:
+        counting: what the rows will promise, by the number of rows that will have come.
+        rows: how many have come.
+        heartbeat: what they promise, or was promised otherwise (instant).
+    """
+
+    counting: Counting
+    rows: int
+    heartbeat: int
+
+    def judge(self, times: Int64Array) -> tuple[Judgement, Positions]:
+        """Judge consecutive rows, each by the rows before it.
+
+        Args:
+            times: int64[n], their timestamps, none out of range.
+
+        Returns:
+            Which are late, and how far the rows have been counted after them.
+        """
+        if not len(times):
+            return Judgement(Arrivals(), times, times), self
+        highest = np.maximum.accumulate(times)
+        promised = self._promised(highest)
+        limits = np.maximum(promised[:-1], self.heartbeat)
+        late = np.flatnonzero(times < limits)
+        below, end = limits[late], int(promised[-1])
+        seen = Arrivals(
+            len(times) - len(late),
+            len(late),
+            0,
+            int(highest[-1]),
+            int(times.min()),
+            furthest_behind(times)[0],
+            promise=end,
+            **furthest_limit(below),
+        )
+        counting = replace(self.counting, counted=self._due(highest))
+        return Judgement(seen, late, below), Positions(
+            counting, self.rows + len(times), max(self.heartbeat, end)
+        )
+
+    def _promised(self, highest: Int64Array) -> Int64Array:
+        """int64[n + 1], what the rows promise before each of n rows, and after the last one (instants).
+
+        Args:
+            highest: int64[n], the largest timestamp of the rows up to each.
+        """
+        come = self.rows + np.arange(len(highest) + 1)
+        known = np.array([(0, BEGINNING), *self.counting.counted], dtype=np.int64)
+        promised: Int64Array = known[np.searchsorted(known[:, 0], come, side="right") - 1, 1]
+        step = step_of(self.counting.rows)
+        newest = come // step * step - self.counting.rows - self.rows - 1
+        of_these = newest >= 0
+        promised[of_these] = np.maximum(promised[of_these], highest[newest[of_these]])
+        return promised
+
+    def _due(self, highest: Int64Array) -> Due:
+        """What the rows so far will promise, by the number of rows that will have come."""
+        step, come = step_of(self.counting.rows), self.rows + len(highest)
+        _, due = taken(self.counting.counted, come)
+        first = max(0, len(highest) - self.counting.rows - step)
+        numbers = self.rows + np.arange(first, len(highest)) + 1 + self.counting.rows
+        when = -(-numbers // step) * step
+        # The last row of each step has the largest timestamp.
+        last = np.flatnonzero(np.append(when[1:] > when[:-1], True) & (when > come))
+        for place in last.tolist():
+            due = added(due, int(when[place]), int(highest[first + place]))
+        return due

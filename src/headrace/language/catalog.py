@@ -160,10 +160,12 @@ def timed_by_arrival(
     """
     if (place := columns.find(by.column)) is not None:
         taken = columns[place].name
+        written = f"write ARRIVAL AS another_name, or TIMESTAMP BY `{taken}` if that column is meant"
+        in_python = f'give ByArrival("another_name"), or "{taken}" if that column is meant'
         raise LanguageError(
             f"{name} has a column {taken}, and ARRIVAL adds one of that name",
             position=position,
-            hint=f"write ARRIVAL AS another_name, or TIMESTAMP BY `{taken}` if that column is meant",
+            hint=in_python if position is None else written,
         )
     schema = Schema((*columns, Field(by.column, TIMESTAMP)))
     return StreamInfo(name, schema, by.column, TimeDomain.TIMESTAMP, by_arrival=True)

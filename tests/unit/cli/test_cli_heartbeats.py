@@ -145,3 +145,10 @@ def test_arrivals_have_no_values_to_be_bounded_on_their_own(sql: Path) -> None:
     done = CliRunner().invoke(app, ["heartbeats", str(sql)])
     assert done.exit_code == 2
     assert "the heartbeats of s are made from v, which arrivals do not have" in done.stderr
+
+
+def test_a_stream_timed_by_arrival_has_nothing_to_show(sql: Path) -> None:
+    sql.write_text("CREATE STREAM s (v BIGINT) FROM push TIMESTAMP BY ARRIVAL")
+    done = CliRunner().invoke(app, ["heartbeats", str(sql)])
+    assert done.exit_code == 2
+    assert "s is timed by arrival, so that its heartbeat is the clock itself" in done.stderr

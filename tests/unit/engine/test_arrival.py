@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace as hr
-from headrace.errors import LanguageError, UserError
+from headrace.errors import LanguageError, StoreError, UserError
 from headrace.runtime.driver import live
 from headrace.time import ManualClock
 from watched_clock import Clock
@@ -62,6 +62,29 @@ def test_a_quoted_name_is_a_column() -> None:
         assert str(db.streams["s"].schema) == "(arrival BIGINT)"  # type: ignore[union-attr]
 
 
+def test_rows_of_a_table_come_without_the_column() -> None:
+    with hr.connect(runner="inline") as db:
+        rows = pa.table({"arrival": [1]})
+        with pytest.raises(LanguageError, match="has a column arrival") as raised:
+            db.stream("s", rows, timestamp=hr.ByArrival())
+        assert 'ByArrival("another_name")' in (raised.value.hint or "")
+        db.stream("s", rows, timestamp=hr.ByArrival("another_name"))
+        with pytest.raises(LanguageError, match="DISORDER does not go with ARRIVAL"):
+            db.stream("r", rows, timestamp=hr.ByArrival("at"), disorder="5 seconds")
+
+
+def test_a_store_knows_that_a_stream_is_timed_by_arrival(tmp_path: Path) -> None:
+    query = "CREATE QUERY q AS SELECT v FROM s"
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        db.execute(f"CREATE STREAM s (v BIGINT) FROM push TIMESTAMP BY ARRIVAL; {query}")
+        db.start()
+        db.push("s", {"v": 1})
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        db.execute(f"CREATE STREAM s (v BIGINT) FROM push TIMESTAMP BY v; {query}")
+        with pytest.raises(StoreError, match="is for another"):
+            db.start()
+
+
 def test_what_would_move_its_heartbeat_from_outside_is_refused(clock: Clock) -> None:
     with hr.connect(runner="inline", clock=clock) as db:
         db.execute("""
@@ -96,7 +119,8 @@ def write(folder: Path, format: str) -> Path:
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv", "json", "arrow", "nexmark", "table"])
-def test_sources(format: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_sources(format: str, whole: bool, tmp_path: Path) -> None:
     """Also where no column of the rows is read."""
     clock = ManualClock(1_800_000_000_000_000)
     with hr.connect(runner="inline", clock=clock) as db:
@@ -111,14 +135,15 @@ def test_sources(format: str, tmp_path: Path) -> None:
             db.execute(
                 f"CREATE STREAM bid FROM {format} OPTIONS (path '{path}') TIMESTAMP BY ARRIVAL AS received"
             )
-        counted = db.query("SELECT COUNT(*) AS n FROM bid")
-        instants = db.query("SELECT DISTINCT received FROM bid")
-        everything = db.query("SELECT * FROM bid")
+        counted = db.query("SELECT COUNT(*) AS n, MAX(received) AS newest FROM bid")
+        if whole:
+            db.query("SELECT * FROM bid", name="whole")
         db.run()
-        assert counted.stream().to_pylist() == [{"n": rows, "ts": BEGIN}]
-        assert instants.history().column("received").to_pylist() == [BEGIN]
-        assert everything.history().num_rows == rows
-        assert everything.schema.names[-1] == "received"
+        assert counted.stream().to_pylist() == [{"n": rows, "newest": BEGIN, "ts": BEGIN}]
+        if whole:
+            found = db["whole"].stream()
+            assert (found.num_rows, found.column_names[-2]) == (rows, "received")
+            assert found.column("received").unique().to_pylist() == [BEGIN]
 
 
 def seconds(heartbeat: int) -> float:

@@ -559,7 +559,7 @@ def _promises(intakes: Mapping[str, Intake]) -> dict[str, int]:
 def _columns(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]]:
     """Per stream the columns that are read: those that queries need, and that its heartbeats are made from.
 
-    Where rows have to be counted only, one column is read all the same.
+    Where rows are only counted, one column is read all the same: Spark hands over no rows without columns.
     """
     found = {}
     for name, columns in queries.columns.items():

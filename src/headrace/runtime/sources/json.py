@@ -30,6 +30,8 @@ from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
 _READ_AS_TEXT: Final = (DATE, TIMESTAMP)
+_NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
+"""Strings that are a DOUBLE, as results and dead letters write what JSON has no number for."""
 _FEW_LINES: Final = 256
 """So many lines are read one by one where Arrow cannot read them all at once."""
 
@@ -300,7 +302,8 @@ def _text(value: object, dtype: pa.DataType) -> str | None:
         case _Number():
             return str(value) if dtype in (BIGINT, DOUBLE) or pa.types.is_decimal(dtype) else None
         case str():
-            return value if dtype in (STRING, *_READ_AS_TEXT) or pa.types.is_decimal(dtype) else None
+            is_text = dtype in (STRING, *_READ_AS_TEXT) or pa.types.is_decimal(dtype)
+            return value if is_text or (dtype == DOUBLE and value in _NOT_FINITE) else None
         case _:
             return None
 

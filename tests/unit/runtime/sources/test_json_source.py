@@ -13,6 +13,7 @@ from headrace.errors import HeadraceWarning, SourceError
 from headrace.runtime.sources import Rejected, SplitSource, open_source
 from headrace.runtime.sources.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.json import parse_block
+from headrace.runtime.writing.texts import json_texts
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
@@ -237,3 +238,12 @@ def test_few_bad_lines_among_many(tmp_path: Path, read_all: ReadAll) -> None:
     assert [(row.text, row.place) for row in rejected] == [
         (text, f"f.json:{n + 1}") for n, text in bad.items()
     ]
+
+
+def test_what_is_written_for_no_number_is_read_back() -> None:
+    """As `json_texts` writes it; other strings are no DOUBLE."""
+    column = pa.array([float("nan"), float("inf"), float("-inf"), 1.5])
+    written = [*json_texts(column).to_pylist(), '"nan"', '"1.5"']
+    rows, rejected = parse("".join(f'{{"x": {text}}}\n' for text in written), Schema((Field("x", DOUBLE),)))
+    assert str(rows) == "[{'x': nan}, {'x': inf}, {'x': -inf}, {'x': 1.5}]"
+    assert len(rejected) == 2

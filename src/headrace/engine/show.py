@@ -25,7 +25,7 @@ from headrace.time import TimeDomain, format_length
 Rows = list[tuple[str, ...]]
 
 _STREAMS: Final = ("name", "reads", "timed_by", "disorder")
-_STREAM_NEWS: Final = ("heartbeat", "lag", "late")
+_STREAM_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _QUERIES: Final = ("name", "reads", "timed_by", "state")
 _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
@@ -86,7 +86,8 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
 
 
 def _stream_news(stream: StreamStatus) -> tuple[str, ...]:
-    return instant_text(stream.heartbeat, stream.domain), lag_text(stream), f"{stream.late:,}"
+    held_by = "" if stream.slowest is None else f"{stream.slowest.column} {stream.slowest.value}"
+    return instant_text(stream.heartbeat, stream.domain), lag_text(stream), f"{stream.late:,}", held_by
 
 
 def _disorder(disorder: int | None, domain: TimeDomain) -> str:

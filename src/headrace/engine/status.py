@@ -230,6 +230,8 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
             {"at": format_instant(change.at, TimeDomain.TIMESTAMP), "disorder": change.disorder}
             for change in part.disorder_changes
         ]
+        if part.slowest is not None:
+            found["slowest"]["latest"] = _plain_instant(part.slowest.latest, part.domain)
     if isinstance(part, QueryStatus):
         found["chain"] = [
             {"node": link.node, "heartbeat": _plain_instant(link.heartbeat, part.domain)}

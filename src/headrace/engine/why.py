@@ -15,7 +15,7 @@ from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
 from headrace.heartbeats import bounded
 from headrace.lowering.graph import Graph, Node
-from headrace.runtime.driver.status import OperatorStatus, QueryStatus, StreamStatus
+from headrace.runtime.driver.status import OperatorStatus, QueryStatus, SlowestValue, StreamStatus
 from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, TimeDomain, format_length
 
@@ -161,12 +161,23 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     alone = len(query.reads) == 1
     orders = [" or ".join((*ways_on(one, needed), *ways_without(one, alone=alone))) for one in slowest]
     yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))
+    yield from (_of_value(one, one.slowest) for one in slowest if one.slowest is not None)
     yield from _window(status.graph, query, needed)
     if query.unreleased:
         yield Finding(f"not final yet: at most {count(query.unreleased, 'element')} of the answer")
     held = sum(status.operators[number].state_rows for number in status.graph.below(query.chain[0].node))
     if held:
         yield Finding(f"its operators keep {count(held, 'row')}")
+
+
+def _of_value(stream: StreamStatus, slowest: SlowestValue) -> Finding:
+    """What there is to say of the value that a stream waits for."""
+    what = f"of all values of {slowest.column}, {stream.name} waits for {slowest.value}, "
+    if slowest.latest == BEGINNING:
+        return Finding(f"{what}which is listed and has brought no row")
+    behind = format_length(stream.latest - slowest.latest, stream.domain)
+    latest = instant_text(slowest.latest, stream.domain)
+    return Finding(f"{what}whose newest row is of {latest}, {behind} behind the newest row of {stream.name}")
 
 
 def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
@@ -176,15 +187,18 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
         stream: the stream.
         needed: the heartbeat that it must reach (instant); BEGINNING if any will do.
     """
+    row = f"a row of {stream.name}"
+    if stream.slowest is not None:
+        row += f" with {stream.slowest.column} {stream.slowest.value}"
     if stream.share is not None:
         yield f"let {stream.name} be read on: {100 * stream.share:.0f} % of it has been"
     elif stream.by_arrival and needed != BEGINNING:
         yield f"wait until the clock has passed {instant_text(needed, stream.domain)}"
     elif needed == BEGINNING or stream.disorder is None:
-        yield f"send a row of {stream.name}"
+        yield f"send {row}"
     else:
         at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
-        yield f"send a row of {stream.name} at {at} or later{_bound(stream, stream.disorder)}"
+        yield f"send {row} at {at} or later{_bound(stream, stream.disorder)}"
 
 
 def _bound(stream: StreamStatus, disorder: int) -> str:
@@ -208,7 +222,7 @@ def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:
     if stream.share is not None or stream.by_arrival:
         return
     for clause, length, useful in (
-        ("IDLE AFTER", stream.idle_after, not alone),
+        ("IDLE AFTER", stream.idle_after, not alone or stream.slowest is not None),
         ("TIMEOUT", stream.timeout, alone and stream.heartbeat <= stream.latest),
     ):
         if useful and length is None:

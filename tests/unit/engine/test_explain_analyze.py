@@ -104,7 +104,9 @@ def test_show_has_heartbeats_while_a_run_goes_on(db: hr.Database) -> None:
         [re.split(" {2,}", line.strip()) for line in str(text).split("\n")]
         for text in db.execute("SHOW STREAMS; SHOW QUERIES")
     )
-    assert streams[0] == ["name", "reads", "timed_by", "disorder", "heartbeat", "lag", "late", "columns"]
+    assert streams[0] == [
+        *("name", "reads", "timed_by", "disorder", "heartbeat", "lag", "late", "held_by", "columns")
+    ]
     assert streams[3] == ["a", "its source", "ts", "0", "30", "0", "1", "ts BIGINT, v BIGINT"]
     assert queries[0] == [
         *("name", "reads", "timed_by", "state", "heartbeat", "lag", "late", "held_by", "columns")

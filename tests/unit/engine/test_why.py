@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -54,6 +55,24 @@ TUMBLING = (
     "SELECT window_end, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE a, DESCRIPTOR(ts), 10)) GROUP BY window_end"
 )
 JOIN = "SELECT a.v FROM a [RANGE 10] JOIN b [RANGE 10] ON a.v = b.v"
+
+
+def test_the_value_that_holds_its_stream_back(db: hr.Database) -> None:
+    db.execute("ALTER STREAM a PER v OF (1, 2)")
+    started(db, "SELECT v FROM a")
+    assert db.status.stream("a").slowest is None
+    assert db.push("a", [{"ts": 500, "v": 1}])
+    finding = told(db.why("q"), "of all values of v, a waits for ")
+    assert finding.message.endswith("for 2, which is listed and has brought no row")
+    hint = hints(db.why("q"))[1] or ""
+    assert hint.startswith("send a row of a with v 2 or write ALTER STREAM a IDLE AFTER 30 SECONDS")
+    assert db.push("a", [{"ts": 100, "v": 2}])
+    db.stop()
+    finding = told(db.why("q"), "of all values of v, a waits for ")
+    assert finding.message.endswith("for 2, whose newest row is of 100, 400 behind the newest row of a")
+    found = db.status.to_dict()["streams"][0]["slowest"]
+    assert found == {"column": "v", "value": "2", "latest": 100}
+    assert re.search(r"\bv 2 +ts BIGINT", str(db.execute("SHOW STREAMS")[0]))
 
 
 def test_streams_that_have_brought_nothing(db: hr.Database) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,12 +12,29 @@ from headrace.algebra.nodes import Source
 from headrace.algebra.properties import sources_of
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import DisorderChange, in_force
+from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.reading import Reading
+from headrace.runtime.driver.timekeeper import values_of
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
-from headrace.runtime.journal.records import EpochResults, Totals
+from headrace.runtime.journal.records import EpochResults, StreamPoint, Totals
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
+
+
+@dataclass(frozen=True)
+class SlowestValue:
+    """The value that holds back a stream of which each value of a column has a bound of its own.
+
+    Attributes:
+        column: the column.
+        value: it as a literal of SQL, or the beginning of it.
+        latest: its newest timestamp (instant), `BEGINNING` for a listed value that has not come.
+    """
+
+    column: str
+    value: str
+    latest: int
 
 
 @dataclass(frozen=True)
@@ -40,6 +57,7 @@ class StreamStatus:
         problem: why it was given up, or None.
         estimated: whether the disorder is estimated; it is None until enough rows have come.
         disorder_changes: the last changes of an estimated disorder, and when they were.
+        slowest: the value of the column named by PER that holds the stream back; None if none does.
         by_arrival: whether the clock times its rows, and moves its heartbeat.
     """
 
@@ -60,6 +78,7 @@ class StreamStatus:
     problem: str | None
     estimated: bool = False
     disorder_changes: tuple[DisorderChange, ...] = ()
+    slowest: SlowestValue | None = None
     by_arrival: bool = False
 
 
@@ -201,7 +220,20 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             estimated=stream.timing.estimated is not None,
             disorder_changes=() if point.estimate is None else point.estimate.changes,
             by_arrival=stream.timing.by_arrival,
+            slowest=_slowest(stream.timing, point),
         )
+
+
+def _slowest(timing: Timing, point: StreamPoint) -> SlowestValue | None:
+    """The value that holds a stream back, as far as that was known when it was committed last."""
+    values, clock = values_of(timing, point), point.time.clock
+    if timing.per is None or values is None or clock - values.begun < timing.per.wait:
+        return None
+    step = bisect_right(values.due, clock, key=lambda step: step[0])
+    if not step:
+        return None
+    found = values.slowest[step - 1]
+    return SlowestValue(values.column, found.value, found.latest)
 
 
 def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterator[QueryStatus]:

@@ -32,7 +32,7 @@ from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore
-from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey, ValuesPoint, ValuesRun
+from headrace.runtime.tasks.messages import Manifest, ResultRef, SlowValue, StateKey, ValuesPoint, ValuesRun
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs are between two records that hold all state and all producers."""
@@ -378,14 +378,15 @@ def _unpacked_point(
 
 def _packed_values(values: ValuesPoint) -> list[Any]:
     runs = [[_packed_part(run.part), run.rows] for run in values.runs]
-    due = [[*step, value] for step, value in zip(values.due, values.slowest, strict=True)]
+    due = [[*step, one.value, one.latest] for step, one in zip(values.due, values.slowest, strict=True)]
     return [values.column, runs, values.begun, due]
 
 
 def _unpacked_values(column: str, runs: list[Any], begun: int, due: list[Any]) -> ValuesPoint:
     found = tuple(ValuesRun(_unpacked_part("segments", part), rows) for part, rows in runs)
-    steps = tuple((when, promise) for when, promise, _ in due)
-    return ValuesPoint(column, found, begun, steps, tuple(value for *_, value in due))
+    steps = tuple((when, promise) for when, promise, *_ in due)
+    slowest = tuple(SlowValue(value, latest) for *_, value, latest in due)
+    return ValuesPoint(column, found, begun, steps, slowest)
 
 
 def _packed_part(part: Part) -> list[Any]:

@@ -60,6 +60,19 @@ class ValuesRun:
 
 
 @dataclass(frozen=True)
+class SlowValue:
+    """A value of a stream's column than which no other that counts has come less far.
+
+    Attributes:
+        value: it as a literal of SQL, or the beginning of it.
+        latest: its largest timestamp (instant), BEGINNING for a listed value that has not come.
+    """
+
+    value: str
+    latest: int
+
+
+@dataclass(frozen=True)
 class ValuesPoint:
     """How far the values of a stream's column have come that have bounds of their own.
 
@@ -69,14 +82,14 @@ class ValuesPoint:
         begun: when the stream's first row came (microseconds of its counted time).
         due: how far all of them have come, and from when on if nothing comes, by the stream's counted time
             (microseconds) and instants; both rise.
-        slowest: for each of these steps the value that has come no further, as a literal of SQL.
+        slowest: for each of these steps the value that has come no further.
     """
 
     column: str
     runs: tuple[ValuesRun, ...]
     begun: int
     due: Due
-    slowest: tuple[str, ...]
+    slowest: tuple[SlowValue, ...]
 
 
 @dataclass(frozen=True)

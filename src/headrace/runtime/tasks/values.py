@@ -22,7 +22,7 @@ from headrace.heartbeats.per_value import ValuesState, forgettable, judge_by_val
 from headrace.heartbeats.timing import PerValue
 from headrace.operators.state.numbers import Numbers
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter, Store
-from headrace.runtime.tasks.messages import EpochWork, ValuesPoint, ValuesRun
+from headrace.runtime.tasks.messages import EpochWork, SlowValue, ValuesPoint, ValuesRun
 
 _SHOWN: Final = 40
 """So many characters of a value are shown at most."""
@@ -140,7 +140,7 @@ class Values:
             runs,
             self._begun,
             tuple((step.when, step.least) for step in steps),
-            tuple(_literal(self._numbers.keys[step.value]) for step in steps),
+            tuple(self._shown(step.value) for step in steps),
         )
 
     def _number(self, column: pa.Array) -> Int64Array:
@@ -170,6 +170,9 @@ class Values:
         state = self._state
         columns = {"newest": state.newest[numbers], "heard": state.heard[numbers]}
         return pa.RecordBatch.from_pydict({"value": self._numbers.keys.take(pa.array(numbers)), **columns})
+
+    def _shown(self, number: int) -> SlowValue:
+        return SlowValue(_literal(self._numbers.keys[number]), int(self._state.newest[number]))
 
 
 def read_values(store: Store, runs: tuple[ValuesRun, ...], type_: pa.DataType) -> Known:

@@ -206,3 +206,13 @@ def test_what_the_rows_of_groups_promise(kinds: Kinds, skews: list[Skew], newest
             promise = BEGINNING if seen is None else seen - bound.delta + 1
             expected[kind] = max(expected.get(kind, BEGINNING), promise)
     assert dict(zip(steps.kinds, steps.promised(news).tolist(), strict=True)) == expected
+
+
+@given(KINDS, SKEWS)
+def test_which_streams_of_groups_need_a_timeout(kinds: Kinds, skews: list[Skew]) -> None:
+    """Theorem 3.3, for each pair of streams of the full matrix."""
+    in_groups, full = (matrix.closure() for matrix in both(kinds, skews))
+    pairs = full.stalling()
+    unbounded = {j for i, j in pairs if i != j and all(bound.rows for bound in full.between(i, j))}
+    assert in_groups.stalling() == (tuple(sorted(unbounded)), tuple(sorted({j for _, j in pairs})))
+    assert in_groups.needs_timeout() == bool(pairs) == full.needs_timeout()

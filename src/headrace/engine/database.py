@@ -27,6 +27,7 @@ from headrace.engine.query import Query, explain_plan
 from headrace.engine.query_list import QueryList
 from headrace.engine.readable import View
 from headrace.engine.show import listing, show
+from headrace.engine.silence import notes_on_silence, place_of
 from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary
@@ -511,7 +512,9 @@ class Database(UserCode):
     ) -> Query:
         with self._lock:
             found = self._compiler.compiled(asked, policy.visible(self._definitions.catalog))
-            query = Query(self, name or self._definitions.free_name(), found.plan, found.notes)
+            silence = notes_on_silence(self._definitions.endless_of(found.plan), place_of(asked))
+            notes = (*found.notes, *silence)
+            query = Query(self, name or self._definitions.free_name(), found.plan, notes)
             self._change(self._definitions.with_query(query, found.optimized, found.streams, position))
             return query
 

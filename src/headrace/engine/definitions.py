@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import sources_of
 from headrace.engine.entries import Entries
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
 from headrace.engine.times import bounds_of
 from headrace.errors import LanguageError, Position
+from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import Catalog, DerivedStream
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
@@ -49,6 +51,11 @@ class Definitions:
     def streams(self) -> dict[str, BoundedStream | LiveStream]:
         """What a run reads, by name."""
         return {name: stream.stream for name, stream in self.inputs.items()}
+
+    def endless_of(self, plan: Plan) -> dict[str, Timing]:
+        """What is declared of the time of the streams that a plan reads and that never end."""
+        read = (self.inputs.get(source.name) for source in sources_of(plan))
+        return {one.name: one.stream.timing for one in read if one is not None and one.is_live}
 
     def with_input(self, stream: Input, position: Position | None = None) -> Definitions:
         """A stream more.

@@ -121,6 +121,30 @@ class GroupedMatrix:
         """
         return replace(self, matrix=self.matrix.closure())
 
+    def needs_timeout(self) -> bool:
+        """Whether rows can wait for ever if all streams pause (theorem 3.3); to be asked of a closure."""
+        return self.matrix.needs_timeout()
+
+    def stalling(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The streams for which a timeout is needed; to be asked of a closure.
+
+        Returns:
+            Those that the rows of some other stream never move, however many come; and all whose heartbeats
+            stay behind the rows of some stream, perhaps by a bounded distance, if all streams pause.
+        """
+        group_at = [number for number, group in enumerate(self.groups) for _ in group[:2]]
+        pairs = self.matrix.stalling()
+        behind = {group_at[second] for _, second in pairs}
+        unbounded = {
+            group_at[second]
+            for first, second in pairs
+            if first != second and all(bound.rows for bound in self.matrix.between(first, second))
+        }
+        return self._streams_of(unbounded), self._streams_of(behind)
+
+    def _streams_of(self, groups: Iterable[int]) -> tuple[int, ...]:
+        return tuple(sorted(stream for group in groups for stream in self.groups[group]))
+
     def expanded(self) -> SkewMatrix:
         """The full matrix."""
         group_of, size = self.group_of.tolist(), range(self.size)

@@ -9,10 +9,11 @@ import pytest
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError
 from headrace.language.binding.binder import bind, derive
-from headrace.language.catalog import Catalog, describe_stream
+from headrace.language.catalog import Catalog, describe_relation, describe_stream
 from headrace.language.parsing.parser import parse
 from headrace.language.statements import (
     CreateQuery,
+    CreateRelation,
     CreateStream,
     CreateStreamAs,
     Explain,
@@ -35,13 +36,16 @@ CREATE STREAM tick (id BIGINT, kind STRING, price DECIMAL(10, 2), at BIGINT)
 
 
 def define(text: str, catalog: Catalog) -> tuple[Catalog, list[Plan]]:
-    """The catalog with the streams that the text creates, and the plans of its queries."""
+    """The catalog with the streams and relations that the text creates, and the plans of its queries."""
     plans = []
     for statement in parse(text):
         match statement:
             case CreateStream(columns=columns):
                 assert columns is not None
                 catalog = catalog.define(describe_stream(statement, columns), statement.position)
+            case CreateRelation(columns=columns):
+                assert columns is not None
+                catalog = catalog.define(describe_relation(statement, columns), statement.position)
             case CreateStreamAs(name=name, query=query):
                 catalog = catalog.define(derive(name.text, query, catalog), name.position)
             case CreateQuery(query=query) | Select(query=query) | Explain(query=query):

@@ -14,7 +14,7 @@ from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run, RunSettings
-from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.intake.streams import BoundedStream, Incoming
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.sources.contract import Read
@@ -60,7 +60,7 @@ class TableSource:
 
 def run_plans(
     plans: Mapping[str, Plan],
-    streams: Mapping[str, BoundedStream],
+    streams: Mapping[str, Incoming],
     *,
     epoch_rows: int = 1000,
     buckets: int = 1,

@@ -26,6 +26,9 @@ BEGINNING: Final = -(2**63)
 MIN_INSTANT: Final = -(2**62)
 """The smallest timestamp a source may give; a smaller one is out of range."""
 
+ALWAYS: Final = MIN_INSTANT - 1
+"""The start of rows that have always been there: before every timestamp a source may give."""
+
 MAX_INSTANT: Final = 2**62 - 1
 """The largest timestamp a source may give; a larger one is out of range."""
 

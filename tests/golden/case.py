@@ -12,6 +12,8 @@
     == after 1
     == after 2
 
+A relation has rows only, `== relation sensor (id BIGINT, room STRING) VALID FROM a TO b`.
+
 Every `--` ends a step; all streams of a file have equally many. The answer after a step is the history below
 the query's heartbeat; after the last step all is final. `make golden` writes the last sections again: plans
 from the binder and the optimizer, answers from the reference evaluator, never from the operators. So the
@@ -20,7 +22,7 @@ plans are snapshots of our own output, which prove nothing but show what a chang
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -32,12 +34,13 @@ import pyarrow as pa
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
 from headrace.language.binding.binder import bind, derive
-from headrace.language.catalog import Catalog, describe_stream
+from headrace.language.catalog import Catalog, RelationInfo, describe_relation, describe_stream
 from headrace.language.parsing.parser import parse
-from headrace.language.statements import CreateStream, CreateStreamAs, Select, SetDialect
+from headrace.language.statements import CreateRelation, CreateStream, CreateStreamAs, Select, SetDialect
 from headrace.optimizer import optimize
+from headrace.reference.contents import Stream
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema
-from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
+from headrace.time import ALWAYS, BEGINNING, INFINITY, TimeDomain, format_instant
 
 CASES = Path(__file__).parent / "cases"
 
@@ -53,15 +56,36 @@ class StreamSteps:
     steps: tuple[tuple[tuple[object, ...], ...], ...]
 
     def table(self) -> pa.Table:
-        rows = [row for step in self.steps for row in step]
-        columns = zip(*rows, strict=True) if rows else [()] * len(self.schema)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
-        return pa.Table.from_arrays(arrays, schema=self.schema.arrow())
+        return _table(self.schema, [row for step in self.steps for row in step])
 
     def time_of(self, row: tuple[object, ...]) -> int:
         index = self.schema.find(self.timestamp)
         assert index is not None
-        return int(pa.scalar(row[index], self.schema[index].type).cast(pa.int64()).as_py())
+        found = _instant(row[index], self.schema[index].type)
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class RelationRows:
+    """A relation of a case: its entry in the catalog and its rows."""
+
+    info: RelationInfo
+    rows: tuple[tuple[object, ...], ...]
+
+    def table(self) -> pa.Table:
+        return _table(self.info.schema, self.rows)
+
+    def stream(self) -> Stream:
+        """The elements of its rows."""
+        valid = self.info.valid or ()
+        places = [self.info.schema.names.index(name) for name in valid]
+        elements = []
+        for row in self.rows:
+            bounds = [_instant(row[place], self.info.schema[place].type) for place in places]
+            begin, end = bounds or [None, None]
+            elements.append((row, ALWAYS if begin is None else begin, INFINITY if end is None else end, 1))
+        return Stream(self.info.schema.names, elements)
 
 
 @dataclass(frozen=True)
@@ -71,6 +95,7 @@ class Case:
     path: Path
     comment: str
     streams: tuple[StreamSteps, ...]
+    relations: tuple[RelationRows, ...]
     query: str
     expected: dict[str, str]
     heads: tuple[str, ...]
@@ -85,6 +110,8 @@ class Case:
         catalog = Catalog()
         for stream in self.streams:
             catalog = catalog.define(describe_stream(_declaration(_head(stream)), stream.schema))
+        for relation in self.relations:
+            catalog = catalog.define(relation.info)
         return catalog
 
     @cached_property
@@ -116,7 +143,7 @@ class Case:
             result[stream.name] = (
                 INFINITY if ended else max(times, default=BEGINNING + stream.disorder) - stream.disorder
             )
-        return result
+        return result | {relation.info.name: INFINITY for relation in self.relations}
 
     def write(self, sections: dict[str, str]) -> None:
         """Write the file again with other sections."""
@@ -128,18 +155,21 @@ class Case:
 def load(path: Path) -> Case:
     """Read a golden file."""
     comment, *sections = path.read_text().split("\n== ")
-    streams, heads, expected, query = [], [], {}, ""
+    streams, relations, heads, expected, query = [], [], [], {}, ""
     for section in sections:
         title, _, body = section.partition("\n")
         if title.startswith("stream "):
             streams.append(_stream(title, body))
+            heads.append(f"== {title}\n{body.rstrip()}")
+        elif title.startswith("relation "):
+            relations.append(_relation(title, body))
             heads.append(f"== {title}\n{body.rstrip()}")
         elif title == "query":
             query = body.strip()
             heads.append(f"== query\n{query}")
         else:
             expected[title] = body.rstrip()
-    return Case(path, comment.rstrip(), tuple(streams), query, expected, tuple(heads))
+    return Case(path, comment.rstrip(), tuple(streams), tuple(relations), query, expected, tuple(heads))
 
 
 def show(plan: Plan, rows: list[tuple[object, ...]]) -> str:
@@ -147,7 +177,8 @@ def show(plan: Plan, rows: list[tuple[object, ...]]) -> str:
     domain = plan.domain
     lines = [" | ".join([*plan.schema.names, "valid_from", "valid_to"])]
     for *payload, start, end in rows:
-        times = [format_instant(int(str(instant)), domain) for instant in (start, end)]
+        begun = "always" if start == ALWAYS else format_instant(int(str(start)), domain)
+        times = [begun, format_instant(int(str(end)), domain)]
         lines.append(" | ".join([*map(_text, payload), *times]).rstrip())
     return "\n".join(lines)
 
@@ -164,6 +195,27 @@ def _stream(title: str, body: str) -> StreamSteps:
     declared = statement.time.disorder
     disorder = 0 if declared is None else declared.length
     return StreamSteps(statement.name, statement.columns, statement.timestamp, disorder, tuple(steps))
+
+
+def _relation(title: str, body: str) -> RelationRows:
+    head, valid, period = title.removeprefix("relation ").partition(" VALID FROM ")
+    text = f"CREATE RELATION {head} FROM csv OPTIONS (path 'none'){valid}{period}"
+    (statement,) = parse(text)
+    assert isinstance(statement, CreateRelation)
+    assert statement.columns is not None
+    types = [field.type for field in statement.columns]
+    rows = tuple(_row(line, types) for line in body.strip().split("\n"))
+    return RelationRows(describe_relation(statement, statement.columns), rows)
+
+
+def _table(schema: Schema, rows: Sequence[tuple[object, ...]]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema.arrow())
+
+
+def _instant(value: object, dtype: pa.DataType) -> int | None:
+    return None if value is None else int(pa.scalar(value, dtype).cast(pa.int64()).as_py())
 
 
 def _declaration(text: str) -> CreateStream:

@@ -22,7 +22,7 @@ from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.run import Run, RunSettings
-from headrace.runtime.intake.streams import BoundedStream, Intake
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Intake
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import MemoryStore
@@ -60,6 +60,7 @@ def reference(case: Case, step: int) -> Rows:
         rows = [row for part in stream.steps[:step] for row in part]
         elements = [(row, stream.time_of(row), stream.time_of(row) + 1, 1) for row in rows]
         streams[stream.name] = Stream(stream.schema.names, elements)
+    streams |= {relation.info.name: relation.stream() for relation in case.relations}
     heartbeat = heartbeat_of(case.plan, case.heartbeats(step))
     history = evaluate(case.plan, streams)
     return [(*payload, ts, min(te, heartbeat)) for payload, ts, te in history if ts < heartbeat]
@@ -78,7 +79,15 @@ def inline(case: Case, plan: Plan, **options: int) -> ResultReader:
     }
     store = MemoryStore()
     runner = InlineRunner(options.get("tasks", 1))
-    run = Run(runner, store, streams, {"q": plan}, RunSettings(buckets=options.get("buckets", 1)))
+    relations = {
+        known.info.name: BoundedRelation(TableSource(known.table()), known.info.valid)
+        for known in case.relations
+    }
+    run = Run(
+        runner, store, {**streams, **relations}, {"q": plan}, RunSettings(buckets=options.get("buckets", 1))
+    )
+    if run.reads_relations:
+        run.step(run.next_share())
     used = {name: stream for name, stream in streams.items() if name in run.streams}
     for epoch in intakes(case, used, bool(options.get("one_by_one"))):
         run.step(epoch)
@@ -90,9 +99,9 @@ def rows_of(reader: ResultReader) -> Rows:
     return [(*payload, ts, te) for payload, ts, te in history(reader.elements(), reader.heartbeat)]
 
 
-def after(reader: ResultReader, step: int) -> Rows:
-    """What a reader sees after the epoch of a step."""
-    return rows_of(replace(reader, epochs=reader.epochs[:step]))
+def after(reader: ResultReader, step: int, last: int) -> Rows:
+    """What a reader sees after the epoch of a step; the last step has the last epoch."""
+    return rows_of(replace(reader, epochs=reader.epochs[: len(reader.epochs) - last + step]))
 
 
 @pytest.fixture(params=PATHS, ids=lambda path: path.stem)
@@ -112,7 +121,7 @@ def test_plans_and_reference(case: Case) -> None:
 def test_inline(case: Case, optimized: bool) -> None:
     reader = inline(case, optimize(case.plan) if optimized else case.plan)
     for step in range(1, case.steps + 1):
-        assert show(case.plan, after(reader, step)) == case.expected[f"after {step}"]
+        assert show(case.plan, after(reader, step, case.steps)) == case.expected[f"after {step}"]
 
 
 @pytest.mark.parametrize("buckets", [1, 3])
@@ -129,6 +138,8 @@ def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
         for stream in case.streams:
             unit = stream.disorder if case_is_integer(case) else f"{stream.disorder} microseconds"
             db.stream(stream.name, stream.table(), timestamp=stream.timestamp, disorder=unit)
+        for relation in case.relations:
+            db.relation(relation.info.name, relation.table(), relation.info.key, relation.info.valid)
         for view in views:
             db.execute(view)
         answer = db.query(query)

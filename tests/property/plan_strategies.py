@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    Relation,
     RowWindow,
     Rstream,
     Sample,
@@ -48,12 +49,15 @@ from headrace.elements import from_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal, make_cast
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
+from headrace.heartbeats.timing import Timing
 from headrace.language.binding.empty_row import with_empty_row
-from headrace.reference.contents import Element, Stream
+from headrace.reference.contents import Element, Payload, Stream
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names
-from headrace.time import INFINITY, Duration, TimeDomain
+from headrace.time import ALWAYS, INFINITY, Duration, TimeDomain
 from property.expression_strategies import expressions
-from property.strategies import MONEY, PLAIN_TYPES, chronon_histories, schemas, values
+from property.strategies import MONEY, PLAIN_TYPES, chronon_histories, few_payloads, schemas, values
+from support import TableSource
 
 KINDS = (BIGINT, STRING, BOOLEAN, DOUBLE)
 """The types of subexpressions; no TIMESTAMPs, whose microseconds would make sums overflow."""
@@ -89,15 +93,69 @@ class GeneratedStream:
 
 
 @dataclass(frozen=True)
+class GeneratedRelation:
+    """A constant relation, or a temporal one with the periods in its columns `begin` and `end`.
+
+    Attributes:
+        leaf: the plan's leaf, which may read only some of the columns.
+        schema: all columns.
+        rows: those of all columns; some of a temporal relation may have no period.
+    """
+
+    leaf: Relation
+    schema: Schema
+    rows: tuple[Payload, ...]
+
+    @property
+    def name(self) -> str:
+        return self.leaf.name
+
+    def table(self) -> pa.Table:
+        """The rows."""
+        elements = [(row, 0, 1, 1) for row in self.rows]
+        return pa.Table.from_batches([from_rows(self.schema, elements).payload])
+
+    def stream(self) -> Stream:
+        """The same for the reference."""
+        if self.leaf.valid is None:
+            return Stream(self.schema.names, [(row, ALWAYS, INFINITY, 1) for row in self.rows])
+        periods = ((row, *cast(tuple[int | None, int | None], row[-2:])) for row in self.rows)
+        bounded = (
+            (row, ALWAYS if begin is None else begin, INFINITY if end is None else end)
+            for row, begin, end in periods
+        )
+        elements = [(row, begin, end, 1) for row, begin, end in bounded if begin < end]
+        return Stream(self.schema.names, elements)
+
+
+@dataclass(frozen=True)
 class Case:
-    """A plan with its streams."""
+    """A plan with its streams and relations."""
 
     plan: Plan
     streams: tuple[GeneratedStream, ...]
+    relations: tuple[GeneratedRelation, ...] = ()
 
     def reference_streams(self) -> dict[str, Stream]:
-        """The streams by name, for `headrace.reference.operators.evaluate`."""
-        return {stream.name: stream.stream() for stream in self.streams}
+        """The streams and relations by name, for `headrace.reference.operators.evaluate`."""
+        streams = {stream.name: stream.stream() for stream in self.streams}
+        return streams | {relation.name: relation.stream() for relation in self.relations}
+
+    @property
+    def leaves(self) -> list[Source | Relation]:
+        """What plans read."""
+        return [*(stream.source for stream in self.streams), *(known.leaf for known in self.relations)]
+
+    def inputs(self) -> dict[str, BoundedStream | BoundedRelation]:
+        """The streams and relations by name, for a run."""
+        streams: dict[str, BoundedStream | BoundedRelation] = {
+            stream.name: BoundedStream(TableSource(stream.table()), "ts", Timing(stream.disorder))
+            for stream in self.streams
+        }
+        return streams | {
+            known.name: BoundedRelation(TableSource(known.table()), known.leaf.valid)
+            for known in self.relations
+        }
 
 
 @st.composite
@@ -120,18 +178,51 @@ def streams(
     return GeneratedStream(Source(name, read, "ts", TimeDomain.INTEGER), schema, elements, disorder)
 
 
+@st.composite
+def relations(
+    draw: st.DrawFn,
+    name: str,
+    *,
+    types: Sequence[pa.DataType] = PLAIN_TYPES,
+    max_size: int = 6,
+    odd_doubles: bool = True,
+) -> GeneratedRelation:
+    """Relations of a few rows."""
+    data = draw(schemas(types, max_columns=3))
+    row = draw(few_payloads(data, odd_doubles))
+    if draw(st.booleans()):
+        rows = draw(st.lists(row, max_size=max_size))
+        return GeneratedRelation(Relation(name, data, TimeDomain.INTEGER), data, tuple(rows))
+    schema = Schema((*data, Field("begin", BIGINT), Field("end", BIGINT)))
+    bound = st.none() | st.integers(0, 12)
+    found = draw(st.lists(st.tuples(row, bound, bound), max_size=max_size))
+    read = draw(st.just(data) | st.permutations(range(len(schema))).map(_some(schema)))
+    leaf = Relation(name, read, TimeDomain.INTEGER, ("begin", "end"))
+    return GeneratedRelation(leaf, schema, tuple((*values, *period) for values, *period in found))
+
+
 def _some(schema: Schema) -> Callable[[Sequence[int]], Schema]:
     return lambda order: schema.select(tuple(order[: max(1, len(order) - 1)]))
 
 
 @st.composite
 def cases(
-    draw: st.DrawFn, /, *, depth: int = 3, root: str | None = None, max_streams: int = 3, **options: Any
+    draw: st.DrawFn,
+    /,
+    *,
+    depth: int = 3,
+    root: str | None = None,
+    max_streams: int = 3,
+    max_relations: int = 0,
+    **options: Any,
 ) -> Case:
-    """Plans over one to three streams; the other options are those of `streams`."""
+    """Plans over one to three streams and some relations; the other options are those of `streams`."""
     count = draw(st.integers(1, max_streams))
     made = tuple(draw(streams(f"s{number}", **options)) for number in range(count))
-    return Case(draw(plans([stream.source for stream in made], depth=depth, root=root)), made)
+    few = draw(st.integers(0, max_relations))
+    known = tuple(draw(relations(f"r{number}")) for number in range(few))
+    leaves: list[Source | Relation] = [*(stream.source for stream in made), *(one.leaf for one in known)]
+    return Case(draw(plans(leaves, depth=depth, root=root)), made, known)
 
 
 ROOTS = (
@@ -155,7 +246,7 @@ ROOTS = (
 @st.composite
 def plans(
     draw: st.DrawFn,
-    sources: Sequence[Source],
+    sources: Sequence[Source | Relation],
     *,
     depth: int = 3,
     root: str | None = None,
@@ -182,7 +273,7 @@ def _columns(plan: Plan, *types: pa.DataType) -> list[Column]:
 @dataclass(frozen=True)
 class _Builder:
     draw: st.DrawFn
-    sources: tuple[Source, ...]
+    sources: tuple[Source | Relation, ...]
     windows: bool
 
     def build(self, depth: int, *, root: str | None = None) -> Plan:

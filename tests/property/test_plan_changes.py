@@ -17,13 +17,11 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import from_rows, to_rows
-from headrace.heartbeats.timing import Timing
 from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run, RunSettings
-from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, Run, RunSettings
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -32,7 +30,6 @@ from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from property.plan_strategies import Case, cases, plans
 from property.strategies import BUCKETS
-from support import TableSource
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart")
 
@@ -51,13 +48,12 @@ class Answered:
 class Script:
     """A run to which Hypothesis does something between any two epochs."""
 
-    def __init__(self, data: st.DataObject, case: Case, store: Store, buckets: int, epoch_rows: int) -> None:
+    def __init__(
+        self, data: st.DataObject, case: Case, store: Store, buckets: int, epoch: tuple[int, int]
+    ) -> None:
         self.data, self.case, self.store = data, case, store
-        self.buckets, self.epoch_rows = buckets, epoch_rows
-        self.streams = {
-            stream.name: BoundedStream(TableSource(stream.table()), "ts", Timing(stream.disorder))
-            for stream in case.streams
-        }
+        self.buckets, (self.epoch_rows, self.epoch_bytes) = buckets, epoch
+        self.streams = case.inputs()
         self.names = (f"q{number}" for number in count())
         self.everything: list[Answered] = []
         self.live: dict[str, Answered] = {}
@@ -103,6 +99,7 @@ class Script:
                 )
                 for stream in self.case.streams
             }
+            rows |= {relation.name: relation.stream() for relation in self.case.relations}
             history = evaluate(query.plan, rows)
             expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in history])
             found = reader.elements()
@@ -116,7 +113,7 @@ class Script:
         return {name: query.plan for name, query in self.live.items()}
 
     def _start(self) -> Run:
-        settings = RunSettings(self.epoch_rows, buckets=self.buckets)
+        settings = RunSettings(self.epoch_rows, self.epoch_bytes, self.buckets)
         run = Run(InlineRunner(), self.store, self.streams, self._plans(), settings)
         if isinstance(self.store, FolderStore):
             description = self._description()
@@ -135,14 +132,11 @@ class Script:
 
     def _add(self) -> None:
         """A new plan, or one that is there already, under a new name or that of a dropped query."""
-        sources = [stream.source for stream in self.case.streams]
         known = st.sampled_from([query.plan for query in self.everything])
-        plan = self.data.draw(known | plans(sources, depth=2))
+        plan = self.data.draw(known | plans(self.case.leaves, depth=2))
         dropped = sorted({query.name for query in self.everything} - self.live.keys())
         reused = self.data.draw(st.sampled_from(dropped)) if dropped else next(self.names)
-        positions = {
-            name: self.run.point(name).position for name in self.streams if name in self.run.known_streams
-        }
+        positions = {name: self.run.point(name).position for name in self.run.known_streams}
         self._register(reused, plan, self.run.totals.epochs + 1, positions)
         self.run.change(self._plans(), self.streams, self._description())
         assert self.run.results[-1].epoch == self.live[reused].start
@@ -154,17 +148,23 @@ class Script:
         assert name not in self.run.results[-1].heartbeats
 
 
-@given(st.data(), cases(), BUCKETS, st.sampled_from((1, 2, 5)))
-def test_queries_come_and_go(data: st.DataObject, case: Case, buckets: int, epoch_rows: int) -> None:
-    script = Script(data, case, MemoryStore(), buckets, epoch_rows)
+EPOCHS = st.tuples(st.sampled_from((1, 2, 5)), st.sampled_from((DEFAULT_EPOCH_BYTES, 40)))
+"""About how many rows and bytes an epoch takes; with the smaller number relations come in several."""
+
+
+@given(st.data(), cases(max_relations=2), BUCKETS, EPOCHS)
+def test_queries_come_and_go(data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]) -> None:
+    script = Script(data, case, MemoryStore(), buckets, epoch)
     script.play()
     script.check()
 
 
 @settings(max_examples=25)
-@given(st.data(), cases(max_streams=2), st.sampled_from((2, 5)))
-def test_queries_come_and_go_between_restarts(data: st.DataObject, case: Case, epoch_rows: int) -> None:
+@given(st.data(), cases(max_streams=2, max_relations=2), EPOCHS)
+def test_queries_come_and_go_between_restarts(
+    data: st.DataObject, case: Case, epoch: tuple[int, int]
+) -> None:
     with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
-        script = Script(data, case, store, 2, epoch_rows)
+        script = Script(data, case, store, 2, epoch)
         script.play()
         script.check()

@@ -9,23 +9,20 @@ from hypothesis import strategies as st
 from headrace.algebra.nodes import Coalesce, Plan, inputs_of, with_inputs
 from headrace.algebra.properties import is_insert_only, settles_within
 from headrace.elements import from_rows, to_rows
-from headrace.heartbeats.timing import Timing
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
-from headrace.runtime.intake.streams import BoundedStream
 from headrace.time import BEGINNING, INFINITY
 from property.plan_strategies import ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
-from support import TableSource, run_plans
+from support import run_plans
 
 
 @st.composite
 def query_sets(draw: st.DrawFn, root: str) -> tuple[Case, dict[str, Plan]]:
     """Up to three plans over the same streams, each as it is, optimized, or coalesced all over."""
-    case = draw(cases(root=root))
-    sources = [stream.source for stream in case.streams]
-    made = [case.plan, *draw(st.lists(plans(sources, depth=2), max_size=2))]
+    case = draw(cases(root=root, max_relations=2))
+    made = [case.plan, *draw(st.lists(plans(case.leaves, depth=2), max_size=2))]
     ready = [draw(st.sampled_from((_as_it_is, optimize, coalesced)))(plan) for plan in made]
     return case, {f"q{number}": plan for number, plan in enumerate(ready)}
 
@@ -44,11 +41,7 @@ def coalesced(plan: Plan) -> Plan:
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
 def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     case, queries = data.draw(query_sets(root))
-    streams = {
-        stream.name: BoundedStream(TableSource(stream.table()), "ts", Timing(stream.disorder))
-        for stream in case.streams
-    }
-    readers = run_plans(queries, streams, buckets=buckets, epoch_rows=epoch_rows)
+    readers = run_plans(queries, case.inputs(), buckets=buckets, epoch_rows=epoch_rows)
     for name, plan in queries.items():
         history = evaluate(plan, case.reference_streams())
         expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in history])

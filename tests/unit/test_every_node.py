@@ -12,21 +12,23 @@ from typing import get_args
 
 import pytest
 
-from auctions import plan_of
+from auctions import CATALOG, define
 from golden.case import CASES, load
 from headrace.algebra.explain import explain
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
-from headrace.algebra.nodes import Coalesce, Join, OuterJoin, Plan, SemiJoin, SetOperation, Source, TopK
+from headrace.algebra.nodes import Coalesce, Join, Leaf, OuterJoin, Plan, SemiJoin, SetOperation, TopK
 from headrace.algebra.properties import is_stateful, is_stateless, walk
 from headrace.language.printer import to_sql
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
+from headrace.time import ALWAYS, INFINITY
 from worked.tables import equivalent
 
 TEXTS = {
     "Source": "SELECT * FROM tick",
+    "Relation": "SELECT id, text FROM tick t JOIN label l ON l.kind = t.kind",
     "Filter": "SELECT * FROM tick WHERE id > 1",
     "Project": "SELECT id + 1 AS next FROM tick",
     "TimeWindow": "SELECT * FROM tick [RANGE 3]",
@@ -63,6 +65,14 @@ TICK = Stream(
     ("id", "kind", "price", "at"),
     [((id_, kind, Decimal("1.50"), at), at, at + 1, 1) for id_, kind, at in ROWS],
 )
+LABEL = Stream(("kind", "text"), [(row, ALWAYS, INFINITY, 1) for row in (("a", "one"), ("b", "two"))])
+STREAMS = {"tick": TICK, "label": LABEL}
+
+
+def plan_of(text: str) -> Plan:
+    """The plan of a query over the auction streams and the relation `label`."""
+    relation = "CREATE RELATION label (kind STRING, text STRING) KEY (kind) FROM csv OPTIONS (path 'label')"
+    return define(f"{relation}; {text}", CATALOG)[1][-1]
 
 
 def example(name: str) -> Plan:
@@ -88,12 +98,12 @@ def test_text_to_plan_to_text(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_node_has_a_definition_and_operators_that_keep_it(name: str) -> None:
     plan = example(name)
-    assert evaluate(plan, {"tick": TICK}), "an answer that shows something"
+    assert evaluate(plan, STREAMS), "an answer that shows something"
     for cuts in (1, 3):
-        equivalent(plan, plan, {"tick": TICK}, cuts)
+        equivalent(plan, plan, STREAMS, cuts)
     lowered = [node.plan for node in lower({"q": plan}).nodes]
     assert not any(isinstance(node, REWRITTEN) for node in lowered)
-    assert all(isinstance(node, Source) or is_stateless(node) != is_stateful(node) for node in lowered)
+    assert all(isinstance(node, Leaf) or is_stateless(node) != is_stateful(node) for node in lowered)
     if not any(isinstance(node, REWRITTEN) for node in walk(plan)):
         assert {type(node) for node in lowered} == {type(node) for node in walk(plan)}
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from driving import drive, in_epochs, standing_for
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import sources_of
+from headrace.algebra.properties import relations_of, sources_of
 from headrace.elements import to_rows
 from headrace.reference.contents import Element, Stream, content_at
 from headrace.reference.operators import evaluate
@@ -91,13 +91,14 @@ def assert_equal_contents(have: Sequence[Element], want: Sequence[Element], whos
 def emitted(plan: Plan, streams: Mapping[str, Stream], cuts: int = 1) -> list[Element]:
     """The elements that the operators emit, the input cut into so many epochs."""
     sources = {source.name: source for source in sources_of(plan)}
-    inputs = {
+    inputs: dict[str, Plan] = {
         name: standing_for(
             source, chronons=all(te == ts + 1 for _, ts, te, _ in streams[name].elements), insert_only=True
         )
         for name, source in sources.items()
     }
-    epochs = in_epochs({name: streams[name].elements for name in sources}, cuts)
+    inputs |= {relation.name: relation for relation in relations_of(plan)}
+    epochs = in_epochs({name: streams[name].elements for name in inputs}, cuts)
     return [element for batch, _ in drive(plan, inputs, epochs) for element in to_rows(batch)]
 
 

@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    Relation,
     RowWindow,
     Rstream,
     Sample,
@@ -77,8 +78,8 @@ def _properties(plan: Plan) -> list[str]:
 def describe(plan: Plan) -> str:
     """One node in one line, without its inputs."""
     match plan:
-        case Source(name=name, schema=schema, timestamp=timestamp):
-            return f"Source {name} ({', '.join(schema.names)}) by {timestamp}"
+        case Source() | Relation():
+            return _leaf(plan)
         case Filter(predicate=predicate):
             return f"Filter {_text(predicate, plan.input.schema)}"
         case Project(items=items):
@@ -102,6 +103,13 @@ def describe(plan: Plan) -> str:
             return type(plan).__name__
         case _:
             assert_never(plan)
+
+
+def _leaf(plan: Source | Relation) -> str:
+    columns = f"{type(plan).__name__} {plan.name} ({', '.join(plan.schema.names)})"
+    if isinstance(plan, Source):
+        return f"{columns} by {plan.timestamp}"
+    return columns if plan.valid is None else f"{columns} valid from {plan.valid[0]} to {plan.valid[1]}"
 
 
 def _over(plan: Over) -> str:

@@ -110,6 +110,31 @@ class Source:
 
 
 @dataclass(frozen=True)
+class Relation:
+    """A table that comes from outside, which never changes.
+
+    Constant: every row is in the content of every instant. Temporal: of the instants of its period.
+
+    Attributes:
+        name: the relation's name in the catalog.
+        schema: the columns that are read (a part of the relation's columns, or all).
+        domain: what instants count; a constant relation has that of the streams it meets.
+        valid: the columns that begin and end the period of a row, the end being exclusive, or None for a
+            constant relation; they need not be among those read. NULL is no bound.
+    """
+
+    name: str
+    schema: Schema
+    domain: TimeDomain
+    valid: tuple[str, str] | None = None
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: they are not."""
+        return False
+
+
+@dataclass(frozen=True)
 class Filter(Unary):
     """`M(t)` without the payloads for which the predicate is not true."""
 
@@ -626,7 +651,10 @@ Stateful = (
 )
 """Nodes whose operators keep state."""
 
-Plan = Source | Stateless | Stateful | OuterJoin | SemiJoin
+Leaf = Source | Relation
+"""Nodes without inputs: what comes from outside."""
+
+Plan = Leaf | Stateless | Stateful | OuterJoin | SemiJoin
 """Every node; outer joins and semi-joins become other nodes before there are operators."""
 
 
@@ -635,7 +663,7 @@ def inputs_of(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Unary():
             return (plan.input,)
-        case Source():
+        case Source() | Relation():
             return ()
         case Union():
             return plan.inputs
@@ -650,7 +678,7 @@ def with_inputs(plan: Plan, inputs: tuple[Plan, ...]) -> Plan:
     if all(map(operator.is_, inputs, inputs_of(plan))):
         return plan
     match plan:
-        case Source():
+        case Source() | Relation():
             return plan
         case Union():
             return replace(plan, inputs=inputs)

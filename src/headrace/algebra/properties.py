@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    Relation,
     RowWindow,
     Rstream,
     Sample,
@@ -75,6 +76,22 @@ def sources_of(plan: Plan) -> tuple[Source, ...]:
     return tuple(dict.fromkeys(node for node in walk(plan) if isinstance(node, Source)))
 
 
+def relations_of(plan: Plan) -> tuple[Relation, ...]:
+    """The relation nodes of the plan, each once, in the order in which they are met."""
+    return tuple(dict.fromkeys(node for node in walk(plan) if isinstance(node, Relation)))
+
+
+def names_read(plan: Plan) -> tuple[str, ...]:
+    """The names of the streams and relations that the plan reads, in the order in which they are met."""
+    return tuple(dict.fromkeys(node.name for node in walk(plan) if isinstance(node, Source | Relation)))
+
+
+def is_constant(plan: Plan) -> bool:
+    """Whether the content is the same at every instant: that of constant relations alone."""
+    leaves = [node for node in walk(plan) if not inputs_of(node)]
+    return all(isinstance(leaf, Relation) and leaf.valid is None for leaf in leaves)
+
+
 def is_insert_only(plan: Plan) -> bool:
     """Whether the stream, as the operators emit it, never holds a retraction.
 
@@ -83,7 +100,7 @@ def is_insert_only(plan: Plan) -> bool:
     never leaves.
     """
     match plan:
-        case Source():
+        case Source() | Relation():
             return True
         case Aggregate(settled=True):
             return True
@@ -187,12 +204,13 @@ def granule_of(plan: Plan) -> Duration | None:
             | OuterJoin()
             | SemiJoin()
         ):
-            granules = [granule_of(below) for below in inputs_of(plan)]
+            granules = [granule_of(below) for below in inputs_of(plan) if not is_constant(below)]
             found = [granule for granule in granules if granule is not None]
-            whole = len(found) == len(granules)
+            whole = bool(found) and len(found) == len(granules)
             return min(found, key=lambda granule: granule.length) if whole else None
         case (
             Source()
+            | Relation()
             | TimeWindow()
             | WindowBounds()
             | RowWindow()
@@ -214,6 +232,8 @@ def is_monotonic(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):
             return size.length == INFINITY
+        case Relation(valid=valid):
+            return valid is None
         case Filter() | Project() | Sample() | Granularity() | Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))
         case SemiJoin(anti=anti):
@@ -268,6 +288,8 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
     match plan:
         case Source() | Istream() | Dstream() | Split():
             return True
+        case Relation():
+            return False
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
         case WindowBounds(input=below, slide=slide):
@@ -416,6 +438,8 @@ def _lives_for_ever(plan: Plan) -> bool:
             return size.length == INFINITY
         case RowWindow(keys=keys):
             return keys != ()
+        case Relation():
+            return True
         case Source() | Istream() | Dstream() | Split():
             return False
         case Join() | OuterJoin() | SemiJoin() | SetOperation():

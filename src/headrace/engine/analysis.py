@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from headrace.algebra.nodes import Plan, Source
+from headrace.algebra.nodes import Leaf, Plan
 from headrace.algebra.properties import sources_of
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
@@ -92,7 +92,7 @@ def _note(status: Status, operator: OperatorStatus, everything: float) -> str:
     node = status.graph.nodes[operator.number]
     if node.level == 0 and node not in status.graph.prefix:
         return "carried out where its rows are added up"
-    if isinstance(node.plan, Source):
+    if isinstance(node.plan, Leaf):
         return count(operator.rows_out, "row")
     parts = [f"{count(operator.rows_in, 'row')} in, {operator.rows_out:,} out"]
     if operator.state_rows:

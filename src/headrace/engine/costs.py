@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan, Source
+from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.engine.analysis import RESULT
 from headrace.engine.definitions import Definitions
 from headrace.errors import LanguageError, Position
@@ -20,6 +20,7 @@ from headrace.lowering.lower import lower
 from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.flow import Sample
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.sources import SplitSource
 from headrace.runtime.writing.texts import count
 from headrace.time import MICROSECONDS, TimeDomain
 
@@ -31,7 +32,7 @@ def costs(defined: Definitions, plan: Plan, position: Position) -> str:
     """How a query is expected to run: its operators, each with its rate and the rows that it keeps.
 
     Args:
-        defined: the streams.
+        defined: the streams and relations.
         plan: the query's, optimized.
         position: where it is asked for.
 
@@ -41,20 +42,23 @@ def costs(defined: Definitions, plan: Plan, position: Position) -> str:
     """
     graph = lower({RESULT: plan})
     wanted = _columns(graph)
-    streams = {name: _stream(defined, name, position) for name in wanted}
+    streams = {name: _stream(defined, name, position) for name in wanted if name in defined.inputs}
     samples = _samples(streams, wanted)
-    elapsed = max(_duration(stream, samples[name]) for name, stream in streams.items())
-    found = expectations(graph, samples, elapsed)
+    elapsed = max((_duration(stream, samples[name]) for name, stream in streams.items()), default=1.0)
+    tables = {name: table.relation.source for name, table in defined.relations.items() if name in wanted}
+    samples |= {name: _of_relation(source, wanted[name]) for name, source in tables.items()}
+    sizes = {name: source.rows for name, source in tables.items()}
+    found = expectations(graph, samples, sizes, elapsed)
     notes = {node.number: _note(node.plan, found[node.number]) for node in graph.nodes}
     kept = sum(part.state for part in found)
     return f"{explain_graph(graph, RESULT, notes)}\nkeeps about {_rows(kept)} in all"
 
 
 def _columns(graph: Graph) -> dict[str, set[str]]:
-    """Per stream the columns that some operator reads."""
+    """Per stream or relation the columns that some operator reads."""
     wanted: dict[str, set[str]] = {}
     for node in graph.nodes:
-        if isinstance(node.plan, Source):
+        if isinstance(node.plan, Source | Relation):
             wanted.setdefault(node.plan.name, set()).update(node.plan.schema.names)
     return wanted
 
@@ -82,12 +86,8 @@ def _samples(streams: Mapping[str, BoundedStream], wanted: Mapping[str, Iterable
 def _first_rows(stream: BoundedStream, columns: Iterable[str]) -> tuple[Sample, bool]:
     """Some of a stream's first rows, in the order of their instants, and whether there are no others."""
     source = stream.source
-    end = source.size
-    if source.rows > SAMPLE_ROWS:
-        end = min(source.size, max(1, source.size * SAMPLE_ROWS // source.rows))
-    names = tuple(sorted({*columns, stream.timestamp}))
-    batches = [read.rows for read in source.read(0, end, names)]
-    rows = pa.Table.from_batches(batches, _schema(stream, names)).combine_chunks()
+    end = _end_of_sample(source)
+    rows = _read(source, end, {*columns, stream.timestamp})
     rows = rows.filter(rows[stream.timestamp].is_valid()).combine_chunks()
     instants = np.asarray(rows[stream.timestamp].cast(pa.int64()))
     order = np.argsort(instants, kind="stable")
@@ -96,17 +96,35 @@ def _first_rows(stream: BoundedStream, columns: Iterable[str]) -> tuple[Sample, 
     return Sample(batch[0] if batch else empty, instants[order]), end == source.size
 
 
+def _of_relation(source: SplitSource, columns: Iterable[str]) -> Sample:
+    """Some of a relation's first rows."""
+    rows = _read(source, _end_of_sample(source), columns)
+    batch = rows.to_batches()
+    empty = pa.RecordBatch.from_pylist([], schema=rows.schema)
+    return Sample(batch[0] if batch else empty, np.zeros(len(rows), dtype=np.int64))
+
+
+def _end_of_sample(source: SplitSource) -> int:
+    """Up to which position a source is looked at."""
+    if source.rows <= SAMPLE_ROWS:
+        return source.size
+    return min(source.size, max(1, source.size * SAMPLE_ROWS // source.rows))
+
+
+def _read(source: SplitSource, end: int, columns: Iterable[str]) -> pa.Table:
+    names = tuple(sorted(set(columns)))
+    types = {field.name: field.type for field in source.schema}
+    batches = [read.rows for read in source.read(0, end, names)]
+    schema = pa.schema([(name, types[name]) for name in names])
+    return pa.Table.from_batches(batches, schema).combine_chunks()
+
+
 def _duration(stream: BoundedStream, sample: Sample) -> float:
     """How long a stream is (instants), if it goes on as it begins."""
     if not len(sample.instants):
         return 1.0
     span = int(sample.instants[-1] - sample.instants[0]) + 1
     return span * max(1.0, stream.source.rows / len(sample.instants))
-
-
-def _schema(stream: BoundedStream, names: Iterable[str]) -> pa.Schema:
-    types = {field.name: field.type for field in stream.schema}
-    return pa.schema([(name, types[name]) for name in names])
 
 
 def _until(sample: Sample, end: int) -> Sample:

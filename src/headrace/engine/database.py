@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from datetime import datetime
@@ -26,6 +26,7 @@ from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query, explain_plan
 from headrace.engine.query_list import QueryList
 from headrace.engine.readable import View
+from headrace.engine.relations import declared_relation, relation_of
 from headrace.engine.show import listing, show
 from headrace.engine.silence import notes_on_silence, place_of
 from headrace.engine.status import Status
@@ -38,16 +39,18 @@ from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing
 from headrace.language.binding.binder import bind, derive
-from headrace.language.catalog import DerivedStream, StreamInfo
+from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     AlterStream,
     ByArrival,
     CreateQuery,
+    CreateRelation,
     CreateSkew,
     CreateStream,
     CreateStreamAs,
     DropQuery,
+    DropRelation,
     DropStream,
     Explain,
     ExplainAnalyze,
@@ -146,7 +149,16 @@ class Database(UserCode):
     @property
     def streams(self) -> Mapping[str, StreamInfo | DerivedStream]:
         """All streams by their names in lower case."""
-        return MappingProxyType(dict(self._definitions.catalog.entries))
+        entries = self._definitions.catalog.entries.items()
+        return MappingProxyType(
+            {name: entry for name, entry in entries if not isinstance(entry, RelationInfo)}
+        )
+
+    @property
+    def relations(self) -> Mapping[str, RelationInfo]:
+        """All relations by their names in lower case."""
+        tables = self._definitions.relations.items()
+        return MappingProxyType({name.lower(): table.info for name, table in tables})
 
     @property
     def timings(self) -> Mapping[str, Timing]:
@@ -263,8 +275,43 @@ class Database(UserCode):
         with self._lock:
             self._change(self._definitions.with_input(stream))
 
+    def relation(
+        self,
+        name: str,
+        data: Any,
+        key: str | Sequence[str] | None = None,
+        valid: tuple[str, str] | None = None,
+    ) -> None:
+        """Register a table as a relation: its rows are always valid, or in the period that they say.
+
+        Args:
+            name: the relation's name.
+            data: an Arrow table, a data frame of pandas or Polars, a bounded one of Spark's, or the path of a
+                file whose name ends with .parquet, .csv, .json or .arrow.
+            key: the columns of which no two rows that are valid together have the same values.
+            valid: the columns that begin and end the period of a row, the end being exclusive; two TIMESTAMPs
+                or two integers. NULL is no bound.
+
+        Raises:
+            UserError: the data is not a table, a column is missing, or two rows have the same key.
+
+        Example:
+            >>> import headrace, pyarrow
+            >>> db = headrace.connect(runner="inline")
+            >>> db.relation("sensor", pyarrow.table({"id": [1, 2], "room": ["hall", "roof"]}), key="id")
+            >>> readings = pyarrow.table({"ts": [5, 6], "id": [2, 3], "v": [10, 20]})
+            >>> db.stream("reading", readings, timestamp="ts")
+            >>> q = db.query("SELECT r.v, s.room FROM reading r LEFT JOIN sensor s ON s.id = r.id")
+            >>> _ = db.run()
+            >>> q.stream().to_pydict()
+            {'v': [10, 20], 'room': ['roof', None], 'ts': [5, 6]}
+        """
+        table = relation_of(name, data, key, valid, self._folders)
+        with self._lock:
+            self._change(self._definitions.with_relation(table))
+
     def drop(self, name: str) -> None:
-        """Drop a query or a stream, as DROP QUERY and DROP STREAM do.
+        """Drop a query, a stream or a relation, as DROP QUERY, DROP STREAM and DROP RELATION do.
 
         In an endless run a query that is dropped is not answered from the next epoch on, and its state goes.
         What was committed for it stays readable until the database is closed; its sinks get all of that.
@@ -278,11 +325,13 @@ class Database(UserCode):
         """
         query = self._definitions.find_query(name)
         stream = self._definitions.catalog.find(name)
+        kind = "relation" if isinstance(stream, RelationInfo) else "stream"
         if query is not None and stream is not None:
-            raise UserError(
-                f"{name} is a query and a stream", hint="execute DROP QUERY or DROP STREAM with the name"
-            )
-        if stream is not None:
+            hint = f"execute DROP QUERY or DROP {kind.upper()} with the name"
+            raise UserError(f"{name} is a query and a {kind}", hint=hint)
+        if isinstance(stream, RelationInfo):
+            self._drop_relation(name, None)
+        elif stream is not None:
             self._drop_stream(name, None)
         else:
             self._drop_query(name, None)
@@ -479,6 +528,10 @@ class Database(UserCode):
                 stream = declared(statement, base, policy, self._read_stream)
                 with self._lock:
                     self._change(self._definitions.with_input(stream, statement.position))
+            case CreateRelation():
+                table = declared_relation(statement, base, policy)
+                with self._lock:
+                    self._change(self._definitions.with_relation(table, statement.position))
             case AlterStream() | CreateSkew():
                 self._retime(statement, policy)
             case CreateStreamAs(name=name, query=query, position=position):
@@ -497,12 +550,8 @@ class Database(UserCode):
                 policy.check_change("SET dialect", position)
                 with self._lock:
                     self._definitions = self._definitions.with_defaults(defaults)
-            case DropStream(name=name, position=position):
-                policy.check_change("DROP STREAM", position)
-                self._drop_stream(name.text, name.position)
-            case DropQuery(name=name, position=position):
-                policy.check_change("DROP QUERY", position)
-                self._drop_query(name.text, name.position)
+            case DropStream() | DropRelation() | DropQuery():
+                self._carry_out_drop(statement, policy)
             case _:
                 assert_never(statement)
         return None
@@ -570,9 +619,28 @@ class Database(UserCode):
             catalog = self._definitions.catalog.define_function(user)
             self._definitions = replace(self._definitions, catalog=catalog)
 
+    def _carry_out_drop(self, statement: DropStream | DropRelation | DropQuery, policy: Policy) -> None:
+        name, position = statement.name, statement.position
+        match statement:
+            case DropStream():
+                policy.check_change("DROP STREAM", position)
+                self._drop_stream(name.text, name.position)
+            case DropRelation():
+                policy.check_change("DROP RELATION", position)
+                self._drop_relation(name.text, name.position)
+            case DropQuery():
+                policy.check_change("DROP QUERY", position)
+                self._drop_query(name.text, name.position)
+            case _:
+                assert_never(statement)
+
     def _drop_stream(self, name: str, position: Position | None) -> None:
         with self._lock:
             self._change(self._definitions.without_stream(name, position))
+
+    def _drop_relation(self, name: str, position: Position | None) -> None:
+        with self._lock:
+            self._change(self._definitions.without_relation(name, position))
 
     def _drop_query(self, name: str, position: Position | None) -> None:
         with self._lock:

@@ -12,16 +12,17 @@ from headrace.algebra.properties import sources_of
 from headrace.engine.entries import Entries
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
+from headrace.engine.relations import Table
 from headrace.engine.times import bounds_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import Catalog, DerivedStream
+from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
 from headrace.language.statements import AlterStream, CreateSkew
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
-from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.streams import Incoming
 from headrace.suggestions import did_you_mean
 from headrace.time import TimeDomain
 
@@ -33,6 +34,7 @@ class Definitions:
     Attributes:
         catalog: all streams, derived ones included.
         inputs: the streams that are read from outside, by name.
+        relations: by name.
         queries: by name, in the order in which they were registered.
         plans: the optimized plan of each.
         named: what each query, and each derived stream, is written over: titles such as `the query q`, with
@@ -42,15 +44,22 @@ class Definitions:
 
     catalog: Catalog = field(default_factory=Catalog)
     inputs: Mapping[str, Input] = field(default_factory=dict)
+    relations: Mapping[str, Table] = field(default_factory=dict)
     queries: Entries[Query] = field(default_factory=Entries)
     plans: Entries[Plan] = field(default_factory=Entries)
     named: Entries[frozenset[str]] = field(default_factory=Entries)
     spelled: Entries[str] = field(default_factory=Entries)
 
     @property
-    def streams(self) -> dict[str, BoundedStream | LiveStream]:
-        """What a run reads, by name."""
-        return {name: stream.stream for name, stream in self.inputs.items()}
+    def streams(self) -> dict[str, Incoming]:
+        """What a run reads, streams and relations, by name."""
+        streams: dict[str, Incoming] = {name: stream.stream for name, stream in self.inputs.items()}
+        return streams | {name: table.relation for name, table in self.relations.items()}
+
+    def described_inputs(self) -> dict[str, str]:
+        """What a durable store remembers of streams and relations, by name."""
+        streams = {name: stream.describe() for name, stream in self.inputs.items()}
+        return streams | {name: table.describe() for name, table in self.relations.items()}
 
     def endless_of(self, plan: Plan) -> dict[str, Timing]:
         """What is declared of the time of the streams that a plan reads and that never end."""
@@ -69,6 +78,19 @@ class Definitions:
         """
         catalog = self.catalog.define(stream.info, position)
         return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
+
+    def with_relation(self, table: Table, position: Position | None = None) -> Definitions:
+        """A relation more.
+
+        Args:
+            table: the relation.
+            position: where it is defined, if that is a text.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        catalog = self.catalog.define(table.info, position)
+        return replace(self, catalog=catalog, relations={**self.relations, table.info.name: table})
 
     def with_time(self, statement: AlterStream) -> Definitions:
         """Something else said about the time of a stream.
@@ -131,6 +153,12 @@ class Definitions:
         entry = self.catalog.find(name.text)
         if entry is None:
             raise _unknown("stream", name.text, self.catalog.names, name.position)
+        if isinstance(entry, RelationInfo):
+            raise LanguageError(
+                f"{entry.name} is a relation, which has no time of its own",
+                position=name.position,
+                hint=_listed(self.inputs) or "define a stream first",
+            )
         if entry.name not in self.inputs:
             raise LanguageError(
                 f"{entry.name} is defined by a query, which has the time of the streams it reads",
@@ -200,16 +228,7 @@ class Definitions:
         Raises:
             LanguageError: there is no such stream, or something is written over it.
         """
-        entry = self.catalog.find(name)
-        if entry is None:
-            raise _unknown("stream", name, self.catalog.names, position)
-        users = [title for title, streams in self.named.items() if name.lower() in streams]
-        if users:
-            raise LanguageError(
-                f"the stream {entry.name} cannot be dropped: it is used by {', '.join(users)}",
-                position=position,
-                hint=f"drop {users[0]} first",
-            )
+        entry = self._dropped("stream", name, position)
         return replace(
             self,
             catalog=self.catalog.without(name),
@@ -218,6 +237,39 @@ class Definitions:
             },
             named=self.named.without(_stream(entry.name)),
         )
+
+    def without_relation(self, name: str, position: Position | None) -> Definitions:
+        """A relation less.
+
+        Raises:
+            LanguageError: there is no such relation, or something is written over it.
+        """
+        entry = self._dropped("relation", name, position)
+        relations = {known: table for known, table in self.relations.items() if known != entry.name}
+        return replace(self, catalog=self.catalog.without(name), relations=relations)
+
+    def _dropped(self, kind: str, name: str, position: Position | None) -> Entry:
+        """The stream or the relation of a name, which nothing is written over.
+
+        Raises:
+            LanguageError: there is none, it is of the other kind, or something is.
+        """
+        entry = self.catalog.find(name)
+        if entry is None:
+            raise _unknown(kind, name, self.catalog.names, position)
+        its = "relation" if isinstance(entry, RelationInfo) else "stream"
+        if its != kind:
+            raise LanguageError(
+                f"{entry.name} is a {its}", position=position, hint=f"write DROP {its.upper()} {entry.name}"
+            )
+        users = [title for title, named in self.named.items() if name.lower() in named]
+        if users:
+            raise LanguageError(
+                f"the {kind} {entry.name} cannot be dropped: it is used by {', '.join(users)}",
+                position=position,
+                hint=f"drop {users[0]} first",
+            )
+        return entry
 
     def find_query(self, name: str) -> Query | None:
         """The query of that name, whatever its case, or None."""
@@ -280,7 +332,10 @@ def _stream(name: str) -> str:
 
 def _unknown(kind: str, name: str, known: Iterable[str], position: Position | None) -> LanguageError:
     names = list(known)
-    listed = f"there is {', '.join(names)}" if names else None
-    return LanguageError(
-        f"there is no {kind} {name}", position=position, hint=did_you_mean(name, names) or listed
-    )
+    hint = did_you_mean(name, names) or _listed(names)
+    return LanguageError(f"there is no {kind} {name}", position=position, hint=hint)
+
+
+def _listed(names: Iterable[str]) -> str | None:
+    listed = ", ".join(names)
+    return f"there is {listed}" if listed else None

@@ -34,6 +34,7 @@ from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.shares import FIRST_ROWS
+from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.dead_letters import dead_letters
@@ -155,7 +156,7 @@ class Execution:
             for name, stream in self.run.streams.items()
             if name in defined.streams
         )
-        gone = self.run.known_streams - defined.inputs.keys()
+        gone = self.run.known_streams - defined.streams.keys()
         if defined.queries == self._defined.queries and not (gone or retimed):
             return
         description = self._described(defined, self._buckets) if self._journal is not None else None
@@ -197,7 +198,7 @@ class Execution:
             UserError: a stream never ends, an input is damaged, or a sink does not take everything.
         """
         try:
-            endless = [name for name in self.run.streams if self._defined.inputs[name].is_live]
+            endless = [name for name, read in self.run.streams.items() if isinstance(read, LiveStream)]
             if endless:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
             # A store may have more of them than are allowed now, and no further epoch.
@@ -214,8 +215,8 @@ class Execution:
     def start(self, progress: Callable[[Progress], None] | None) -> None:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
         self._live = LiveRun(self.run, self._changed, progress)
-        used = (self._defined.inputs[name] for name in self.run.streams)
-        self._live.start({stream.info.name: self._feed(stream) for stream in used if stream.is_live})
+        live = (name for name, read in self.run.streams.items() if isinstance(read, LiveStream))
+        self._live.start({name: self._feed(self._defined.inputs[name]) for name in live})
         self._deliveries.start()
         _LOG.info("started: %s", ", ".join(self._defined.queries))
 
@@ -318,7 +319,7 @@ class Execution:
         """What a durable store records of queries and streams."""
         return Description(
             queries={name: identity(plan) for name, plan in defined.plans.items()},
-            streams={name: stream.describe() for name, stream in defined.inputs.items()},
+            streams=defined.described_inputs(),
             buckets=buckets,
             query_domains={name: query.domain for name, query in defined.queries.items()},
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},

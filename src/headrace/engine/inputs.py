@@ -209,7 +209,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             info = describe_stream(statement, source.schema)
             timing = timing_of(statement.time, info, comes_now=False)
             bounded = BoundedStream(source, info.timestamp, timing, max_rows)
-            origin = _origin(statement.format, options, base)
+            origin = origin_of(statement.format, options, base)
             return Input(info, bounded, None, max_rows, statement.time, origin=origin)
         if statement.format == PUSH:
             return _pushed(statement, options, max_rows)
@@ -249,12 +249,9 @@ def in_memory(
         return Input(info, live, data, clauses=clauses, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
         schema = _schema_of(data)
-        data = _in_order(data, schema.names, _info(name, schema, timestamp))
-    table = to_arrow_table(data)
-    # Chosen here, where the table has the name that the user knows it by.
-    chosen = readable_schema(table.schema, name).names
-    path = folders.new() / "rows.arrow"
-    write_arrow(table.select([table.column_names.index(column) for column in chosen]), path)
+        timed = _info(name, schema, timestamp).timestamp
+        data = _in_order(data, schema.names, sorted(schema.names, key=lambda name: name != timed))
+    path = stored_table(name, to_arrow_table(data), folders)
     column = None if isinstance(timestamp, ByArrival) else timestamp
     source = open_source("arrow", {"path": str(path)}, None, column, name, path.parent)
     info = _info(name, source.schema, timestamp)
@@ -263,13 +260,33 @@ def in_memory(
     return Input(info, BoundedStream(source, info.timestamp, timing), clauses=clauses)
 
 
-def _in_order(frame: Any, names: Sequence[str], info: StreamInfo) -> pa.Table:
-    """The rows of a bounded Spark frame by time if they bring it, then by all columns that a stream can have.
+def stored_table(name: str, table: pa.Table, folders: TemporaryFolders) -> Path:
+    """A file with the columns of a table that a stream or a relation can have.
+
+    Args:
+        name: of the stream or the relation, for the warning that columns are left out.
+        table: the table.
+        folders: where the file is.
+    """
+    # Chosen here, where the table has the name that the user knows it by.
+    chosen = readable_schema(table.schema, name).names
+    path = folders.new() / "rows.arrow"
+    write_arrow(table.select([table.column_names.index(column) for column in chosen]), path)
+    return path
+
+
+def sorted_rows(frame: Any) -> pa.Table:
+    """The rows of a bounded Spark frame by all columns that a relation can have."""
+    names = _schema_of(frame).names
+    return _in_order(frame, names, names)
+
+
+def _in_order(frame: Any, names: Sequence[str], order: Sequence[str]) -> pa.Table:
+    """The columns of a bounded Spark frame, its rows ordered by all of them.
 
     A run that goes on has to meet the rows in the order in which it has met them before.
     """
     chosen = frame.select(*map(_quoted, names))
-    order = sorted(names, key=lambda name: name != info.timestamp)
     return to_arrow_table(chosen.orderBy(*map(_quoted, order)))
 
 
@@ -288,7 +305,7 @@ def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int |
     return Input(info, live, None, max_rows, statement.time, True, PUSH)
 
 
-def _origin(format: str, options: Mapping[str, str], base: Path) -> str:
+def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
     """What one of our own formats reads, whatever folder its path is relative to."""
     told = dict(options)
     if "path" in told:

@@ -12,7 +12,7 @@ from typing import Final
 
 from headrace.errors import PolicyError, Position, SourceError, UserError
 from headrace.language.catalog import Catalog
-from headrace.language.statements import FORMATS, CreateStream
+from headrace.language.statements import FORMATS, CreateRelation, CreateStream
 from headrace.runtime.sources.files import allowed_path
 
 _HADOOP_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")
@@ -25,7 +25,7 @@ class Policy:
 
     Attributes:
         folders: the folders whose files it may read, as real paths; None for any file, on any file system.
-        formats: what it may CREATE STREAM FROM, in lower case; None for everything.
+        formats: what it may CREATE STREAM or CREATE RELATION FROM, in lower case; None for everything.
         options: the options that it may give to Spark's formats, in lower case; None for all.
         functions: the users' functions and aggregates that it may call, in lower case; None for all.
         may_change: whether it may change what others have defined, by DROP STREAM, DROP QUERY and SET, and
@@ -80,7 +80,7 @@ class Policy:
         real = tuple(Path(os.path.realpath(folder)) for folder in folders)
         return cls(real, _lower(formats), _lower(options), _lower(functions), may_change)
 
-    def check_source(self, statement: CreateStream) -> None:
+    def check_source(self, statement: CreateStream | CreateRelation) -> None:
         """Refuse a format that may not be read, and options that nobody's SQL, or not this one, may give.
 
         Raises:
@@ -89,7 +89,7 @@ class Policy:
         kind = statement.format
         if self.formats is not None and kind not in self.formats:
             allowed = ", ".join(sorted(self.formats)) or "none"
-            raise PolicyError(f"streams may not be created FROM {kind}", hint=f"allowed are: {allowed}")
+            raise PolicyError(f"nothing may be created FROM {kind}", hint=f"allowed are: {allowed}")
         if kind in FORMATS:
             return
         for name, value in statement.options:

@@ -8,14 +8,14 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from headrace.algebra.properties import has_unbounded_state, sources_of
+from headrace.algebra.properties import has_unbounded_state, names_read
 from headrace.engine.definitions import Definitions
 from headrace.engine.status import Status, instant_text, lag_text
 from headrace.expressions.aggregates import AGGREGATES
 from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
 from headrace.heartbeats import bounded
-from headrace.language.catalog import DerivedStream, Functions, StreamInfo
+from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo
 from headrace.language.statements import Shown
 from headrace.runtime.driver.status import QueryStatus, StreamStatus
 from headrace.runtime.writing.tables import write_table
@@ -26,6 +26,7 @@ Rows = list[tuple[str, ...]]
 
 _STREAMS: Final = ("name", "reads", "timed_by", "disorder")
 _STREAM_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
+_RELATIONS: Final = ("name", "key", "valid", "columns")
 _QUERIES: Final = ("name", "reads", "timed_by", "state")
 _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
@@ -51,6 +52,8 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
     match what:
         case Shown.STREAMS:
             return _streams(definitions, status)
+        case Shown.RELATIONS:
+            return _table(_RELATIONS, _relations(definitions))
         case Shown.QUERIES:
             return _queries(definitions, status)
         case Shown.FUNCTIONS:
@@ -80,9 +83,19 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
                 rows.append((name, "its source", timestamp, disorder, *told, _columns(schema)))
             case DerivedStream(name=name, plan=plan):
                 rows.append((name, definitions.read_by(name), "a query", "", *told, _columns(plan.schema)))
+            case RelationInfo():
+                pass
             case _:
                 assert_never(entry)
     return _table((*_STREAMS, *news, "columns"), rows)
+
+
+def _relations(definitions: Definitions) -> Rows:
+    infos = [table.info for table in definitions.relations.values()]
+    return [
+        (info.name, ", ".join(info.key), " to ".join(info.valid or ("always",)), _columns(info.schema))
+        for info in infos
+    ]
 
 
 def _stream_news(stream: StreamStatus) -> tuple[str, ...]:
@@ -111,7 +124,7 @@ def _queries(definitions: Definitions, status: Status | None) -> pa.Table:
     news = () if status is None else _QUERY_NEWS
     rows: Rows = []
     for query in definitions.queries.values():
-        reads = ", ".join(dict.fromkeys(source.name for source in sources_of(query.plan)))
+        reads = ", ".join(names_read(query.plan))
         timed = "TIMESTAMP" if query.plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
         state = "grows without bound" if has_unbounded_state(definitions.plans[query.name]) else "bounded"
         told = known.get(query.name, ("",) * len(news))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
@@ -14,7 +15,14 @@ from headrace.expressions.aggregates import is_aggregate
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import RESERVED
-from headrace.language.statements import NOTHING_SAID, ByArrival, CreateStream, TimeClauses
+from headrace.language.statements import (
+    NOTHING_SAID,
+    ByArrival,
+    CreateRelation,
+    CreateStream,
+    TimeClauses,
+)
+from headrace.language.syntax import Name
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, Duration, TimeDomain
@@ -43,6 +51,25 @@ class StreamInfo:
 
 
 @dataclass(frozen=True)
+class RelationInfo:
+    """A relation: a table that does not change, or whose rows have periods.
+
+    Attributes:
+        name: its name, as it was created.
+        schema: all its columns.
+        key: the columns of which no two rows that are valid together have the same values; none if not said.
+        valid: the columns that begin and end the period of a row, or None where rows are always valid.
+        domain: what the instants of the periods count; None without periods.
+    """
+
+    name: str
+    schema: Schema
+    key: tuple[str, ...] = ()
+    valid: tuple[str, str] | None = None
+    domain: TimeDomain | None = None
+
+
+@dataclass(frozen=True)
 class DerivedStream:
     """A stream that a query defines; using it is using its plan.
 
@@ -54,38 +81,52 @@ class DerivedStream:
     is_stream: bool = False
 
 
+Entry = StreamInfo | RelationInfo | DerivedStream
+"""What a name in FROM can be."""
+
+
 @dataclass(frozen=True)
 class Catalog:
-    """An immutable set of streams and users' functions; names are compared whatever their case.
+    """An immutable set of streams, relations and users' functions; names are compared whatever their case.
 
     Attributes:
-        entries: the streams, by name in lower case.
+        entries: the streams and relations, by name in lower case.
         functions: the users' functions and aggregates, by name in lower case.
         defaults: what queries over the streams mean where they leave something out.
+        domain: what instants count in the query that is bound, of constant relations too.
     """
 
-    entries: Mapping[str, StreamInfo | DerivedStream] = field(default_factory=lambda: MappingProxyType({}))
+    entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
     functions: Functions = field(default_factory=lambda: MappingProxyType({}))
     defaults: Defaults = Defaults.PIPES
+    domain: TimeDomain = TimeDomain.TIMESTAMP
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The streams' names, as they were created."""
+        """The streams' and relations' names, as they were created."""
         return tuple(entry.name for entry in self.entries.values())
 
-    def find(self, name: str) -> StreamInfo | DerivedStream | None:
-        """The stream of that name, or None."""
+    def find(self, name: str) -> Entry | None:
+        """The stream or the relation of that name, or None."""
         return self.entries.get(name.lower())
 
-    def define(self, entry: StreamInfo | DerivedStream, position: Position | None = None) -> Catalog:
-        """The catalog with one stream more.
+    def define(self, entry: Entry, position: Position | None = None) -> Catalog:
+        """The catalog with one stream or relation more.
 
         Raises:
-            LanguageError: the name is taken.
+            LanguageError: the name is taken, or kept for something else.
         """
-        if entry.name.lower() in self.entries:
+        known = self.entries.get(entry.name.lower())
+        if known is not None:
+            kind = "relation" if isinstance(known, RelationInfo) else "stream"
             raise LanguageError(
-                f"there is a stream {entry.name} already", position=position, hint="choose another name"
+                f"there is a {kind} {known.name} already", position=position, hint="choose another name"
+            )
+        if _READING.fullmatch(entry.name):
+            raise LanguageError(
+                f"{entry.name} is what a reading of a relation is called",
+                position=position,
+                hint="choose another name",
             )
         return replace(self, entries=MappingProxyType({**self.entries, entry.name.lower(): entry}))
 
@@ -108,6 +149,49 @@ class Catalog:
         """The catalog without a stream."""
         left = {key: entry for key, entry in self.entries.items() if key != name.lower()}
         return replace(self, entries=MappingProxyType(left))
+
+
+_READING: Final = re.compile(r".+ since \d+")
+"""What a relation is called as it is read for the queries that begin with an epoch."""
+
+
+def describe_relation(statement: CreateRelation, columns: Schema) -> RelationInfo:
+    """The catalog's entry for a CREATE RELATION.
+
+    Args:
+        statement: the statement.
+        columns: the declared columns, or those found in the input.
+
+    Raises:
+        LanguageError: a column of the key or of the periods is missing or of a wrong type.
+    """
+    key = tuple(_named(statement.name, columns, name).name for name in statement.key)
+    if statement.valid is None:
+        return RelationInfo(statement.name, columns, key)
+    begin, end = (_named(statement.name, columns, name) for name in statement.valid)
+    for name, found in zip(statement.valid, (begin, end), strict=True):
+        if found.type not in (TIMESTAMP, BIGINT):
+            raise LanguageError(
+                f"the column {found.name} is {sql_type(found.type)}",
+                position=name.position,
+                hint="a period is bounded by two TIMESTAMPs or by two BIGINTs",
+            )
+    if begin.type != end.type:
+        raise LanguageError(
+            f"{begin.name} is {sql_type(begin.type)}, and {end.name} {sql_type(end.type)}",
+            position=statement.valid[1].position,
+            hint="a period is bounded by two TIMESTAMPs or by two BIGINTs",
+        )
+    domain = TimeDomain.TIMESTAMP if begin.type == TIMESTAMP else TimeDomain.INTEGER
+    return RelationInfo(statement.name, columns, key, (begin.name, end.name), domain)
+
+
+def _named(relation: str, columns: Schema, name: Name) -> Field:
+    place = columns.find(name.text)
+    if place is None:
+        hint = did_you_mean(name.text, columns.names) or f"the columns are {columns}"
+        raise LanguageError(f"{relation} has no column {name.text}", position=name.position, hint=hint)
+    return columns[place]
 
 
 def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:

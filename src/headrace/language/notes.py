@@ -17,7 +17,7 @@ from headrace.algebra.nodes import Filter, Join, Plan, Project, Sample, Source, 
 from headrace.algebra.properties import timestamp_columns, walk
 from headrace.errors import Position
 from headrace.language.binding.aggregate_calls import aggregate_parts
-from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
+from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import (
@@ -255,9 +255,9 @@ _UNITS: Final = {TimeDomain.TIMESTAMP: ("microsecond", "10 MINUTES"), TimeDomain
 """What an instant is called, and a length of time that queries may ask for."""
 
 
-def _columns(entry: StreamInfo | DerivedStream | None) -> tuple[str, ...]:
+def _columns(entry: Entry | None) -> tuple[str, ...]:
     match entry:
-        case StreamInfo(schema=schema):
+        case StreamInfo(schema=schema) | RelationInfo(schema=schema):
             return schema.names
         case DerivedStream(plan=plan):
             return plan.schema.names

@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    Relation,
     RowWindow,
     Rstream,
     Sample,
@@ -227,7 +228,7 @@ def _condition(join: AnyJoin) -> Expression | None:
 
 def _leaf(plan: Plan) -> str:
     match plan:
-        case Source(name=name):
+        case Source(name=name) | Relation(name=name):
             return _name(name)
         case TimeWindow(offset=offset) if offset != NO_OFFSET:
             # The language has offsets for windows with a start and an end only.

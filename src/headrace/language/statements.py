@@ -136,6 +136,29 @@ class CreateStream:
 
 
 @dataclass(frozen=True)
+class CreateRelation:
+    """`CREATE RELATION name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)] [VALID FROM a TO b]`.
+
+    Attributes:
+        name: the relation's name.
+        columns: the declared columns, or None where the input has them.
+        key: the columns of which no two rows that are valid together have the same values; none if not said.
+        format: one of `FILE_FORMATS`.
+        options: pairs of an option's name in lower case and its value as text.
+        valid: the columns that begin and end the period of a row, or None where rows are always valid.
+        position: where the statement starts.
+    """
+
+    name: str
+    columns: Schema | None
+    key: tuple[Name, ...]
+    format: str
+    options: tuple[tuple[str, str], ...]
+    valid: tuple[Name, Name] | None
+    position: Position
+
+
+@dataclass(frozen=True)
 class AlterStream:
     """`ALTER STREAM name clauses`: what CREATE STREAM said about its time is changed, also while it is read.
 
@@ -267,6 +290,14 @@ class DropStream:
 
 
 @dataclass(frozen=True)
+class DropRelation:
+    """`DROP RELATION name`: the relation is no longer there."""
+
+    name: Name
+    position: Position
+
+
+@dataclass(frozen=True)
 class DropQuery:
     """`DROP QUERY name`: the query is no longer answered."""
 
@@ -279,6 +310,8 @@ class Shown(Enum):
 
     STREAMS = "STREAMS"
     """Source streams and derived ones, with their columns."""
+    RELATIONS = "RELATIONS"
+    """Relations, with their keys and columns."""
     QUERIES = "QUERIES"
     """The continuous queries, with what they read and answer."""
     FUNCTIONS = "FUNCTIONS"
@@ -305,6 +338,7 @@ class SetDialect:
 
 Statement = (
     CreateStream
+    | CreateRelation
     | AlterStream
     | CreateSkew
     | CreateStreamAs
@@ -315,6 +349,7 @@ Statement = (
     | ExplainCost
     | Why
     | DropStream
+    | DropRelation
     | DropQuery
     | SetDialect
     | Show

@@ -24,7 +24,6 @@ STATEMENTS: Final[dict[str, str]] = {
 """Statements that are refused, by their first word, with a hint."""
 
 CREATABLE: Final[dict[str, str]] = {
-    "RELATION": "read it as a stream, CREATE STREAM name FROM format ..., with WINDOW(RANGE UNBOUNDED)",
     "TABLE": "write CREATE STREAM name (columns) FROM format OPTIONS (...) TIMESTAMP BY column",
     "VIEW": "write CREATE STREAM name AS SELECT ...",
     "MATERIALIZED": "write CREATE QUERY name AS SELECT ..., or CREATE STREAM name AS to read it again",

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from headrace.algebra.nodes import Source
+from headrace.algebra.nodes import Relation, Source
 from headrace.lowering.graph import Graph
 from headrace.optimizer.cost.expected import Expectation, expected
 from headrace.optimizer.cost.flow import Sample, flow_of
 
 
-def expectations(graph: Graph, samples: Mapping[str, Sample], elapsed: float) -> tuple[Expectation, ...]:
+def expectations(
+    graph: Graph, samples: Mapping[str, Sample], sizes: Mapping[str, int], elapsed: float
+) -> tuple[Expectation, ...]:
     """What is expected of every node.
 
     Args:
         graph: the query graph.
-        samples: per stream some of its rows, with at least the columns that the graph reads.
+        samples: per stream or relation some of its rows, with at least the columns that the graph reads.
+        sizes: per relation how many rows it has, which are taken to be valid all the time.
         elapsed: after so long (instants): what is kept for ever is as large as it is then.
     """
     found: list[Expectation] = []
     for node in graph.nodes:
-        if isinstance(node.plan, Source):
+        if isinstance(node.plan, Source | Relation):
             sample = samples[node.plan.name]
             read = sample.rows.select(list(node.plan.schema.names))
-            found.append(Expectation(flow_of(Sample(read, sample.instants))))
+            flow = flow_of(Sample(read, sample.instants))
+            if isinstance(node.plan, Relation):
+                flow = replace(flow, rate=sizes[node.plan.name] / elapsed, lifetime=elapsed)
+            found.append(Expectation(flow))
         else:
             inputs = [found[edge.producer].flow for edge in node.inputs]
             found.append(expected(node.plan, inputs, elapsed))

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from headrace.algebra.nodes import Aggregate, Distinct, Plan, Source, TopK
+from headrace.algebra.nodes import Aggregate, Distinct, Plan, Relation, Source, TopK
 from headrace.algebra.properties import output_heartbeat
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression, Literal
@@ -54,6 +54,15 @@ class Edge:
     exchange: Exchange | None = None
 
 
+def reading_of(relation: str, start: int) -> str:
+    """The name of what is read of a relation for the queries of one start.
+
+    Each of them sees all of the relation, so that it is read once per start. No stream or relation can have
+    such a name, except that of a relation itself.
+    """
+    return relation if start == 1 else f"{relation} since {start}"
+
+
 @dataclass(frozen=True)
 class Node:
     """A physical node.
@@ -65,6 +74,7 @@ class Node:
             these one by one.
         level: the stage it runs in; 0 is the stage that reads the sources.
         identity: digest of the plan and of its query's start, which names its state.
+        start: the epoch from which on it has seen its input, 1 where it has not to remember any.
     """
 
     number: int
@@ -72,6 +82,18 @@ class Node:
     inputs: tuple[Edge, ...]
     level: int
     identity: str
+    start: int = 1
+
+    @property
+    def reads(self) -> str | None:
+        """What a node without inputs reads: the name of a stream, or of a reading of a relation."""
+        match self.plan:
+            case Relation(name=name):
+                return reading_of(name, self.start)
+            case Source(name=name):
+                return name
+            case _:
+                return None
 
     @property
     def reduced_for(self) -> Aggregate | TopK | Distinct | None:
@@ -191,8 +213,8 @@ class Graph:
         """The heartbeat of every node's output, from those of the streams (instants)."""
         result: list[int] = []
         for node in self.nodes:
-            if isinstance(node.plan, Source):
-                result.append(streams[node.plan.name])
+            if node.reads is not None:
+                result.append(streams[node.reads])
             else:
                 inputs = tuple(result[edge.producer] for edge in node.inputs)
                 result.append(output_heartbeat(node.plan, inputs))

@@ -19,6 +19,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    Relation,
     RowWindow,
     Rstream,
     Sample,
@@ -100,7 +101,9 @@ class _Lowering:
 
     def _add(self, plan: Plan, start: int) -> int:
         producers, digest = self._producers(plan, start)
-        keeping = is_stateful(plan) or any(self._keeping[producer] for producer in producers)
+        # Each query sees all of a relation, whenever it starts.
+        own = is_stateful(plan) or isinstance(plan, Relation)
+        keeping = own or any(self._keeping[producer] for producer in producers)
         since = start if keeping else 1
         key = (type(plan), parameters_of(plan), producers, since)
         if key in self._numbers:
@@ -113,7 +116,7 @@ class _Lowering:
         )
         number = self._numbers[key] = len(self.nodes)
         carried_out = self._filled[plan] if is_unfilled(plan) else plan
-        self.nodes.append(Node(number, carried_out, edges, level, _identity(digest, since)))
+        self.nodes.append(Node(number, carried_out, edges, level, _identity(digest, since), since))
         self._digests.append(digest)
         self._keeping.append(keeping)
         self._partitionings.append(self._partitioning(plan, producers))
@@ -166,7 +169,7 @@ class _Lowering:
         return Exchange(Spread.KEY, _required(plan, port), _reduced_for(plan))
 
     def _level(self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]) -> int:
-        if isinstance(plan, Source):
+        if isinstance(plan, Source | Relation):
             return 0
         return max(
             self.nodes[producer].level + (exchange is not None)
@@ -186,7 +189,7 @@ class _Lowering:
     def _partitioning(self, plan: Plan, producers: tuple[int, ...]) -> Partitioning:
         below = [self._partitionings[producer] for producer in producers]
         match plan:
-            case Source():
+            case Source() | Relation():
                 return frozenset()
             case Filter() | TimeWindow() | WindowBounds() | Sample() | Granularity() | Split() | Rstream():
                 return below[0]

@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    Relation,
     RowWindow,
     Rstream,
     Sample,
@@ -71,7 +72,7 @@ def prune_columns(plan: Plan) -> Plan:
 def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
     """The plan with the needed columns and perhaps others, in their old order."""
     match plan:
-        case Source(schema=schema):
+        case Source(schema=schema) | Relation(schema=schema):
             kept = sorted(needed)
             whole = len(kept) == len(schema)
             return plan if whole else replace(plan, schema=schema.select(tuple(kept))), _places(kept)

@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    Relation,
     RowWindow,
     Rstream,
     Sample,
@@ -55,7 +56,7 @@ from headrace.reference.windows import (
     window_content,
     with_bounds,
 )
-from headrace.time import INFINITY
+from headrace.time import ALWAYS, INFINITY
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ class _Evaluation:
     def _changes(self, plan: Plan) -> set[int]:
         below = {instant for node in inputs_of(plan) for instant in self.instants(node)}
         match plan:
-            case Source(name=name):
+            case Relation(valid=None):
+                return {ALWAYS}
+            case Source(name=name) | Relation(name=name):
                 return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}
             case TimeWindow():
                 return {change for instant in below for change in _window_changes(plan, instant)}
@@ -142,7 +145,7 @@ class _Evaluation:
 
     def _content(self, plan: Plan, instant: int) -> Content:
         match plan:
-            case Source():
+            case Source() | Relation():
                 return self._source(plan, instant)
             case Filter() | Sample():
                 return self._filter(plan, self.content(plan.input, instant))
@@ -179,7 +182,7 @@ class _Evaluation:
             case _:
                 assert_never(plan)
 
-    def _source(self, plan: Source, instant: int) -> Content:
+    def _source(self, plan: Source | Relation, instant: int) -> Content:
         stream = self.streams[plan.name]
         names = [name.lower() for name in stream.columns]
         places = [names.index(name.lower()) for name in plan.schema.names]

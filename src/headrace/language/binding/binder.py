@@ -16,14 +16,17 @@ from headrace.algebra.nodes import (
     Dstream,
     Istream,
     Plan,
+    Relation,
     Rstream,
     SetOperation,
     Source,
     Union,
     column,
+    inputs_of,
     project,
+    with_inputs,
 )
-from headrace.algebra.properties import is_deeper
+from headrace.algebra.properties import is_constant, is_deeper
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Column
@@ -39,8 +42,9 @@ from headrace.language.binding.subqueries.reading import Selected, reading_of
 from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
 from headrace.language.binding.table_functions import window_function
 from headrace.language.binding.windows import windowed
-from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
+from headrace.language.catalog import Catalog, DerivedStream, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window
+from headrace.language.references import streams_named
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -60,6 +64,7 @@ from headrace.language.syntax import (
     WithQuery,
 )
 from headrace.suggestions import did_you_mean
+from headrace.time import TimeDomain
 
 MAX_DEPTH: Final = 200
 """How deep operators may be nested; plans are walked recursively."""
@@ -76,7 +81,8 @@ def bind(query: Query, catalog: Catalog) -> Plan:
         LanguageError: an unknown name, a wrong type, or a window where none is allowed.
     """
     try:
-        plan = as_answer(_query(query, catalog), catalog.defaults)
+        timed = replace(catalog, domain=_domain(query, catalog))
+        plan = as_answer(_query(query, timed), catalog.defaults)
     except RecursionError:
         raise LanguageError(
             "the query is nested too deeply",
@@ -90,6 +96,23 @@ def bind(query: Query, catalog: Catalog) -> Plan:
             hint="join fewer tables, or nest fewer derived streams",
         )
     return plan
+
+
+def _domain(query: Query, catalog: Catalog) -> TimeDomain:
+    """What instants count in a query: as in the streams that it names, and else as in its relations."""
+    found = [catalog.find(name) for name in sorted(streams_named(query))]
+    timed = [entry.domain for entry in found if isinstance(entry, StreamInfo)]
+    plans = [entry.plan for entry in found if isinstance(entry, DerivedStream)]
+    timed += [plan.domain for plan in plans if not is_constant(plan)]
+    timed += [entry.domain for entry in found if isinstance(entry, RelationInfo) and entry.domain is not None]
+    return timed[0] if timed else TimeDomain.TIMESTAMP
+
+
+def _in_domain(plan: Plan, domain: TimeDomain) -> Plan:
+    """The plan of a constant content with another domain."""
+    if isinstance(plan, Relation):
+        return replace(plan, domain=domain)
+    return with_inputs(plan, tuple(_in_domain(below, domain) for below in inputs_of(plan)))
 
 
 def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
@@ -357,10 +380,16 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
         case StreamInfo():
             plan: Plan = Source(entry.name, entry.schema, entry.timestamp, entry.domain)
             streams = True
+        case RelationInfo():
+            domain = catalog.domain if entry.domain is None else entry.domain
+            plan, streams = Relation(entry.name, entry.schema, domain, entry.valid), False
+            _refuse_window(table)
         case DerivedStream():
             plan, streams = entry.plan, entry.is_stream
+            if is_constant(plan) and plan.domain is not catalog.domain:
+                plan = _in_domain(plan, catalog.domain)
         case None:
-            listed = f"the streams are {', '.join(catalog.names)}" if catalog.names else None
+            listed = f"there is {', '.join(catalog.names)}" if catalog.names else None
             hint = did_you_mean(name.text, catalog.names) or listed or "define it with CREATE STREAM first"
             raise LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)
         case _:
@@ -372,6 +401,16 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
     elif catalog.defaults is Defaults.CQL and not bare:
         window = with_default_window(window, name.position)
     return Bound(windowed(plan, window, scope), scope)
+
+
+def _refuse_window(table: NamedTable) -> None:
+    """Refuse a window over a relation, whose rows have periods already; SAMPLE and the like are none."""
+    if table.window is not None and table.window.frame is not None:
+        raise LanguageError(
+            f"{table.name.text} is a relation, which has no window",
+            position=table.window.position,
+            hint="leave it out: its rows are valid for as long as the relation says",
+        )
 
 
 def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:

@@ -14,7 +14,7 @@ from headrace.algebra.nodes import (
     Union,
     column,
 )
-from headrace.algebra.properties import sources_of
+from headrace.algebra.properties import relations_of, sources_of
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import AggregateCall, Expression, Literal
@@ -84,7 +84,10 @@ def _only_where(condition: Expression, call: AggregateCall) -> AggregateCall:
 
 
 def _begun(plan: Plan) -> Plan:
-    """One row, from the first row of any source of the plan on, for ever."""
-    windows = (TimeWindow(source, Duration(INFINITY), EVERY_INSTANT) for source in sources_of(plan))
-    rows = tuple(Project(window, (("begun", Literal(True, BOOLEAN)),)) for window in windows)
+    """One row from the first row of any stream of the plan on; of relations alone while they have one."""
+    windows: list[Plan] = [
+        TimeWindow(source, Duration(INFINITY), EVERY_INSTANT) for source in sources_of(plan)
+    ]
+    leaves = windows or relations_of(plan)
+    rows = tuple(Project(leaf, (("begun", Literal(True, BOOLEAN)),)) for leaf in leaves)
     return Distinct(rows[0] if len(rows) == 1 else Union(rows))

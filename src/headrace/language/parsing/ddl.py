@@ -43,9 +43,35 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     Raises:
         LanguageError: the text is malformed, or the parts do not fit each other.
     """
-    columns, watermark = _columns(cursor) if cursor.at("(") else (None, None)
+    columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
+    form, options = parse_input(cursor, columns, "stream", _WRITTEN)
+    timestamp, timed_at = _timestamp(cursor, watermark)
+    time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
+    statement = CreateStream(
+        name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at
+    )
+    if columns is not None:
+        # The columns are checked now, so that the error comes before any input is opened.
+        describe_stream(statement, columns)
+    return statement
+
+
+def parse_input(
+    cursor: Cursor, columns: Schema | None, what: str, written: str
+) -> tuple[Name, tuple[tuple[str, str], ...]]:
+    """Read `FROM format [OPTIONS (...)]` or `SOURCE format (...)`: the format and its options.
+
+    Args:
+        cursor: where it begins.
+        columns: the declared columns, or None.
+        what: what is read from it, such as a stream.
+        written: how it is written as a whole.
+
+    Raises:
+        LanguageError: the text is malformed, or the format needs something that it does not have.
+    """
     if not (cursor.at("FROM") or cursor.at("SOURCE")):
-        raise cursor.error(f"FROM is missing, before {cursor.shown()}", _WRITTEN)
+        raise cursor.error(f"FROM is missing, before {cursor.shown()}", written)
     named_arguments = cursor.word() == "SOURCE"
     cursor.index += 1
     form = _format(cursor, columns)
@@ -57,29 +83,28 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     kind = form.text.lower()
     if kind in FILE_FORMATS and "path" not in dict(options):
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
-        raise LanguageError(f"a stream from {kind} needs a path", position=form.position, hint=hint)
-    timestamp, timed_at = _timestamp(cursor, watermark)
-    time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
-    statement = CreateStream(name.text, columns, kind, options, timestamp, time, position, timed_at)
-    if columns is not None:
-        # The columns are checked now, so that the error comes before any input is opened.
-        describe_stream(statement, columns)
-    return statement
+        raise LanguageError(f"a {what} from {kind} needs a path", position=form.position, hint=hint)
+    return form, options
 
 
 @dataclass(frozen=True)
-class _Watermark:
+class Watermark:
     """SQL's `WATERMARK FOR column AS column - INTERVAL '5' SECOND`, among the columns."""
 
     column: Name
     behind: Duration
 
 
-def _columns(cursor: Cursor) -> tuple[Schema, _Watermark | None]:
+def parse_columns(cursor: Cursor) -> tuple[Schema, Watermark | None]:
+    """Read the columns in parentheses, and the watermark among them.
+
+    Raises:
+        LanguageError: the text is malformed, or names a column twice.
+    """
     position = cursor.position
     cursor.expect("(", "before the columns")
     fields: list[Field] = []
-    watermark: _Watermark | None = None
+    watermark: Watermark | None = None
     while True:
         if not cursor.at("WATERMARK", "FOR"):
             fields.append(_column(cursor))
@@ -110,7 +135,7 @@ def _refuse_constraint(cursor: Cursor) -> None:
         raise cursor.error("types have no time zone", "write TIMESTAMP alone, which is in UTC")
 
 
-def _watermark(cursor: Cursor) -> _Watermark:
+def _watermark(cursor: Cursor) -> Watermark:
     """Read `WATERMARK FOR column AS column [- INTERVAL '5' SECOND]`."""
     cursor.index += 2
     column = cursor.name("the column after WATERMARK FOR")
@@ -122,7 +147,7 @@ def _watermark(cursor: Cursor) -> _Watermark:
     behind = parse_duration_at(cursor, "the length after '-'") if cursor.accept("-") else Duration(0)
     if not (cursor.at(",") or cursor.at(")")):
         raise cursor.error(f"{cursor.shown()} is unexpected in a watermark", _WATERMARK)
-    return _Watermark(column, behind)
+    return Watermark(column, behind)
 
 
 def _column(cursor: Cursor) -> Field:
@@ -238,7 +263,7 @@ def _value(cursor: Cursor) -> str:
     return sign + str(token.text)
 
 
-def _timestamp(cursor: Cursor, watermark: _Watermark | None) -> tuple[str | ByArrival, Position]:
+def _timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | ByArrival, Position]:
     """What the stream is timed by, and where that is said. A column called arrival has to be quoted."""
     if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
         if watermark is not None:

@@ -8,6 +8,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.ddl import parse_create_stream
 from headrace.language.parsing.queries import parse_nested, parse_query
+from headrace.language.parsing.relations import parse_create_relation
 from headrace.language.parsing.settings import parse_set, parse_show
 from headrace.language.parsing.slips import unexpected_hint
 from headrace.language.parsing.time_clauses import parse_alter_stream, parse_create_skew, parse_drop_skew
@@ -15,6 +16,7 @@ from headrace.language.statements import (
     CreateQuery,
     CreateStreamAs,
     DropQuery,
+    DropRelation,
     DropStream,
     Explain,
     ExplainAnalyze,
@@ -151,12 +153,15 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         name = cursor.name("the query's name")
         cursor.expect("AS", f"after CREATE QUERY {name.text}")
         return CreateQuery(name, parse_query(cursor), position)
+    if cursor.accept("RELATION"):
+        _refuse_condition(cursor)
+        return parse_create_relation(cursor, cursor.name("the relation's name"), position)
     if cursor.accept("SKEW"):
         return parse_create_skew(cursor, position)
     if hint := CREATABLE.get(cursor.word()):
         what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
         raise cursor.error(f"CREATE {what} is not supported yet", hint)
-    if hint := did_you_mean(cursor.word(), ("STREAM", "QUERY")):
+    if hint := did_you_mean(cursor.word(), ("STREAM", "RELATION", "QUERY")):
         raise cursor.error(f"there is no CREATE {cursor.word()}", hint)
     hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
@@ -172,13 +177,13 @@ def _alter(cursor: Cursor, position: Position) -> Statement:
 def _drop(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("SKEW"):
         return parse_drop_skew(cursor, position)
-    for kind, statement in (("STREAM", DropStream), ("QUERY", DropQuery)):
+    for kind, statement in (("STREAM", DropStream), ("RELATION", DropRelation), ("QUERY", DropQuery)):
         if cursor.accept(kind):
             if cursor.at("IF", "EXISTS"):
                 raise cursor.error("IF EXISTS is not supported", "leave it out")
             return statement(cursor.name(f"the {kind.lower()}'s name"), position)
-    hint = "write DROP STREAM name or DROP QUERY name"
-    raise cursor.error(f"STREAM or QUERY is missing after DROP, before {cursor.shown()}", hint)
+    hint = "write DROP STREAM name, DROP RELATION name or DROP QUERY name"
+    raise cursor.error(f"STREAM, RELATION or QUERY is missing after DROP, before {cursor.shown()}", hint)
 
 
 def _refuse_condition(cursor: Cursor) -> None:

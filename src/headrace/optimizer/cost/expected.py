@@ -31,6 +31,7 @@ from headrace.algebra.nodes import (
     OuterJoin,
     Over,
     Plan,
+    Relation,
     RowWindow,
     SemiJoin,
     SessionWindow,
@@ -92,7 +93,7 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             return _top(plan, below)
         case Distinct() | Coalesce() | Istream() | Dstream() | SetOperation():
             return _by_row(plan, inputs)
-        case Source() | OuterJoin() | SemiJoin():
+        case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are measured, and semi- and outer joins are expanded before")
         case _:
             return Expectation(passed(plan, inputs, elapsed))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.heartbeats.bounded import Arrivals
@@ -13,7 +13,7 @@ from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import StreamState
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.query_set import QuerySet, Reason
-from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
+from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import (
     Commit,
@@ -33,7 +33,7 @@ from headrace.runtime.tasks.messages import (
     ValuesPoint,
 )
 
-Streams = Mapping[str, BoundedStream | LiveStream]
+Streams = Mapping[str, Incoming]
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,11 @@ def commit_of_change(
     """
     epoch = before.totals.epochs + 1
     new = dict.fromkeys(queries.columns, StreamPoint(0))
-    points = new | {name: point for name, point in before.points.items() if name in streams}
+    points = new | {
+        name: point
+        for name, point in before.points.items()
+        if name in new or (name in streams and not isinstance(streams[name], BoundedRelation))
+    }
     heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
     results = results_of_change(epoch, queries, heartbeats, before.results)
     state = queries.state_of(before.state)
@@ -256,7 +260,7 @@ def failures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, Reason]:
 
 def points_after(
     points: Mapping[str, StreamPoint],
-    streams: Mapping[str, BoundedStream | LiveStream],
+    streams: Mapping[str, Incoming],
     intakes: Mapping[str, Intake],
     times: Mapping[str, StreamState],
     estimates: Mapping[str, Estimate | None],
@@ -327,7 +331,7 @@ def _news(points: Mapping[str, StreamPoint], intakes: Mapping[str, Intake]) -> d
 
 
 def described(
-    description: Description, buckets: int, queries: QuerySet, points: Container[str]
+    description: Description, buckets: int, queries: QuerySet, points: Iterable[str]
 ) -> Description:
     """What a store is for after a commit.
 
@@ -337,11 +341,12 @@ def described(
         queries: those that are answered, with their starts.
         points: the streams whose reading position the store knows.
     """
+    known = {queries.inputs.get(name, name) for name in points}
     return replace(
         description,
         buckets=buckets,
         starts={name: queries.start_of(name) for name in queries.plans},
-        streams={name: text for name, text in description.streams.items() if name in points},
+        streams={name: text for name, text in description.streams.items() if name in known},
     )
 
 
@@ -372,7 +377,7 @@ def counted(
     for name, seen in work.joined(report.arrivals for report in reports).items():
         known = arrivals.get(name, Arrivals())
         # How far values are behind each other is no disorder where each has a bound of its own.
-        apart = work.streams[name].timing.per is not None
+        apart = name in work.relations or work.streams[name].timing.per is not None
         arrivals[name] = known.beside(seen) if apart else known.then(seen)
     letters = sum(part.dead_letters.rows for part in reports if part.dead_letters is not None)
     return Totals(

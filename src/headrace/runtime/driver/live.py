@@ -16,7 +16,7 @@ from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.feed import Feed
-from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
+from headrace.runtime.intake.streams import Incoming, Intake, LiveStream
 from headrace.runtime.journal.description import Description
 
 LINGER = 0.02
@@ -44,7 +44,7 @@ class PlanChange:
     """
 
     plans: Mapping[str, Plan]
-    streams: Mapping[str, BoundedStream | LiveStream]
+    streams: Mapping[str, Incoming]
     description: Description | None
     feed: Callable[[str], Feed]
 
@@ -261,7 +261,7 @@ class LiveRun:
         columns = self._run.columns_for(change.plans, change.streams)
         try:
             for name in columns:
-                if isinstance(change.streams[name], LiveStream) and name not in self._feeds:
+                if isinstance(change.streams.get(name), LiveStream) and name not in self._feeds:
                     started[name] = change.feed(name)
                     started[name].start(self._run.point(name), columns[name])
             self._run.change(change.plans, change.streams, change.description)
@@ -296,6 +296,8 @@ class LiveRun:
         if not self._something():
             self._look()
             return {} if self._run.is_due() else None
+        if self._run.reads_relations:
+            return self._run.next_share()
         if not all(feed.ready() for feed in self._feeds.values()):
             time.sleep(LINGER)
         intakes = self._run.next_share()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from headrace.algebra.nodes import Plan, Source
+from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.runtime.tasks.messages import Manifest, StateKey
@@ -63,13 +63,29 @@ class QuerySet:
         return lower(self.live, self.starts)
 
     @cached_property
+    def inputs(self) -> dict[str, str]:
+        """What is read, with the name of the stream or the relation: a relation is read once per start."""
+        leaves = [(node.reads, node.plan) for node in self.graph.nodes]
+        return {
+            reads: plan.name
+            for reads, plan in leaves
+            if reads is not None and isinstance(plan, Source | Relation)
+        }
+
+    @cached_property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """Per stream the columns that some node reads, and the timestamp."""
+        """Per input the columns that some node reads, and those that say when rows are valid."""
         wanted: dict[str, dict[str, None]] = {}
         for node in self.graph.nodes:
-            if isinstance(node.plan, Source):
-                columns = wanted.setdefault(node.plan.name, {})
-                columns.update(dict.fromkeys((*node.plan.schema.names, node.plan.timestamp)))
+            match node.plan:
+                case Source(schema=schema, timestamp=timestamp):
+                    names = (*schema.names, timestamp)
+                case Relation(schema=schema, valid=valid):
+                    names = (*schema.names, *(valid or ()))
+                case _:
+                    continue
+            assert node.reads is not None
+            wanted.setdefault(node.reads, {}).update(dict.fromkeys(names))
         return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
 
     def state_of(self, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.statistics import Statistics
-from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.streams import Incoming
 from headrace.runtime.journal.records import StreamPoint, Totals
 from headrace.runtime.tasks.messages import Manifest, StateKey
 
@@ -26,7 +26,7 @@ class Reading:
     """
 
     queries: QuerySet
-    streams: Mapping[str, BoundedStream | LiveStream]
+    streams: Mapping[str, Incoming]
     points: Mapping[str, StreamPoint]
     state: Mapping[StateKey, Manifest]
     totals: Totals

@@ -35,9 +35,10 @@ from headrace.runtime.intake.shares import (
     assignments,
     grown_rows,
     next_share,
+    relations_to_read,
     rows_left,
 )
-from headrace.runtime.intake.streams import Intake, check_unchanged
+from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake, check_unchanged
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
@@ -61,6 +62,7 @@ from headrace.runtime.store.segments import FolderStore, Store
 from headrace.runtime.tasks.messages import (
     EpochWork,
     Manifest,
+    RelationInput,
     StateKey,
     StreamInput,
     TaskReport,
@@ -121,7 +123,7 @@ class Run:
         self._store = store
         self._queries = QuerySet(dict(queries))
         self._declared = dict(streams)
-        self._streams = {name: streams[name] for name in self._queries.columns}
+        self._streams = self._read_by(self._queries)
         self._settings = settings
         self._buckets = settings.buckets or runner.parallelism
         self._token = secrets.token_hex(8)
@@ -168,12 +170,15 @@ class Run:
             self._points = points_after(commits)
             self.totals = last.totals
             self._last_clock = last.clock
-            check_unchanged(self._declared, self._points)
             self._go_on_with(journal.present(commits), dict(last.failed), found)
             self._time = self._timekeeper()
             self.reading = self._read(self.reading.statistics, self._settings.clock.now())
         self.sweep_strays()
         return found
+
+    def _read_by(self, queries: QuerySet) -> dict[str, Incoming]:
+        """What some queries read, by the names of their inputs."""
+        return {name: self._declared[declared] for name, declared in queries.inputs.items()}
 
     def _go_on_with(self, present: Description, failed: dict[str, Reason], found: Differences) -> None:
         """Take over the queries of a store, then change them to those that are given."""
@@ -182,8 +187,9 @@ class Run:
         self._queries = QuerySet(
             known, present.starts, {name: reason for name, reason in failed.items() if name in known}
         )
-        self._streams = {name: self._declared[name] for name in self._queries.columns}
-        if found or not self._points.keys() <= self._declared.keys():
+        self._streams = self._read_by(self._queries)
+        check_unchanged({**self._declared, **self._streams}, self._points)
+        if found or not self._points.keys() - self._streams.keys() <= self._declared.keys():
             self.change(plans, self._declared, self._description)
 
     def change(
@@ -277,8 +283,9 @@ class Run:
 
     @property
     def known_streams(self) -> frozenset[str]:
-        """The streams whose reading position the run remembers."""
-        return frozenset(self._points)
+        """The streams whose reading position the run remembers, without relations."""
+        readings = (name for name, known in self._streams.items() if isinstance(known, BoundedRelation))
+        return frozenset(self._points) - frozenset(readings)
 
     @property
     def live(self) -> Collection[str]:
@@ -320,6 +327,11 @@ class Run:
         """Seconds until time alone moves a heartbeat; None if it moves none."""
         return self._time.wait()
 
+    @property
+    def reads_relations(self) -> bool:
+        """Whether a relation has to be read before any row of a stream."""
+        return bool(relations_to_read(self._streams, self._points))
+
     def next_share(self) -> dict[str, Intake]:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
         most = MOST_HELD if self._queries.graph.levels else MOST_PASSED
@@ -336,10 +348,21 @@ class Run:
         clock = max(self._settings.clock.now(), self._last_clock)
         taken = {name: intakes.get(name, Intake(0)) for name in self._streams}
         timings = self._timings()
+        schemas = {
+            name: stream.schema.select(tuple(map(stream.schema.names.index, columns[name])))
+            for name, stream in self._streams.items()
+        }
+        relations = {
+            name: RelationInput(
+                taken[name].source, schemas[name], relation.valid, self._points[name].heartbeat
+            )
+            for name, relation in self._streams.items()
+            if isinstance(relation, BoundedRelation)
+        }
         inputs = {
             name: StreamInput(
                 taken[name].source,
-                stream.schema.select(tuple(map(stream.schema.names.index, columns[name]))),
+                schemas[name],
                 stream.timestamp,
                 timings[name],
                 self._points[name].heartbeat,
@@ -350,6 +373,7 @@ class Run:
                 arrival=stream.timing.arrival(clock, self._points[name].heartbeat),
             )
             for name, stream in self._streams.items()
+            if not isinstance(stream, BoundedRelation)
         }
         parts = self._effort.tasks(intakes, self._runner)
         whole = [name for name, stream in self._streams.items() if stream.timing.is_read_whole]
@@ -360,6 +384,7 @@ class Run:
             buckets=self._buckets,
             tasks=min(parts, self._buckets),
             streams=inputs,
+            relations=relations,
             assignments=assignments(intakes, parts, whole),
             state=self._state,
             store=self._store,
@@ -467,7 +492,7 @@ class Run:
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._last_clock = commit.clock
         known, self._queries = self._queries, outcome.queries
-        self._streams = {name: self._declared[name] for name in self._queries.columns}
+        self._streams = self._read_by(self._queries)
         if work is None or self._queries is not known:
             self._time = self._timekeeper()
         else:
@@ -563,9 +588,9 @@ def _columns(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]]:
     """
     found = {}
     for name, columns in queries.columns.items():
-        stream = streams[name]
+        stream = streams[queries.inputs[name]]
         read = {*columns, *stream.timing.columns}
-        if stream.timing.by_arrival:
+        if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:
             read.discard(stream.timestamp)
         found[name] = tuple(sorted(read)) or stream.schema.names[:1]
     return found

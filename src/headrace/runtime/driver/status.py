@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from functools import cache
 
 from headrace.algebra.explain import describe
-from headrace.algebra.nodes import Source
-from headrace.algebra.properties import sources_of
+from headrace.algebra.nodes import Relation, Source
+from headrace.algebra.properties import names_read
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import DisorderChange, in_force
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.timekeeper import values_of
-from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.streams import BoundedRelation, Incoming, LiveStream
 from headrace.runtime.journal.records import EpochResults, StreamPoint, Totals
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
@@ -205,7 +205,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             name=name,
             domain=_domain(stream),
             position=point.position,
-            share=point.position / max(stream.source.size, 1) if isinstance(stream, BoundedStream) else None,
+            share=None if isinstance(stream, LiveStream) else point.position / max(stream.source.size, 1),
             rows=seen.rows,
             late=seen.late,
             rejected=seen.rejected,
@@ -252,7 +252,7 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
     for name, plan in queries.plans.items():
         changes = totals.emitted.get(name, 0)
         if name in queries.failed:
-            reads = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
+            reads = names_read(plan)
             message, _ = queries.failed[name]
             latest = _latest(totals, reads)
             yield QueryStatus(name, plan.domain, reads, changes, latest=latest, failed=message)
@@ -293,15 +293,15 @@ def _way(reading: Reading, node: int, heartbeats: Sequence[int]) -> _Way:
     graph = reading.queries.graph
     chain = chain_of(graph, node, heartbeats)
     source = graph.nodes[chain[-1].node].plan
-    assert isinstance(source, Source)
+    assert isinstance(source, Source | Relation)
     below = (graph.nodes[number].plan for number in sorted(graph.below(node)))
-    reads = tuple(dict.fromkeys(plan.name for plan in below if isinstance(plan, Source)))
+    reads = tuple(dict.fromkeys(plan.name for plan in below if isinstance(plan, Source | Relation)))
     return _Way(chain, reads, _latest(reading.totals, reads), source.name)
 
 
 def _latest(totals: Totals, streams: Sequence[str]) -> int:
     """The newest timestamp that was read of some streams."""
-    return max(totals.arrivals.get(stream, Arrivals()).latest for stream in streams)
+    return max((totals.arrivals.get(stream, Arrivals()).latest for stream in streams), default=BEGINNING)
 
 
 def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
@@ -346,8 +346,9 @@ def _heartbeats(reading: Reading) -> tuple[int, ...]:
     return reading.queries.graph.heartbeats({name: points[name].heartbeat for name in reading.streams})
 
 
-def _domain(stream: BoundedStream | LiveStream) -> TimeDomain:
-    if stream.timing.by_arrival:
+def _domain(stream: Incoming) -> TimeDomain:
+    # The heartbeat of a relation is the beginning or the end of time.
+    if isinstance(stream, BoundedRelation) or stream.timing.by_arrival:
         return TimeDomain.TIMESTAMP
     column = stream.schema[stream.schema.names.index(stream.timestamp)]
     return TimeDomain.INTEGER if column.type == BIGINT else TimeDomain.TIMESTAMP

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Split
 from headrace.time import INFINITY
@@ -26,7 +26,7 @@ _PARTS: Final = 2**16
 _NEAR: Final = 8
 """A cut is moved to a border of blocks that is at most such a part of its stretch away."""
 
-Streams = Mapping[str, BoundedStream | LiveStream]
+Streams = Mapping[str, Incoming]
 
 
 def next_share(
@@ -34,8 +34,9 @@ def next_share(
 ) -> dict[str, Intake]:
     """What the next epoch takes of the bounded streams, as a function of how far they have been read.
 
-    Every epoch takes the same share of what is left of every stream, so that streams which cover the same
-    time advance together and little has to wait.
+    Relations come first, until they are read whole: joins need not keep a stream's rows for them. Then every
+    epoch takes the same share of what is left of every stream, so that streams which cover the same time
+    advance together and little has to wait.
 
     Args:
         streams: by name; live ones have no share.
@@ -43,6 +44,9 @@ def next_share(
         epoch_rows: about how many rows an epoch takes.
         epoch_bytes: about how many bytes of them, as far as they are known before they are read.
     """
+    unread = {name: streams[name] for name in relations_to_read(streams, points)}
+    if unread:
+        streams, epoch_rows = unread, MOST_HELD
     left = {
         name: (points[name].position, stream.source.size, stream)
         for name, stream in _bounded(streams)
@@ -75,6 +79,20 @@ def next_share(
         end = _near(stream.source.borders, limit, (limit - start) // _NEAR, 0)
         found[name] = Intake(end, stream.source, start, end, ended=end == size)
     return found
+
+
+def relations_to_read(streams: Streams, points: Mapping[str, StreamPoint]) -> tuple[str, ...]:
+    """The relations that have not been read whole: no stream is read before.
+
+    Args:
+        streams: by name.
+        points: how far each has been read.
+    """
+    return tuple(
+        name
+        for name, stream in streams.items()
+        if isinstance(stream, BoundedRelation) and points[name].heartbeat != INFINITY
+    )
 
 
 def grown_rows(streams: Streams, points: Mapping[str, StreamPoint], most: int) -> int:
@@ -128,20 +146,22 @@ def assignments(
     return tuple(map(tuple, found))
 
 
-def _bounded(streams: Streams) -> Iterator[tuple[str, BoundedStream]]:
+def _bounded(streams: Streams) -> Iterator[tuple[str, BoundedStream | BoundedRelation]]:
     for name, stream in streams.items():
-        if isinstance(stream, BoundedStream):
+        if isinstance(stream, BoundedStream | BoundedRelation):
             yield name, stream
 
 
-def _rows_left(stream: BoundedStream, point: StreamPoint) -> int:
+def _rows_left(stream: BoundedStream | BoundedRelation, point: StreamPoint) -> int:
     size = stream.source.size
     return stream.source.rows * (size - point.position) // max(size, 1)
 
 
-def _most(stream: BoundedStream) -> int:
+def _most(stream: BoundedStream | BoundedRelation) -> int:
     """How many positions of a stream an epoch may take."""
     size, rows = stream.source.size, stream.source.rows
+    if isinstance(stream, BoundedRelation):
+        return size
     return size if stream.max_rows is None else max(1, size * stream.max_rows // max(rows, 1))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from headrace.errors import StoreError
 from headrace.heartbeats.timing import IN_ORDER, Timing
@@ -59,6 +60,39 @@ class LiveStream:
 
 
 @dataclass(frozen=True)
+class BoundedRelation:
+    """A relation, which is read whole before any row of a stream; it has no time of its own.
+
+    Attributes:
+        source: where its rows come from.
+        valid: the columns that begin and end the period of a row; None where every row is always valid.
+    """
+
+    source: SplitSource
+    valid: tuple[str, str] | None = None
+
+    @property
+    def schema(self) -> Schema:
+        """All its columns."""
+        return self.source.schema
+
+    @property
+    def timing(self) -> Timing:
+        """Nothing is final before its end, which makes everything final."""
+        return _AT_THE_END
+
+    def mark(self, position: int) -> str:
+        """Identifies what is below a position; see `SplitSource.mark`."""
+        return self.source.mark(position)
+
+
+_AT_THE_END: Final = Timing(disorder=None)
+
+Incoming = BoundedStream | LiveStream | BoundedRelation
+"""What a run reads."""
+
+
+@dataclass(frozen=True)
 class Intake:
     """What an epoch takes of a stream.
 
@@ -85,9 +119,7 @@ class Intake:
     promise: int = BEGINNING
 
 
-def check_unchanged(
-    streams: Mapping[str, BoundedStream | LiveStream], points: Mapping[str, StreamPoint]
-) -> None:
+def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, StreamPoint]) -> None:
     """See that inputs which have been read before may be read on.
 
     Args:

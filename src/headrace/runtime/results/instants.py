@@ -14,7 +14,7 @@ from headrace.algebra.nodes import (
     TopK,
     WindowBounds,
 )
-from headrace.algebra.properties import sources_of
+from headrace.algebra.properties import names_read
 from headrace.elements import Batch, Int64Array
 from headrace.errors import UserError
 from headrace.runtime.journal.forms import Form
@@ -28,7 +28,7 @@ def form_of(plan: Plan) -> Form:
         plan.domain,
         _steps_of(plan),
         plan.order if isinstance(plan, TopK) else (),
-        tuple(dict.fromkeys(source.name for source in sources_of(plan))),
+        names_read(plan),
     )
 
 

@@ -26,7 +26,7 @@ from headrace.runtime.results.instants import expanded, stream_instants
 from headrace.runtime.results.release import Release
 from headrace.runtime.store.segments import Store, read_part
 from headrace.schema import BIGINT, TIMESTAMP, unique_names
-from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
+from headrace.time import ALWAYS, BEGINNING, INFINITY, TimeDomain, format_instant
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ class ResultReader:
         """The final content from the boundary on as coalesced intervals, by `valid_from`, then payload.
 
         Returns:
-            The payload, `valid_from` and `valid_to`, which is NULL where a row holds for ever.
+            The payload, `valid_from` and `valid_to`, which are NULL where a row has always been there, and
+            where it holds for ever.
         """
         return self.history_table(self._final())
 
@@ -203,7 +204,7 @@ class ResultReader:
         return pa.table(dict(zip(names, arrays, strict=True)))
 
     def _instants(self, values: Int64Array) -> pa.Array:
-        column = pa.array(values, BIGINT, mask=values == INFINITY)
+        column = pa.array(values, BIGINT, mask=(values == INFINITY) | (values == ALWAYS))
         return column.cast(TIMESTAMP) if self.domain is TimeDomain.TIMESTAMP else column
 
 

@@ -124,6 +124,23 @@ class StreamInput:
 
 
 @dataclass(frozen=True)
+class RelationInput:
+    """A relation as the tasks see it.
+
+    Attributes:
+        source: where its rows come from, or None where the epoch reads none of it.
+        schema: the columns that some query reads, and those of `valid`.
+        valid: the columns that begin and end the period of a row; None where every row is always valid.
+        heartbeat: INFINITY once it has been read whole, and BEGINNING before.
+    """
+
+    source: SplitSource | None
+    schema: Schema
+    valid: tuple[str, str] | None
+    heartbeat: int
+
+
+@dataclass(frozen=True)
 class EpochWork:
     """One epoch, as every task of it gets it.
 
@@ -140,6 +157,7 @@ class EpochWork:
         keep_results: whether results are written, or only counted.
         time: how the heartbeats at its end follow from what arrives.
         clock: the driver's one reading of the clock for the epoch (microseconds since 1970-01-01 UTC).
+        relations: by the name of their reading.
     """
 
     epoch: int
@@ -154,13 +172,15 @@ class EpochWork:
     keep_results: bool
     time: EpochTime
     clock: int = 0
+    relations: Mapping[str, RelationInput] = field(default_factory=dict)
 
     def heartbeats_before(self) -> dict[str, int]:
-        """The streams' heartbeats at the start of the epoch."""
-        return {name: stream.heartbeat for name, stream in self.streams.items()}
+        """The inputs' heartbeats at the start of the epoch."""
+        streams = {name: stream.heartbeat for name, stream in self.streams.items()}
+        return streams | {name: relation.heartbeat for name, relation in self.relations.items()}
 
     def heartbeats_after(self, arrivals: Mapping[str, Arrivals]) -> dict[str, int]:
-        """The streams' heartbeats at its end, from what arrived."""
+        """The inputs' heartbeats at its end, from what arrived."""
         return self.time.heartbeats(self.time.after(arrivals))
 
     def joined(self, parts: Iterable[Mapping[str, Arrivals]]) -> dict[str, Arrivals]:
@@ -169,7 +189,8 @@ class EpochWork:
         for part in parts:
             for name, seen in part.items():
                 before = total.get(name, Arrivals())
-                total[name] = before.then(seen) if self.streams[name].in_order else before.beside(seen)
+                in_order = name in self.streams and self.streams[name].in_order
+                total[name] = before.then(seen) if in_order else before.beside(seen)
         return total
 
     def knowing(self, parts: Iterable[Mapping[str, Arrivals]]) -> EpochWork:

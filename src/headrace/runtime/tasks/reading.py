@@ -8,18 +8,27 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Source
+from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch, take_rows
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
 from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.tasks.counts import Extent
-from headrace.runtime.tasks.messages import StreamInput
+from headrace.runtime.tasks.messages import RelationInput, StreamInput
 from headrace.runtime.tasks.outbox import DeadLetters
 from headrace.runtime.tasks.task import Task, label
 from headrace.schema import BIGINT, TIMESTAMP
-from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT, TimeDomain, format_instant, format_length
+from headrace.time import (
+    ALWAYS,
+    BEGINNING,
+    INFINITY,
+    MAX_INSTANT,
+    MIN_INSTANT,
+    TimeDomain,
+    format_instant,
+    format_length,
+)
 
 Judge = Callable[[pa.RecordBatch, Int64Array], Judgement]
 """From some rows and their timestamps to which of them are late."""
@@ -47,13 +56,54 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
     return seen
 
 
+def take_in_relation(task: Task, reading: str, read: Read) -> Arrivals:
+    """Run level 0 over some rows of a relation; what arrived, which moves no heartbeat.
+
+    Args:
+        task: takes what nodes yield, and the rows that are set apart.
+        reading: the name of the relation's reading.
+        read: the rows.
+    """
+    task.letters.reject(reading, read.rejected)
+    with task.watch("take in"):
+        batch, empty = _lasting(reading, task.work.relations[reading], read.rows, task.letters)
+    _run_prefix(task, reading, batch)
+    return Arrivals(rows=len(batch), rejected=len(read.rejected) + empty)
+
+
+def _lasting(
+    name: str, relation: RelationInput, rows: pa.RecordBatch, letters: DeadLetters
+) -> tuple[Batch, int]:
+    """Rows as elements of their periods, and how many have none and are set apart."""
+    count = rows.num_rows
+    ts, te = np.full(count, ALWAYS), np.full(count, INFINITY)
+    if relation.valid is None:
+        return Batch(rows, ts, te, np.ones(count, dtype=np.int64)), 0
+    begin, end = map(rows.column, relation.valid)
+    ts, te = integers(begin.fill_null(ALWAYS)), integers(end.fill_null(INFINITY))
+    known = begin.is_valid().to_numpy(zero_copy_only=False), end.is_valid().to_numpy(zero_copy_only=False)
+    outside = np.zeros(count, dtype=np.bool_)
+    for given, times in zip(known, (ts, te), strict=True):
+        outside |= given & ((times < MIN_INSTANT) | (times >= MAX_INSTANT))
+    empty = (ts >= te) & ~outside
+    if not (outside.any() or empty.any()):
+        return Batch(rows, ts, te, np.ones(count, dtype=np.int64)), 0
+    period = " TO ".join(relation.valid)
+    for mask, what in ((outside, "is out of range"), (empty, "is empty")):
+        bad = np.flatnonzero(mask)
+        letters.drop(name, take_rows(rows, bad), [f"the period {period} {what}"] * len(bad))
+    kept = np.flatnonzero(~outside & ~empty)
+    found = Batch(take_rows(rows, kept), ts[kept], te[kept], np.ones(len(kept), dtype=np.int64))
+    return found, count - len(kept)
+
+
 def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
-    """Run level 0's nodes over a batch of one stream; nodes over other streams see nothing."""
+    """Run level 0's nodes over a batch of one input; nodes over others see nothing."""
     outputs: dict[int, Batch] = {}
     for node in task.work.graph.prefix:
         plan = node.plan
-        if isinstance(plan, Source):
-            if plan.name != stream:
+        if isinstance(plan, Source | Relation):
+            if node.reads != stream:
                 continue
             found = [_select(plan, batch)]
             task.counter.take(node.number, len(batch))
@@ -70,7 +120,7 @@ def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
             task.outbox.put(node.number, outputs[node.number])
 
 
-def _select(plan: Source, batch: Batch) -> Batch:
+def _select(plan: Source | Relation, batch: Batch) -> Batch:
     columns = [batch.payload.column(name) for name in plan.schema.names]
     return batch.with_payload(record_batch(columns, plan.schema, len(batch)))
 

@@ -30,7 +30,7 @@ from headrace.runtime.tasks.messages import (
     ValuesPoint,
 )
 from headrace.runtime.tasks.positions import CountedRows
-from headrace.runtime.tasks.reading import Judge, by_time, take_in
+from headrace.runtime.tasks.reading import Judge, by_time, take_in, take_in_relation
 from headrace.runtime.tasks.task import Task, report_chunk
 from headrace.runtime.tasks.values import Values
 
@@ -70,6 +70,9 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
     points: dict[str, ValuesPoint] = {}
     writer = task.state_writer()
     for split in work.assignments[number]:
+        if split.stream in work.relations:
+            arrivals[split.stream] = _take_in_relation(task, split)
+            continue
         timing = work.streams[split.stream].timing
         if timing.per is not None:
             values = Values(work, split.stream, timing.per)
@@ -84,6 +87,17 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
             arrivals[split.stream] = _take_in_split(task, split)
     writer.close()
     yield from _finished(task, arrivals, points)
+
+
+def _take_in_relation(task: Task, split: Split) -> Arrivals:
+    """Run level 0 over a part of a relation; what arrived."""
+    relation = task.work.relations[split.stream]
+    assert relation.source is not None
+    seen = Arrivals()
+    source = iter(relation.source.read(split.start, split.end, relation.schema.names))
+    for read in task.watch.each("read", source):
+        seen = seen.beside(take_in_relation(task, split.stream, read))
+    return seen
 
 
 def _take_in_split(task: Task, split: Split, judge: Judge | None = None) -> Arrivals:

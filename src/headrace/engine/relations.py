@@ -1,0 +1,175 @@
+"""The relations of a database: what a table is read from, and whether its key is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.elements import Int64Array, integers
+from headrace.engine.inputs import TemporaryFolders, origin_of, sorted_rows, stored_table
+from headrace.engine.policy import Policy
+from headrace.errors import LanguageError, Position, UserError
+from headrace.language.catalog import RelationInfo, describe_relation
+from headrace.language.statements import FILE_FORMATS, CreateRelation
+from headrace.language.syntax import Name
+from headrace.runtime.intake.streams import BoundedRelation
+from headrace.runtime.sources import SplitSource, open_source
+from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table
+from headrace.runtime.writing.texts import row_texts
+from headrace.time import ALWAYS, INFINITY
+
+_NOWHERE: Final = Position(1, 1)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A relation as the engine keeps it.
+
+    Attributes:
+        info: its entry in the catalog.
+        relation: what a run reads.
+        origin: what its rows are read from, as text; empty for a table that was handed over, which is known
+            by its rows.
+    """
+
+    info: RelationInfo
+    relation: BoundedRelation
+    origin: str = ""
+
+    def describe(self) -> str:
+        """What a durable store remembers of it, to refuse a run over another relation."""
+        origin = self.origin or f"table {digest_of_rows(self.relation.source)}"
+        valid = "" if self.info.valid is None else f" valid from {' to '.join(self.info.valid)}"
+        return f"relation {origin} {self.info.schema}{valid}"
+
+
+def declared_relation(statement: CreateRelation, base: Path, policy: Policy) -> Table:
+    """The relation that a CREATE RELATION names.
+
+    Args:
+        statement: the statement.
+        base: the folder that relative paths start from.
+        policy: what the statement may reach.
+
+    Raises:
+        PolicyError: the policy does not allow it; like every error, it has the statement's position.
+        UserError: the input cannot be read, or two rows have the same key.
+    """
+    options = dict(statement.options)
+    try:
+        policy.check_source(statement)
+        source = open_source(
+            statement.format, options, statement.columns, None, statement.name, base, policy.folders
+        )
+        return _table(statement, source, origin_of(statement.format, options, base))
+    except UserError as error:
+        error.position = error.position or statement.position
+        raise
+
+
+def relation_of(
+    name: str,
+    data: Any,
+    key: str | Sequence[str] | None,
+    valid: tuple[str, str] | None,
+    folders: TemporaryFolders,
+) -> Table:
+    """The relation that a file, a table or a data frame is.
+
+    Args:
+        name: its name.
+        data: the path of a file, or what `Database.relation` takes.
+        key: the columns of its key.
+        valid: the columns that begin and end the period of a row.
+        folders: where a table is kept that was handed over.
+
+    Raises:
+        UserError: the data is not a table, a column is missing, or two rows have the same key.
+    """
+    keys = [key] if isinstance(key, str) else list(key or ())
+    begin, end = (None, None) if valid is None else map(_name, valid)
+    periods = None if begin is None or end is None else (begin, end)
+    if isinstance(data, str | Path):
+        form = Path(data).suffix.removeprefix(".").lower()
+        if form not in FILE_FORMATS:
+            raise UserError(
+                f"{data} is not a file of a known kind",
+                hint="name a file that ends with ." + ", .".join(FILE_FORMATS) + ", or give a table",
+            )
+        options = {"path": str(data)}
+        source = open_source(form, options, None, None, name, Path.cwd())
+        origin = origin_of(form, options, Path.cwd())
+    else:
+        form, origin = "arrow", ""
+        if getattr(data, "isStreaming", False):
+            raise UserError(f"{name} is a stream of Spark's", hint="register it with db.stream")
+        table = sorted_rows(data) if hasattr(data, "orderBy") else to_arrow_table(data)
+        path = stored_table(name, table, folders)
+        source = open_source(form, {"path": str(path)}, None, None, name, path.parent)
+    statement = CreateRelation(name, None, tuple(map(_name, keys)), form, (), periods, _NOWHERE)
+    try:
+        return _table(statement, source, origin)
+    except LanguageError as error:
+        raise UserError(error.message, hint=error.hint) from None
+
+
+def _name(text: str) -> Name:
+    return Name(text, _NOWHERE)
+
+
+def _table(statement: CreateRelation, source: SplitSource, origin: str) -> Table:
+    info = describe_relation(statement, source.schema)
+    if info.key:
+        _check_key(info, source)
+    return Table(info, BoundedRelation(source, info.valid), origin)
+
+
+def _check_key(info: RelationInfo, source: SplitSource) -> None:
+    """See that no two rows that are valid together have the same key.
+
+    Raises:
+        UserError: two have, or one has NULL in its key.
+    """
+    rows = _columns(source, info.key)
+    for name, column in zip(info.key, rows.columns, strict=True):
+        if column.null_count:
+            raise UserError(f"a row of {info.name} has NULL in its key {name}", hint="leave it out, or KEY")
+    if info.valid is None:
+        begin, end = np.full(len(rows), ALWAYS), np.full(len(rows), INFINITY)
+    else:
+        first, last = _columns(source, info.valid).combine_chunks().columns
+        begin, end = integers(first.fill_null(ALWAYS)), integers(last.fill_null(INFINITY))
+        kept = np.flatnonzero(begin < end)
+        rows, begin, end = rows.take(kept), begin[kept], end[kept]
+    found = _repeated(rows, begin, end)
+    if found is not None:
+        batch = rows.slice(found, 1).combine_chunks().to_batches()[0]
+        together = "" if info.valid is None else " that are valid together"
+        raise UserError(
+            f"two rows of {info.name}{together} have the key {next(row_texts(batch))}",
+            hint="leave out KEY, or one of the rows",
+        )
+
+
+def _columns(source: SplitSource, names: tuple[str, ...]) -> pa.Table:
+    batches = [read.rows for read in source.read(0, source.size, names)]
+    types = {field.name: field.type for field in source.schema}
+    return pa.Table.from_batches(batches, pa.schema([(name, types[name]) for name in names]))
+
+
+def _repeated(keys: pa.Table, begin: Int64Array, end: Int64Array) -> int | None:
+    """A row whose key another one has that is valid at the same time, or None."""
+    numbered = [*map(str, range(keys.num_columns)), "begin"]
+    ordered = keys.append_column("begin", pa.array(begin)).rename_columns(numbered)
+    order = pc.sort_indices(ordered, [(name, "ascending") for name in numbered]).to_numpy()
+    # Periods of one key in the order of their beginnings overlap if one overlaps the next.
+    same = begin[order][1:] < end[order][:-1]
+    for column in keys.take(order).columns:
+        same &= pc.equal(column.slice(1), column.slice(0, len(same))).to_numpy()
+    return int(order[np.argmax(same)]) if same.any() else None

@@ -1,0 +1,287 @@
+"""Relations as users have them: tables that queries look up in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import headrace as hr
+from headrace.engine.database import Database
+from headrace.errors import LanguageError, StoreError, UserError
+
+SENSORS = pa.table({"id": [1, 2], "room": ["hall", "roof"]})
+READINGS = pa.table({"id": [2, 3, 1], "v": [10, 20, 30], "ts": [5, 6, 11]})
+LOOK_UP = "SELECT r.v, s.room FROM reading r LEFT JOIN sensor s ON s.id = r.id"
+PUSHED = "CREATE STREAM reading (id BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
+
+
+@pytest.fixture
+def db() -> Iterator[Database]:
+    with hr.connect(runner="inline") as database:
+        yield database
+
+
+def looked_up(db: Database) -> list[dict[str, object]]:
+    """What a run over the readings finds in `sensor`."""
+    db.stream("reading", READINGS, timestamp="ts")
+    query = db.query(LOOK_UP)
+    db.run()
+    found: list[dict[str, object]] = query.stream().select(["v", "room"]).to_pylist()
+    return found
+
+
+FOUND = [{"v": 10, "room": "roof"}, {"v": 20, "room": None}, {"v": 30, "room": "hall"}]
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "json", "arrow"])
+def test_a_file(db: Database, tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"sensors.{form}"
+    match form:
+        case "parquet":
+            pq.write_table(SENSORS, path)
+        case "arrow":
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, SENSORS.schema) as writer:
+                writer.write_table(SENSORS)
+        case "csv":
+            path.write_text("id,room\n1,hall\n2,roof\n")
+        case _:
+            path.write_text('{"id": 1, "room": "hall"}\n{"id": 2, "room": "roof"}\n')
+    db.execute(f"CREATE RELATION sensor KEY (id) FROM {form} OPTIONS (path '{path}')")
+    db.relation("again", path, key="id")
+    assert [info.schema for info in db.relations.values()] == [db.relations["sensor"].schema] * 2
+    assert looked_up(db) == FOUND
+
+
+@pytest.mark.parametrize("frame", [SENSORS, SENSORS.to_pandas(), SENSORS.to_batches()[0]])
+def test_a_frame(db: Database, frame: pa.Table | pd.DataFrame) -> None:
+    db.relation("sensor", frame, key="id")
+    assert looked_up(db) == FOUND
+
+
+def test_names_are_listed_and_dropped(db: Database) -> None:
+    db.relation("Sensor", SENSORS, key="id")
+    price = pa.table({"p": [1], "a": pa.array([None], pa.int64()), "b": [3]})
+    db.relation("price", price, valid=("A", "b"))
+    shown: list[Any] = db.execute("SHOW RELATIONS; SHOW STREAMS")
+    assert [line.split() for line in shown[0].splitlines()[2:4]] == [
+        ["Sensor", "id", "always", "id", "BIGINT,", "room", "STRING"],
+        ["price", "a", "to", "b", "p", "BIGINT,", "a", "BIGINT,", "b", "BIGINT"],
+    ]
+    assert "Sensor" not in shown[1]
+    assert list(db.streams) == []
+    assert list(db.relations) == ["sensor", "price"]
+    db.execute("DROP RELATION sensor")
+    db.drop("PRICE")
+    assert not db.relations
+
+
+def test_a_query_over_relations_alone_has_the_whole_history(db: Database) -> None:
+    db.relation("sensor", SENSORS)
+    db.relation("price", pa.table({"p": [1, 2], "a": [None, 5], "b": [7, None]}), valid=("a", "b"))
+    count = db.query("SELECT COUNT(*) AS n FROM sensor")
+    sums = db.query("SELECT SUM(p) AS p FROM price")
+    db.run()
+    assert count.history().to_pylist() == [{"n": 2, "valid_from": None, "valid_to": None}]
+    assert sums.history().to_pylist() == [
+        {"p": 1, "valid_from": None, "valid_to": 5},
+        {"p": 3, "valid_from": 5, "valid_to": 7},
+        {"p": 2, "valid_from": 7, "valid_to": None},
+    ]
+
+
+def test_a_constant_relation_meets_streams_of_either_time(db: Database) -> None:
+    db.relation("sensor", SENSORS)
+    db.execute("CREATE STREAM upstairs AS SELECT id FROM sensor WHERE room = 'roof'")
+    db.stream("reading", READINGS, timestamp="ts")
+    days = READINGS.set_column(2, "ts", READINGS.column("ts").cast(pa.timestamp("us", "UTC")))
+    db.stream("day", days, timestamp="ts")
+    queries = [
+        db.query(f"SELECT v FROM {stream} r JOIN upstairs u ON u.id = r.id") for stream in ("reading", "day")
+    ]
+    db.run()
+    assert [query.stream().column("v").to_pylist() for query in queries] == [[10], [10]]
+
+
+def test_a_row_without_a_period_is_set_apart(db: Database) -> None:
+    db.relation("price", pa.table({"p": [1, 2, 3], "a": [5, 7, 2**62], "b": [7, 7, None]}), valid=("a", "b"))
+    query = db.query("SELECT p FROM price")
+    db.run()
+    assert query.history().column("p").to_pylist() == [1]
+    assert sorted(db.dead_letters().column("reason").to_pylist()) == [
+        "the period a TO b is empty",
+        "the period a TO b is out of range",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "valid", "message"),
+    [
+        ({"k": [1, 2, 1]}, None, 'two rows of t have the key {"k": 1}'),
+        ({"k": [1, None]}, None, "a row of t has NULL in its key k"),
+        (
+            {"k": [1, 2, 1], "a": [0, 0, 4], "b": [5, None, 9]}, ("a", "b"),
+            'two rows of t that are valid together have the key {"k": 1}',
+        ),
+        (
+            {"k": [1, 1], "a": [None, 4], "b": [None, 9]}, ("a", "b"),
+            'two rows of t that are valid together have the key {"k": 1}',
+        ),
+    ],
+)  # fmt: skip
+def test_a_key_is_checked(
+    db: Database, rows: dict[str, list[int]], valid: tuple[str, str] | None, message: str
+) -> None:
+    with pytest.raises(UserError) as error:
+        db.relation("t", pa.table(rows), "k", valid)
+    assert error.value.message == message
+    assert not db.relations
+
+
+def test_a_key_may_come_again_at_another_time(db: Database) -> None:
+    periods = pa.table({"k": [1, 1, 1, 1], "a": [5, None, 3, 7], "b": [5, 3, 7, None]})
+    db.relation("t", periods, ["k"], ("a", "b"))
+    assert db.relations["t"].key == ("k",)
+
+
+def test_relations_are_read_first_and_whole(db: Database) -> None:
+    """A million rows beside ten that are read one by one: one epoch, and no row of the stream is kept."""
+    many = pa.table({"id": pa.array(range(1_000_000)), "x": pa.array(range(1_000_000))})
+    few = pa.table({"id": range(10), "ts": range(10)})
+    with hr.connect(runner="inline", epoch_rows=1) as small:
+        small.relation("many", many, key="id")
+        small.stream("few", few, timestamp="ts")
+        query = small.query("SELECT x FROM few JOIN many ON many.id = few.id")
+        held: list[int] = []
+        summary = small.run(lambda progress: held.append(progress.buffered))
+        assert query.stream().column("x").to_pylist() == list(range(10))
+    assert summary.epochs == 11
+    assert set(held) == {1_000_000}
+
+
+def test_a_query_that_is_added_later_sees_all_of_a_relation(db: Database) -> None:
+    db.relation("sensor", SENSORS)
+    db.execute(PUSHED)
+    first = db.query(LOOK_UP)
+    db.start()
+    db.push("reading", {"id": 2, "v": 10, "ts": 5})
+    missing = db.query("SELECT id FROM sensor EXCEPT SELECT id FROM reading [RANGE 100]")
+    again = db.query(LOOK_UP)
+    whole = db.query("SELECT COUNT(*) AS n FROM sensor")
+    db.push("reading", [{"id": 1, "v": 30, "ts": 11}, {"id": 3, "v": 20, "ts": 12}])
+    db.heartbeat("reading", 13)
+    assert first.stream().column("room").to_pylist() == ["roof", "hall", None]
+    assert again.stream().column("room").to_pylist() == ["hall", None]
+    assert whole.snapshot(12).to_pydict() == {"n": [2]}
+    assert missing.snapshot(12).to_pydict() == {"id": [2]}
+    assert db.status.query(again.name).held_by == "reading"
+    db.drop(first.name)
+    db.execute("CREATE QUERY kept AS SELECT room FROM sensor")
+    db.push("reading", {"id": 1, "v": 30, "ts": 14})
+    assert db["kept"].snapshot(0).to_pydict() == {"room": ["hall", "roof"]}
+    db.stop()
+
+
+def test_a_run_goes_on_with_the_relation_that_it_has_read(tmp_path: Path) -> None:
+    file, store = tmp_path / "sensors.csv", tmp_path / "store"
+    file.write_text("id,room\n1,hall\n2,roof\n")
+    text = f"{PUSHED}; CREATE RELATION sensor FROM csv OPTIONS (path '{file}'); CREATE QUERY q AS {LOOK_UP}"
+    with hr.connect(runner="inline", storage=store) as db:
+        db.execute(text)
+        db.start()
+        db.push("reading", {"id": 2, "v": 10, "ts": 5})
+        db.execute(f"CREATE QUERY later AS {LOOK_UP}")
+        db.stop()
+    with hr.connect(runner="inline", storage=store) as db:
+        db.execute(f"{text}; CREATE QUERY later AS {LOOK_UP}")
+        db.start()
+        assert not db.differences
+        db.push("reading", [{"id": 1, "v": 30, "ts": 11}, {"id": 2, "v": 40, "ts": 12}])
+        db.heartbeat("reading", 13)
+        assert db["q"].stream().column("room").to_pylist() == ["roof", "hall", "roof"]
+        assert db["later"].stream().column("room").to_pylist() == ["hall", "roof"]
+        db.stop()
+    file.write_text("id,room\n1,hall\n2,attic\n")
+    with hr.connect(runner="inline", storage=store) as db:
+        db.execute(text)
+        with pytest.raises(StoreError, match="the input of sensor has changed"):
+            db.start()
+
+
+def test_a_relation_that_nobody_reads_may_change(tmp_path: Path) -> None:
+    file, store = tmp_path / "sensors.csv", tmp_path / "store"
+    file.write_text("id,room\n1,hall\n2,roof\n")
+    text = f"{PUSHED}; CREATE RELATION sensor FROM csv OPTIONS (path '{file}')"
+    with hr.connect(runner="inline", storage=store) as db:
+        db.execute(f"{text}; CREATE QUERY q AS {LOOK_UP}; CREATE QUERY n AS SELECT COUNT(*) FROM reading")
+        db.start()
+        db.push("reading", {"id": 2, "v": 10, "ts": 5})
+        db.execute("DROP QUERY q")
+        db.stop()
+    file.write_text("id,room\n1,hall\n2,attic\n")
+    with hr.connect(runner="inline", storage=store) as db:
+        db.execute(f"{text}; CREATE QUERY n AS SELECT COUNT(*) FROM reading; CREATE QUERY p AS {LOOK_UP}")
+        db.start()
+        db.push("reading", {"id": 2, "v": 10, "ts": 6})
+        db.heartbeat("reading", 7)
+        assert db["p"].stream().column("room").to_pylist() == ["attic"]
+        db.stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT id FROM sensor [RANGE 3]", "sensor is a relation, which has no window"),
+        ("DROP STREAM sensor", "sensor is a relation"),
+        ("DROP RELATION reading", "reading is a stream"),
+        ("DROP RELATION sensro", "there is no relation sensro"),
+        ("ALTER STREAM sensor DISORDER 5", "sensor is a relation, which has no time of its own"),
+        ("CREATE STREAM sensor AS SELECT id FROM reading", "there is a relation sensor already"),
+        ("CREATE STREAM `x since 3` AS SELECT id FROM reading", "x since 3 is what a reading of a relation"),
+    ],
+)
+def test_mistakes(db: Database, text: str, message: str) -> None:
+    db.relation("sensor", SENSORS)
+    db.execute(PUSHED)
+    with pytest.raises(LanguageError) as error:
+        db.execute(text)
+    assert error.value.message.startswith(message)
+    assert error.value.position is not None
+    assert error.value.hint
+
+
+def test_a_relation_in_use_is_not_dropped(db: Database) -> None:
+    db.relation("sensor", SENSORS)
+    db.query("SELECT id FROM sensor", name="q")
+    with pytest.raises(LanguageError, match="it is used by the query q"):
+        db.drop("sensor")
+
+
+def test_a_policy_holds_for_relations(db: Database, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("id\n1\n")
+    text = f"CREATE RELATION s FROM csv OPTIONS (path '{tmp_path / 's.csv'}')"
+    with pytest.raises(hr.PolicyError):
+        db.execute(text, policy=hr.Policy.closed())
+    with pytest.raises(hr.PolicyError):
+        db.execute(text, policy=hr.Policy.closed(formats=["csv"], folders=[tmp_path / "elsewhere"]))
+    db.execute(text, policy=hr.Policy.closed(formats=["csv"], folders=[tmp_path]))
+    with pytest.raises(hr.PolicyError, match="DROP RELATION is not allowed"):
+        db.execute("DROP RELATION s", policy=hr.Policy.closed())
+
+
+def test_explain_analyze_and_why(db: Database) -> None:
+    db.relation("sensor", SENSORS)
+    db.stream("reading", READINGS, timestamp="ts")
+    analyzed: list[Any] = db.execute(f"EXPLAIN ANALYZE {LOOK_UP}")
+    assert "Relation sensor (id, room)" in analyzed[0]
+    expected: list[Any] = db.execute(f"EXPLAIN COST {LOOK_UP}")
+    assert expected[0].endswith("keeps about 2 rows in all")
+    query = db.query(LOOK_UP)
+    db.run()
+    assert db.why(query.name)
+    assert "sensor" in str(db.status)

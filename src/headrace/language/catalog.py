@@ -106,6 +106,12 @@ class Catalog:
         """The streams' and relations' names, as they were created."""
         return tuple(entry.name for entry in self.entries.values())
 
+    @property
+    def kinds(self) -> str:
+        """What there is to name in FROM."""
+        relations = any(isinstance(entry, RelationInfo) for entry in self.entries.values())
+        return "the streams and relations" if relations else "the streams"
+
     def find(self, name: str) -> Entry | None:
         """The stream or the relation of that name, or None."""
         return self.entries.get(name.lower())

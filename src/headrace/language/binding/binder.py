@@ -389,7 +389,7 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
             if is_constant(plan) and plan.domain is not catalog.domain:
                 plan = _in_domain(plan, catalog.domain)
         case None:
-            listed = f"there is {', '.join(catalog.names)}" if catalog.names else None
+            listed = f"{catalog.kinds} are {', '.join(catalog.names)}" if catalog.names else None
             hint = did_you_mean(name.text, catalog.names) or listed or "define it with CREATE STREAM first"
             raise LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)
         case _:

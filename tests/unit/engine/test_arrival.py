@@ -223,6 +223,28 @@ def test_it_does_not_hold_back_what_it_is_read_with(clock: Clock) -> None:
         assert "send a row of r at 2027-01-15T08:00:20" in str(db.why("both"))
 
 
+def test_what_follows_it_comes_to_rest_as_well(clock: Clock) -> None:
+    """A stream that is idle follows the clock, and so do the answers over it alone."""
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute("""
+            CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL;
+            CREATE STREAM r (a BIGINT, ts TIMESTAMP) FROM push TIMESTAMP BY ts IDLE AFTER 3 SECONDS;
+            CREATE QUERY alone AS SELECT COUNT(*) AS n FROM r [RANGE 10 SECONDS];
+            CREATE QUERY both AS SELECT a FROM s UNION ALL SELECT a FROM r;
+        """)
+        db.start()
+        db.push("r", {"a": 1, "ts": BEGIN})
+        db.push("s", {"a": 1})
+        assert seconds(db["alone"].heartbeat) == 0
+        clock.let_pass(30)
+        (row,) = db["alone"].history().to_pylist()
+        assert row["valid_to"] - row["valid_from"] == timedelta(seconds=10)
+        assert db["both"].stream().num_rows == 2
+        epochs = db.status.epoch
+        clock.let_pass(30)
+        assert db.status.epoch == epochs < 30
+
+
 def test_show_streams_and_status(clock: Clock) -> None:
     with hr.connect(runner="inline", clock=clock) as db:
         db.execute("CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL AS at; SELECT a FROM s")

@@ -16,7 +16,7 @@ from headrace.time import BEGINNING, MICROSECONDS
 _PARTS: Final = 64
 """Into so many parts the time is cut in which a row changes an answer; an epoch is made for each."""
 
-_SHORTEST: Final = MICROSECONDS["SECOND"] // 10
+_SHORTEST: Final = MICROSECONDS["SECOND"] // 4
 """How long such a part is at least."""
 
 
@@ -39,33 +39,17 @@ class Settling:
         # That a chronon is over is no news.
         return cls(tuple(streams), settles_within(plan) - plan.is_chronon)
 
-    @property
-    def _part(self) -> int:
-        return max(self.within // _PARTS, _SHORTEST)
-
-    def is_due(self, newest: int, before: int, after: int) -> bool:
+    def is_due(self, newest: int, before: int, after: int, passed: int) -> bool:
         """Whether an epoch is worth its while.
 
         Args:
             newest: the largest timestamp that came on the streams (instant), BEGINNING if none did.
             before: the answer's heartbeat (instant).
             after: what it would be after the epoch.
+            passed: how long ago the last epoch was (microseconds).
         """
         end = newest + self.within
         if newest == BEGINNING or before > end:
             return False
-        return after > end or after // self._part > before // self._part
-
-    def wait(self, newest: int, before: int, now: int) -> int | None:
-        """How long until the next such epoch, if nothing comes (microseconds); None if there is none.
-
-        Args:
-            newest: the largest timestamp that came on the streams (instant), BEGINNING if none did.
-            before: the answer's heartbeat (instant).
-            now: the clock (microseconds since 1970-01-01 UTC).
-        """
-        end = newest + self.within
-        if newest == BEGINNING or before > end:
-            return None
-        part = self._part - now % self._part
-        return min(part, end - now) if now < end else part
+        part = max(self.within // _PARTS, _SHORTEST)
+        return after > end or after // part > before // part or passed >= part

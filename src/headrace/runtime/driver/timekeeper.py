@@ -56,7 +56,9 @@ class Timekeeper:
         self._queries = queries
         self._clock = clock
         self._by_clock = tuple(place for place, name in enumerate(timings) if timings[name].by_arrival)
-        self._settling = _settling_of(timings, queries) if self._by_clock else {}
+        self._settling = (
+            {name: Settling.of(plan) for name, plan in queries.live.items()} if self._by_clock else {}
+        )
         self.rules = rules_of(timings, read_together(queries.live.values()))
         self.accept({name: points.get(name, StreamPoint(0)) for name in self._names}, timings)
         self._clocks = DrainedClocks.stopped(self._state.clocks)
@@ -90,34 +92,36 @@ class Timekeeper:
     def is_due(self) -> bool:
         """Whether time alone moves the heartbeat of some query's answer.
 
-        The answers over streams that are timed by arrival move with the clock only while they may change.
+        Where streams are timed by arrival, the clock itself does so only while an answer may change.
         """
-        if not (self.counts_time or self._by_clock):
-            return False
-        after = generate(self.rules, self._reached(self._clock.now()), {}, self._clocks, {})
-        if not (after.heartbeats != self._state.heartbeats).any():
+        return (self.counts_time and self._is_moved()) or (bool(self._by_clock) and self._is_settling())
+
+    def _is_moved(self) -> bool:
+        """Whether the time that has counted moves the heartbeat of an answer."""
+        after = self._after(None)
+        return self._differs(after) and self._outputs(after) != self._outputs(self._state)
+
+    def _is_settling(self) -> bool:
+        """Whether the clock moves the heartbeat of an answer far enough that may still change."""
+        clock = self._clock.now()
+        after = self._after(clock)
+        if not self._differs(after):
             return False
         known, found = self._outputs(self._state), self._outputs(after)
+        passed = clock - int(self._state.heartbeats[list(self._by_clock)].min())
         return any(
-            self._settling[name].is_due(self._newest(name), heartbeat, found[name])
-            if name in self._settling
-            else found[name] != heartbeat
+            found[name] != heartbeat
+            and self._settling[name].is_due(self._newest(name), heartbeat, found[name], passed)
             for name, heartbeat in known.items()
         )
 
     def wait(self) -> float | None:
-        """Seconds until time alone moves a heartbeat, if it counts for all streams; None if it moves none."""
-        if not (self.counts_time or self._by_clock):
+        """Seconds until counted time moves a heartbeat, if it counts for all streams; None if it does not."""
+        if not self.counts_time:
             return None
         if self._values and self.is_due():
             return 0.0
-        clock = self._clock.now()
-        now = generate(self.rules, self._reached(clock), {}, self._clocks, {})
-        found = (
-            next_due(self.rules, now, self._clocks.caught_up),
-            *self._values_due(),
-            *self._settled(clock),
-        )
+        found = (next_due(self.rules, self._after(None), self._clocks.caught_up), *self._values_due())
         due = [wait for wait in found if wait is not None]
         return min(due) / MICROSECONDS["SECOND"] if due else None
 
@@ -138,18 +142,23 @@ class Timekeeper:
             if timing.per is not None and (values := values_of(timing, points[name])) is not None:
                 self._values[place] = value_rules(timing, timing.per), values
 
-    def _settled(self, clock: int) -> Iterator[int | None]:
-        """How long until the clock changes answers over streams that are timed by arrival (microseconds)."""
-        known = self._outputs(self._state) if self._settling else {}
-        for name, settling in self._settling.items():
-            yield settling.wait(self._newest(name), known[name], clock)
+    def _after(self, clock: int | None) -> State:
+        """The state after an epoch without input.
+
+        Args:
+            clock: its reading (microseconds since 1970-01-01 UTC); None where the clock itself moves nothing.
+        """
+        return generate(self.rules, self._reached(clock), {}, self._clocks, {})
+
+    def _differs(self, after: State) -> bool:
+        return bool((after.heartbeats != self._state.heartbeats).any())
 
     def _newest(self, query: str) -> int:
         """The largest timestamp that came on the streams of a query (instant)."""
         places = map(self._names.index, self._settling[query].streams)
         return max(int(self._state.latest[place]) for place in places)
 
-    def _reached(self, clock: int, arriving: Collection[str] = ()) -> State:
+    def _reached(self, clock: int | None, arriving: Collection[str] = ()) -> State:
         """The state with what counts from this epoch on: the clock, and what values of columns have come to.
 
         Rows that are timed by arrival come at the clock's reading now, or after it. Of a stream with a bound
@@ -159,15 +168,16 @@ class Timekeeper:
         if not (self._values or self._by_clock):
             return self._state
         heartbeats = self._state.heartbeats.copy()
-        for place in self._by_clock:
-            if heartbeats[place] != INFINITY:
-                heartbeats[place] = max(int(heartbeats[place]), clock) + 1
+        if clock is not None:
+            for place in self._by_clock:
+                if heartbeats[place] != INFINITY:
+                    heartbeats[place] = max(int(heartbeats[place]), clock) + 1
         for place, (rules, point) in self._values.items():
             arrives = self._names[place] in arriving
-            clock = int(self._state.clocks[place]) if arrives else int(self._clocks.counted[place])
-            reached, _ = taken(point.due, clock)
+            counted = int(self._state.clocks[place]) if arrives else int(self._clocks.counted[place])
+            reached, _ = taken(point.due, counted)
             before = int(heartbeats[place])
-            heartbeats[place] = heartbeat_after(rules, before, [reached], point.begun, clock)
+            heartbeats[place] = heartbeat_after(rules, before, [reached], point.begun, counted)
         return replace(self._state, heartbeats=heartbeats)
 
     def _values_due(self) -> list[int]:
@@ -185,14 +195,6 @@ class Timekeeper:
         graph = self._queries.graph
         heartbeats = graph.heartbeats(dict(zip(self._names, state.heartbeats.tolist(), strict=True)))
         return {name: heartbeats[graph.node_of(output)] for name, output in graph.outputs}
-
-
-def _settling_of(timings: Mapping[str, Timing], queries: QuerySet) -> dict[str, Settling]:
-    """How the answers of the queries that read a stream timed by arrival follow the clock."""
-    found = {name: Settling.of(plan) for name, plan in queries.live.items()}
-    return {
-        name: one for name, one in found.items() if any(timings[stream].by_arrival for stream in one.streams)
-    }
 
 
 def read_together(plans: Iterable[Plan]) -> Iterator[frozenset[str]]:

@@ -67,6 +67,9 @@ CLAUSES: Final[dict[str, str]] = {
 """Clauses that are refused, by the word that starts them, with a hint."""
 
 _FROM_DATA = "answers depend on the data alone; use a column"
+_FROM_CLOCK = (
+    "use a column; a stream that is created with TIMESTAMP BY ARRIVAL has one with the clock's reading"
+)
 _NO_PATTERN = "use REGEXP_LIKE and REGEXP_EXTRACT, or define it in Python, db.function(...)"
 
 WINDOWS: Final = (
@@ -98,10 +101,11 @@ CALLS: Final[dict[str, str]] = {
                 "GETDATE",
                 "SYSDATE",
             ),
-            *("TODAY", "PROCTIME", "RAND", "RANDOM", "UUID"),
+            *("TODAY", "PROCTIME"),
         ),
-        _FROM_DATA,
+        _FROM_CLOCK,
     ),
+    **dict.fromkeys(("RAND", "RANDOM", "UUID"), _FROM_DATA),
     "STREAM": "leave STREAM out: every query is continuous",
     "UNIQUE": "write DISTINCT",
     **dict.fromkeys(

@@ -200,6 +200,26 @@ def test_an_answer_over_several_streams_needs_no_further_epoch(clock: Clock) -> 
         assert db["pairs"].changes()["change"].to_pylist() == [1, 1]
 
 
+def test_a_window_closes_after_a_restart(clock: Clock, tmp_path: Path) -> None:
+    """Also time counts in which the program was stopped."""
+    for part in ("push", "wait"):
+        with hr.connect(runner="inline", clock=clock, storage=tmp_path) as db:
+            db.execute("""
+                CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL;
+                CREATE QUERY tumbling AS SELECT COUNT(*) AS n FROM s [RANGE 10 SECONDS SLIDE 10 SECONDS];
+            """)
+            db.start()
+            if part == "push":
+                db.push("s", {"a": 1})
+                clock.let_pass(5)
+                assert db["tumbling"].changes().num_rows == 0
+            else:
+                clock.wait_for_looks()
+                assert db["tumbling"].changes()["n"].to_pylist() == [1]
+            db.stop()
+        clock.advance(5_000_000)
+
+
 def test_it_does_not_hold_back_what_it_is_read_with(clock: Clock) -> None:
     """Rows of the other stream are final when both the clock and that stream have passed them."""
     with hr.connect(runner="inline", clock=clock) as db:

@@ -154,6 +154,9 @@ def _column(cursor: Cursor) -> Field:
     if cursor.at("PRIMARY KEY"):
         raise cursor.error("streams have no keys", "leave it out; every row is an event of its own")
     name = cursor.name("a column's name")
+    if cursor.at("AS", "PROCTIME"):
+        hint = f"leave it out, and write TIMESTAMP BY ARRIVAL AS {name.text}"
+        raise cursor.error(f"the column {name.text} is the clock's reading", hint)
     if cursor.at("AS"):
         hint = "list the input's columns; compute others in CREATE STREAM other AS SELECT *, ... FROM name"
         raise cursor.error(f"the column {name.text} is computed", hint)

@@ -15,6 +15,7 @@ import duckdb
 import pyarrow as pa
 
 from headrace.time import INFINITY
+from headrace.workloads.nexmark.queries import SIDE_INPUT
 
 _EVENT: Final = "ts, ts + 1"
 _SLIDE: Final = 2_000_000
@@ -97,6 +98,9 @@ TEXTS: Final[Mapping[str, str]] = {
     "q12": f"""
         SELECT bidder, count(*), finish - {_SIZE}, finish, {_HELD}
         FROM (SELECT bidder, {_TEN} AS finish FROM arriving) GROUP BY bidder, finish""",
+    "q13": f"""
+        SELECT auction, bidder, price, ts, value, {_EVENT}
+        FROM bid JOIN read_csv('{SIDE_INPUT}') ON auction % 10000 = key""",
     "q14": f"""
         SELECT auction, bidder, 0.908 * price AS euro,
             CASE WHEN hour(make_timestamp(ts)) BETWEEN 8 AND 18 THEN 'dayTime'

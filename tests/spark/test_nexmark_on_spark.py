@@ -10,7 +10,7 @@ import pytest
 
 from headrace import Database, Query, connect
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
-from headrace.workloads.nexmark.queries import nexmark_queries
+from headrace.workloads.nexmark.queries import SIDE_INPUT, nexmark_queries
 
 pytestmark = pytest.mark.spark
 
@@ -22,6 +22,7 @@ def answers(db: Database) -> Mapping[str, pa.Table]:
     for table, schema in TABLES.items():
         rows = generate(SPEC, table, 0, SPEC.events, schema.names)
         db.stream(table, rows, timestamp="ts", disorder="1 second")
+    db.relation("side_input", SIDE_INPUT, key="key")
     made = {}
     for query in nexmark_queries():
         if query.name != BY_CLOCK:

@@ -18,7 +18,12 @@ from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 from headrace.time import Duration, parse_duration
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
-from headrace.workloads.nexmark.queries import NexmarkQuery, nexmark_queries, nexmark_query
+from headrace.workloads.nexmark.queries import (
+    SIDE_INPUT,
+    NexmarkQuery,
+    nexmark_queries,
+    nexmark_query,
+)
 
 
 class FileFormat(StrEnum):
@@ -139,7 +144,9 @@ def _script(query: NexmarkQuery, spec: Nexmark, behind: Duration) -> str:
         for table in TABLES
     )
     arriving = f"CREATE STREAM arriving FROM nexmark OPTIONS ({options}, table='bid') TIMESTAMP BY ARRIVAL;\n"
-    return "".join([*streams, arriving, "\n", query.text])
+    path = str(SIDE_INPUT).replace("'", "''")
+    side_input = f"CREATE RELATION side_input FROM csv OPTIONS (path '{path}');\n"
+    return "".join([*streams, arriving, side_input, "\n", query.text])
 
 
 def _to_files(spec: Nexmark, out: Path, format_: FileFormat, behind: Duration, files: int | None) -> None:

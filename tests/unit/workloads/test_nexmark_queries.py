@@ -16,7 +16,7 @@ import headrace
 from headrace.errors import UserError
 from headrace.time import INFINITY, ManualClock
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
-from headrace.workloads.nexmark.queries import nexmark_queries, nexmark_query
+from headrace.workloads.nexmark.queries import SIDE_INPUT, nexmark_queries, nexmark_query
 from nexmark_in_duckdb import TEXTS, as_numbers, expected
 
 BEFORE_MIDNIGHT = 1_704_153_590_000_000
@@ -39,6 +39,7 @@ def answer(text: str, tables: Mapping[str, pa.Table], epoch_rows: int) -> Counte
     with headrace.connect(runner="inline", epoch_rows=epoch_rows) as db:
         for name, table in tables.items():
             db.stream(name, table, timestamp="ts", disorder="1 second")
+        db.relation("side_input", SIDE_INPUT, key="key")
         query = db.execute(text)[-1]
         assert isinstance(query, headrace.Query)
         assert not query.notes

@@ -1,14 +1,20 @@
 """The queries of NEXMark, one text each.
 
-They are over the streams bid, auction, person and closed, and over arriving: the bids timed by arrival.
+They are over the streams bid, auction, person and closed, over arriving, which has the bids timed by arrival,
+and over the relation side_input.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
+from typing import Final
 
 from headrace.errors import UserError
+
+SIDE_INPUT: Final = Path(str(files(__package__) / "side_input.csv"))
+"""The rows of side_input: a `key` from 0 to 9,999 and its `value`."""
 
 
 @dataclass(frozen=True)

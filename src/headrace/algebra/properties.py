@@ -125,7 +125,10 @@ def is_insert_only(plan: Plan) -> bool:
             | Rstream()
         ):
             return all(is_insert_only(below) for below in inputs_of(plan))
-        case OuterJoin() | SemiJoin():
+        case OuterJoin():
+            # The rows that match nothing are known for good when the heartbeat passes their one instant.
+            return plan.is_chronon and all(is_insert_only(below) for below in inputs_of(plan))
+        case SemiJoin():
             return all(below.is_chronon and is_insert_only(below) for below in inputs_of(plan))
 
 

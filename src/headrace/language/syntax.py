@@ -101,12 +101,21 @@ SelectItem = StarItem | ScalarItem
 
 
 @dataclass(frozen=True)
+class AsOf:
+    """`FOR SYSTEM_TIME AS OF column`: the rows of a relation that hold with the row before JOIN."""
+
+    column: ColumnName
+    position: Position
+
+
+@dataclass(frozen=True)
 class NamedTable:
-    """`name [alias] [window]` in FROM."""
+    """`name [FOR SYSTEM_TIME AS OF column] [alias] [window]` in FROM."""
 
     name: Name
     alias: Name | None
     window: WindowClause | None
+    as_of: AsOf | None = None
 
 
 @dataclass(frozen=True)

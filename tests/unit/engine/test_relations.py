@@ -255,6 +255,40 @@ def test_mistakes(db: Database, text: str, message: str) -> None:
     assert error.value.hint
 
 
+def test_for_system_time_is_the_same_join(db: Database) -> None:
+    price = pa.table({"id": [1, 1, 2], "p": [5, 6, 7], "a": [None, 8, None], "b": [8, None, 5]})
+    db.relation("price", price, "id", ("a", "b"))
+    db.stream("reading", READINGS, timestamp="ts")
+    as_of = [
+        f"SELECT r.v, c.p FROM reading r LEFT JOIN price {part} c ON c.id = r.id"
+        for part in ("FOR SYSTEM_TIME AS OF r.ts", "FOR SYSTEM_TIME AS OF ts AS", "")
+    ]
+    first, *others = [db.query(text) for text in as_of]
+    assert [query.plan for query in others] == [first.plan] * 2
+    db.run()
+    assert first.stream().column("p").to_pylist() == [None, None, 6]
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("reading r JOIN sensor FOR SYSTEM_TIME AS OF r.v s", "v is not the instant of the rows before JOIN"),
+        ("reading [RANGE 3] r JOIN sensor FOR SYSTEM_TIME AS OF ts s", "ts is not the instant of the rows"),
+        ("reading r JOIN sensor FOR SYSTEM_TIME AS OF x s", "there is no column x"),
+        ("sensor s JOIN reading FOR SYSTEM_TIME AS OF s.id r", "reading is a stream, and FOR SYSTEM_TIME"),
+    ],
+)
+def test_mistakes_with_for_system_time(db: Database, part: str, message: str) -> None:
+    db.relation("sensor", SENSORS)
+    db.execute(PUSHED)
+    with pytest.raises(LanguageError) as error:
+        db.query(f"SELECT r.v FROM {part} ON s.id = r.id")
+    assert error.value.message.startswith(message)
+    assert error.value.position is not None
+    with pytest.raises(LanguageError, match="without a JOIN before it"):
+        db.query("SELECT id FROM sensor FOR SYSTEM_TIME AS OF ts")
+
+
 def test_a_relation_in_use_is_not_dropped(db: Database) -> None:
     db.relation("sensor", SENSORS)
     db.query("SELECT id FROM sensor", name="q")

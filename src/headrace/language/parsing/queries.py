@@ -25,6 +25,8 @@ from headrace.language.parsing.slips import is_operand
 from headrace.language.parsing.table_functions import at_table_function, parse_table_function
 from headrace.language.parsing.window_clauses import parse_granularity, parse_sample, parse_window
 from headrace.language.syntax import (
+    AsOf,
+    ColumnName,
     DerivedTable,
     FromItem,
     JoinedTable,
@@ -233,6 +235,12 @@ def _tables(cursor: Cursor) -> tuple[FromItem, ...]:
 
 def _joined(cursor: Cursor) -> FromItem:
     item = _table(cursor)
+    if isinstance(item, NamedTable) and item.as_of is not None:
+        raise LanguageError(
+            "FOR SYSTEM_TIME AS OF comes without a JOIN before it",
+            position=item.as_of.position,
+            hint=f"write FROM stream s JOIN {item.name.text} FOR SYSTEM_TIME AS OF s.ts ON ...",
+        )
     while True:
         position = cursor.position
         if cursor.accept("CROSS", "JOIN"):
@@ -288,13 +296,6 @@ def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) ->
     right = _table(cursor)
     if cursor.accept("ON"):
         return JoinedTable(kind, left, right, cursor.scalar("the condition after ON"), (), position)
-    if cursor.at("SYSTEM_TIME"):
-        shown = f"{right.name.text} " if isinstance(right, NamedTable) else ""
-        hint = (
-            f"write {shown}WINDOW(RANGE UNBOUNDED) for all its rows so far, or "
-            "WINDOW(PARTITION BY key ROWS 1) for the last one of each key"
-        )
-        raise cursor.error("FOR SYSTEM_TIME AS OF is not supported", hint)
     if cursor.at("WITHIN"):
         raise cursor.error(*AFTER["WITHIN"])
     if not cursor.accept("USING"):
@@ -370,7 +371,23 @@ def _named_table(cursor: Cursor) -> NamedTable:
     if cursor.at("MATCH_RECOGNIZE"):
         pair = f"{name.text} WINDOW(RANGE ...) A, {name.text} B WHERE A.key = B.key"
         raise cursor.error("MATCH_RECOGNIZE is not supported", f"join the stream with itself: {pair}")
-    return NamedTable(name, *_decoration(cursor))
+    as_of = _as_of(cursor)
+    return NamedTable(name, *_decoration(cursor), as_of)
+
+
+def _as_of(cursor: Cursor) -> AsOf | None:
+    """Read `FOR SYSTEM_TIME AS OF column`, if that comes next."""
+    if not cursor.at("FOR", "SYSTEM_TIME"):
+        return None
+    cursor.index += 1
+    position = cursor.position
+    cursor.index += 1
+    cursor.expect("AS", "after FOR SYSTEM_TIME")
+    cursor.expect("OF", "after FOR SYSTEM_TIME AS")
+    table, column = None, cursor.name("the timestamp of the stream before JOIN")
+    if cursor.accept("."):
+        table, column = column, cursor.name("a column")
+    return AsOf(ColumnName(table, column), position)
 
 
 def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:

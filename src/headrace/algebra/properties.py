@@ -327,10 +327,17 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
 def settles_within(plan: Plan) -> int:
     """How long after the newest row of the sources the content may change (instants), at most.
 
-    From then on it is the same for ever, if no further rows come.
+    From then on it is the same for ever, if no further rows come. INFINITY or more where the periods of a
+    relation begin and end on their own.
     """
-    below = max(map(settles_within, inputs_of(plan)), default=1)
+    inputs = inputs_of(plan)
+    if plan.is_chronon and isinstance(plan, Join | OuterJoin | SemiJoin | SetOperation):
+        # There is no row without one of an input that has rows of an instant only.
+        inputs = tuple(below for below in inputs if below.is_chronon)
+    below = max(map(settles_within, inputs), default=1)
     match plan:
+        case Relation(valid=valid):
+            return 1 if valid is None else INFINITY
         case TimeWindow(size=size, slide=slide):
             # A window shows its last rows at the end of a slide; from one that is unbounded they never go.
             shown = below - 1 + slide.length - 1

@@ -11,13 +11,16 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import settles_within, sources_of
-from headrace.time import BEGINNING, MICROSECONDS
+from headrace.time import BEGINNING, INFINITY, MICROSECONDS
 
 _PARTS: Final = 64
 """Into so many parts the time is cut in which a row changes an answer; an epoch is made for each."""
 
 _SHORTEST: Final = MICROSECONDS["SECOND"] // 4
 """How long such a part is at least."""
+
+_LONGEST: Final = MICROSECONDS["MINUTE"]
+"""How long it is at most where the answer may change for ever, by the periods of a relation."""
 
 
 @dataclass(frozen=True)
@@ -51,5 +54,5 @@ class Settling:
         end = newest + self.within
         if newest == BEGINNING or before > end:
             return False
-        part = max(self.within // _PARTS, _SHORTEST)
+        part = max(self.within // _PARTS, _SHORTEST) if self.within < INFINITY else _LONGEST
         return after > end or after // part > before // part or passed >= part

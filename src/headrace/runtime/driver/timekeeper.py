@@ -156,7 +156,7 @@ class Timekeeper:
     def _newest(self, query: str) -> int:
         """The largest timestamp that came on the streams of a query (instant)."""
         places = map(self._names.index, self._settling[query].streams)
-        return max(int(self._state.latest[place]) for place in places)
+        return max((int(self._state.latest[place]) for place in places), default=BEGINNING)
 
     def _reached(self, clock: int | None, arriving: Collection[str] = ()) -> State:
         """The state with what counts from this epoch on: the clock, and what values of columns have come to.

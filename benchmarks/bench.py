@@ -29,6 +29,7 @@ import costs
 import heartbeats
 import long_texts
 import ours
+import timed_streams
 from bids import EVENTS, prepare
 from measured import Measured
 from processes import Watch
@@ -304,6 +305,8 @@ SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
     "recovery": _recovery,
     "texts": _long_texts,
     "heartbeats": lambda _: heartbeats.section(),
+    "devices": lambda bench: timed_streams.devices_section(bench.options.runs),
+    "generation": lambda _: timed_streams.generation_section(),
     "costs": lambda _: costs.section(),
 }
 

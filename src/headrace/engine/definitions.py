@@ -13,7 +13,7 @@ from headrace.engine.entries import Entries
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
 from headrace.engine.relations import Table
-from headrace.engine.times import bounds_of
+from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo
@@ -119,10 +119,10 @@ class Definitions:
                     position=name.position,
                     hint="bounds are between streams whose timestamps count the same",
                 )
-        bounds = bounds_of(statement, first.info.domain)
         inputs = dict(self.inputs)
         for firsts, seconds in _directions(statement):
-            others = [self._input(name).name for name in firsts]
+            others, followers = (tuple(self._input(name).name for name in side) for side in (firsts, seconds))
+            follow = follow_of(statement, others, followers, first.info.domain)
             for name in seconds:
                 second = self._input(name)
                 if second.info.by_arrival:
@@ -131,9 +131,9 @@ class Definitions:
                         position=name.position,
                         hint=f"bounds may be FROM {second.name}, and not to it",
                     )
-                if not bounds and not second.follows(others):
+                if follow is None and not second.follows(others):
                     raise self._no_skew(second, others, statement.position)
-                inputs[second.name] = inputs[second.name].following(others, bounds)
+                inputs[second.name] = inputs[second.name].following(others, follow)
         return replace(self, inputs=inputs)
 
     def _no_skew(self, second: Input, others: Sequence[str], position: Position) -> LanguageError:

@@ -16,7 +16,6 @@ import pyarrow as pa
 from headrace.engine.policy import Policy
 from headrace.engine.times import Length, disorder_of, timing_of
 from headrace.errors import LanguageError, UserError
-from headrace.heartbeats.skew import Bounds
 from headrace.heartbeats.timing import Follow, Timing
 from headrace.language.catalog import StreamInfo, describe_stream, timed_by_arrival
 from headrace.language.statements import FORMATS, NOTHING_SAID, ByArrival, CreateStream, TimeClauses
@@ -79,18 +78,16 @@ class Input:
         stream = self._with(replace(timing, follows=self.stream.timing.follows))
         return replace(self, stream=stream, clauses=clauses)
 
-    def following(self, others: Sequence[str], bounds: Bounds) -> Input:
-        """The same, with other bounds from each of some streams.
+    def following(self, others: Iterable[str], follow: Follow | None) -> Input:
+        """The same, following some streams in another way, or no longer.
 
         Args:
             others: their names, its own perhaps among them; what was said of the same streams is replaced.
-            bounds: from each; none if there are to be none.
+            follow: how it follows them from now on, or None.
         """
-        kept = tuple(
-            one for one in self.stream.timing.follows if self._others(one) != {*others} - {self.name}
-        )
-        said = (Follow(tuple(others), bounds),) if bounds else ()
-        return self._followed(kept + said)
+        same = {*others} - {self.name}
+        kept = tuple(one for one in self.stream.timing.follows if self._others(one) != same)
+        return self._followed((*kept, *([follow] if follow is not None else [])))
 
     def follows(self, others: Iterable[str]) -> bool:
         """Whether something was said of how it follows just these streams."""

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.algebra.properties import has_unbounded_state, names_read
 from headrace.engine.definitions import Definitions
+from headrace.engine.skews import skew_rows
 from headrace.engine.status import Status, instant_text, lag_text
 from headrace.expressions.aggregates import AGGREGATES
 from headrace.expressions.functions import FUNCTIONS
@@ -29,6 +30,7 @@ _STREAM_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _RELATIONS: Final = ("name", "key", "valid", "columns")
 _QUERIES: Final = ("name", "reads", "timed_by", "state")
 _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
+_SKEWS: Final = ("from", "to", "wait", "behind")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
@@ -56,6 +58,8 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
             return _table(_RELATIONS, _relations(definitions))
         case Shown.QUERIES:
             return _queries(definitions, status)
+        case Shown.SKEWS:
+            return _table(_SKEWS, skew_rows(definitions, status))
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
         case Shown.DIALECT:

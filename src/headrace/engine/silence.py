@@ -7,9 +7,11 @@ Whether a timeout is needed follows from the bounds between streams: theorem 3.3
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from headrace.errors import Position
+from headrace.heartbeats.skew import within
 from headrace.heartbeats.timing import Timing
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
@@ -29,7 +31,7 @@ def notes_on_silence(timings: Mapping[str, Timing], position: Position) -> tuple
         timings: what is declared of the streams that the query reads and that never end, by name.
         position: of the query.
     """
-    matrix = rules_of(timings, ()).matrix
+    matrix = rules_of({name: _learned(timing) for name, timing in timings.items()}, ()).matrix
     if len(timings) < 2 or not matrix.needs_timeout():
         return ()
     names, found = tuple(timings), []
@@ -42,6 +44,12 @@ def notes_on_silence(timings: Mapping[str, Timing], position: Position) -> tuple
         if waiting:
             found.append(_on_all(waiting, names, position))
     return tuple(found)
+
+
+def _learned(timing: Timing) -> Timing:
+    """What will hold once bounds that are estimated are known, whatever they will be."""
+    follows = (one if one.estimated is None else replace(one, bounds=(within(0),)) for one in timing.follows)
+    return replace(timing, follows=tuple(follows))
 
 
 def place_of(asked: Query | Piece) -> Position:

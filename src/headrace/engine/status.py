@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headrace.engine.display import html_of_rows
 from headrace.errors import UserError
+from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.status import (
@@ -226,10 +227,9 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
     for name in _INSTANTS & found.keys():
         found[name] = _plain_instant(found[name], part.domain)
     if isinstance(part, StreamStatus):
-        found["disorder_changes"] = [
-            {"at": format_instant(change.at, TimeDomain.TIMESTAMP), "disorder": change.disorder}
-            for change in part.disorder_changes
-        ]
+        found["disorder_changes"] = _plain_changes(part.disorder_changes)
+        for shown, skew in zip(found["skews"], part.skews, strict=True):
+            shown["changes"] = _plain_changes(skew.changes)
         if part.slowest is not None:
             found["slowest"]["latest"] = _plain_instant(part.slowest.latest, part.domain)
     if isinstance(part, QueryStatus):
@@ -238,6 +238,13 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
             for link in part.chain
         ]
     return found
+
+
+def _plain_changes(changes: Sequence[DisorderChange]) -> list[dict[str, Any]]:
+    return [
+        {"at": format_instant(change.at, TimeDomain.TIMESTAMP), "disorder": change.disorder}
+        for change in changes
+    ]
 
 
 def _plain_instant(instant: int | None, domain: TimeDomain) -> int | str | None:

@@ -7,14 +7,14 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
-from headrace.errors import LanguageError, UserError
+from headrace.errors import LanguageError, Position, UserError
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
-from headrace.heartbeats.skew import Bound, Bounds, without_redundant
-from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, PerValue, Timing
+from headrace.heartbeats.skew import Bound, without_redundant
+from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, Follow, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
-from headrace.language.statements import CreateSkew, TimeClauses
+from headrace.language.statements import CreateSkew, EstimationClause, TimeClauses
 from headrace.language.syntax import Name
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
 from headrace.time import MICROSECONDS, Duration, TimeDomain, duration_of, parse_duration
@@ -86,13 +86,15 @@ def _estimated(clauses: TimeClauses, info: StreamInfo) -> Estimated | None:
     """How the disorder is estimated."""
     if clauses.percent is not None:
         return target(float(1 - clauses.percent / 100))
-    said = clauses.estimation
-    if said is None:
-        return None
+    return None if clauses.estimation is None else _adaptivity(clauses.estimation, info.domain)
+
+
+def _adaptivity(said: EstimationClause, domain: TimeDomain, position: Position | None = None) -> Adaptivity:
+    """How an estimate follows the rows."""
     alpha = ALPHA if said.alpha is None else float(said.alpha)
     if said.duration is None:
         return Adaptivity(said.rows or WINDOW_ROWS, alpha=alpha)
-    check_duration(said.duration, info.domain, "WINDOW")
+    check_duration(said.duration, domain, "WINDOW", position)
     return Adaptivity(said.duration.length, by_time=True, alpha=alpha)
 
 
@@ -170,23 +172,30 @@ def _heartbeats(clauses: TimeClauses, info: StreamInfo) -> str | None:
     return column.name
 
 
-def bounds_of(statement: CreateSkew, domain: TimeDomain) -> Bounds:
-    """The bounds of a CREATE SKEW.
+def follow_of(
+    statement: CreateSkew, others: tuple[str, ...], followers: tuple[str, ...], domain: TimeDomain
+) -> Follow | None:
+    """How streams follow others by a CREATE SKEW; None for DROP SKEW.
 
     Args:
         statement: the statement.
-        domain: what the instants of the streams count.
+        others: the streams that are followed.
+        followers: the streams that follow them.
+        domain: what the instants of all the streams count.
 
     Raises:
         LanguageError: a length does not fit the streams' timestamps.
     """
+    if statement.estimation is not None:
+        adaptivity = _adaptivity(statement.estimation, domain, statement.position)
+        return Follow(others, (), adaptivity, followers)
     found = []
     for pair in statement.pairs:
         if pair.behind is not None:
             check_duration(pair.behind, domain, "the bound", statement.position)
         delta = 0 if pair.behind is None else pair.behind.length + 1
         found.append(Bound(delta, pair.wait.length, pair.rows))
-    return without_redundant(found)
+    return Follow(others, without_redundant(found)) if found else None
 
 
 def disorder_of(value: Length | None, domain: TimeDomain) -> Duration | None:

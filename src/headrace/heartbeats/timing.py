@@ -37,17 +37,29 @@ class Follow:
     Attributes:
         streams: their names; the stream itself may be among them and does not count.
         bounds: from each of them.
+        estimated: how a bound is estimated from the rows, or None; `bounds` then are empty in what is
+            declared, and the estimate by now in what holds for an epoch.
+        followers: the streams that share an estimated bound; none where it is declared.
     """
 
     streams: tuple[str, ...]
     bounds: Bounds
+    estimated: Adaptivity | None = None
+    followers: tuple[str, ...] = ()
 
-    def describe(self) -> str:
-        """What a durable store remembers of it."""
+    @property
+    def key(self) -> str:
+        """What the others are known by in a durable store."""
         names = ", ".join(self.streams)
         if len(self.streams) > _NAMED:
             names = f"{len(self.streams)} streams {hashlib.sha256(names.encode()).hexdigest()[:16]}"
-        return f"after {names} {' '.join(f'{one.wait} {one.rows} {one.delta}' for one in self.bounds)}"
+        return names
+
+    def describe(self) -> str:
+        """What a durable store remembers of it."""
+        if self.estimated is not None:
+            return f"after {self.key} {self.estimated.describe()}"
+        return f"after {self.key} {' '.join(f'{one.wait} {one.rows} {one.delta}' for one in self.bounds)}"
 
 
 _NAMED: Final = 4

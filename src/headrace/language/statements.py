@@ -200,9 +200,10 @@ class CreateSkew:
     Attributes:
         firsts, seconds: the streams: when one of the first has a row, those of each of the second are soon
             not much older. There are no second ones in AMONG, where the first are meant.
-        pairs: the bounds; none where they are dropped.
+        pairs: the bounds; none where they are dropped or estimated.
         both: whether they hold from the second to the first as well.
         position: where the statement starts.
+        estimation: how a bound is estimated, or None.
     """
 
     firsts: tuple[Name, ...]
@@ -210,6 +211,7 @@ class CreateSkew:
     pairs: tuple[SkewPair, ...]
     both: bool
     position: Position
+    estimation: EstimationClause | None = None
 
 
 @dataclass(frozen=True)
@@ -314,6 +316,8 @@ class Shown(Enum):
     """Relations, with their keys and columns."""
     QUERIES = "QUERIES"
     """The continuous queries, with what they read and answer."""
+    SKEWS = "SKEWS"
+    """Bounds between streams."""
     FUNCTIONS = "FUNCTIONS"
     """Functions and aggregates, built in and users' own."""
     DIALECT = "DIALECT"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -115,3 +116,24 @@ def test_what_a_store_remembers_of_a_large_group_is_short() -> None:
     assert len(texts) == 4
     assert max(map(len, texts)) < 60
     assert "after a, b 0 0 4" in texts
+
+
+def test_what_is_shown(db: hr.Database) -> None:
+    db.execute("CREATE SKEW AMONG a, b (0 SECONDS, 3), (1 SECOND, STRICT), (10 ROWS, 0)")
+    db.execute("CREATE SKEW FROM c TO (a, b) ESTIMATED")
+    (found,) = db.execute("SHOW SKEWS")
+    assert [re.split("  +", line.strip()) for line in str(found).splitlines()[2:-1]] == [
+        ["a, b", "a, b", "1 SECOND", "strict"],
+        ["a, b", "a, b", "10 rows", "0"],
+        ["a, b", "a, b", "0 SECONDS", "3"],
+        ["c", "a, b", "0 SECONDS", "estimated"],
+    ]
+    db.execute("DROP SKEW FROM c TO (b, a)")
+    (found,) = db.execute("SHOW SKEWS")
+    assert "estimated" not in str(found)
+
+
+def test_a_window_of_an_estimate_fits_the_streams(db: hr.Database) -> None:
+    db.execute("CREATE SKEW BETWEEN a AND b ESTIMATED (WINDOW 100)")
+    with pytest.raises(LanguageError, match="WINDOW"):
+        db.execute("CREATE SKEW BETWEEN a AND b ESTIMATED (WINDOW 100 SECONDS)")

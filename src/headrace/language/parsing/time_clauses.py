@@ -72,12 +72,14 @@ def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
 def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
     """Read what follows CREATE SKEW: `BETWEEN a AND b (0 SECONDS, 5 SECONDS), (10 ROWS, STRICT)`.
 
-    The streams are read as `parse_drop_skew` does.
+    The streams are read as `parse_drop_skew` does. Instead of bounds there may be `ESTIMATED (...)`.
 
     Raises:
         LanguageError: it is malformed.
     """
     skew = parse_drop_skew(cursor, position)
+    if cursor.accept("ESTIMATED"):
+        return replace(skew, **_estimated(cursor))
     pairs = [_skew_pair(cursor)]
     while cursor.accept(","):
         pairs.append(_skew_pair(cursor))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate, follow
+from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import StreamState
 from headrace.lowering.graph import Graph
@@ -118,7 +119,8 @@ def commit_of_epoch(
         state = queries.state_of(state)
     estimates = estimates_after(before.points, streams, arrivals, reports, work.clock)
     values = {name: point for report in reports for name, point in report.values.items()}
-    points = points_after(before.points, streams, intakes, times, estimates, values)
+    skews = skews_after(before.points, streams, work, arrivals, times)
+    points = points_after(before.points, streams, intakes, times, estimates, values, skews)
     results, oldest = keep(
         results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
     )
@@ -265,6 +267,7 @@ def points_after(
     times: Mapping[str, StreamState],
     estimates: Mapping[str, Estimate | None],
     values: Mapping[str, ValuesPoint],
+    skews: Mapping[str, Mapping[str, Estimate]],
 ) -> dict[str, StreamPoint]:
     """How far each stream has been read after an epoch.
 
@@ -275,11 +278,12 @@ def points_after(
         times: how far the time of each of them has come after it.
         estimates: of their disorder after it, of those that estimate it.
         values: how far the values have come that have bounds of their own, of the streams that brought any.
+        skews: how far they are behind others after it, of those that estimate it.
     """
     found = {
         **points,
         **{
-            name: replace(points[name], time=time, estimate=estimates.get(name))
+            name: replace(points[name], time=time, estimate=estimates.get(name), skews=skews.get(name, {}))
             for name, time in times.items()
         },
     }
@@ -293,6 +297,32 @@ def points_after(
             values=values.get(name, points[name].values),
         )
     return found
+
+
+def skews_after(
+    points: Mapping[str, StreamPoint],
+    streams: Streams,
+    work: EpochWork,
+    arrivals: Mapping[str, Arrivals],
+    times: Mapping[str, StreamState],
+) -> Mapping[str, Mapping[str, Estimate]]:
+    """The estimates of how far streams are behind others after an epoch, of those that estimate it.
+
+    Args:
+        points: how far each stream had been read before it.
+        streams: those that some query reads.
+        work: the epoch.
+        arrivals: what arrived on them.
+        times: how far the time of each of them has come after it.
+    """
+    return after_epoch(
+        {name: stream.timing for name, stream in streams.items()},
+        {name: points[name].skews for name in streams},
+        arrivals,
+        times,
+        dict(zip(work.time.names, work.time.clocks.caught_up.tolist(), strict=True)),
+        work.clock,
+    )
 
 
 def estimates_after(

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
 from headrace.errors import DeadLetterError
 from headrace.heartbeats.estimated import in_force
+from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
@@ -398,10 +399,11 @@ class Run:
 
     def _timings(self) -> dict[str, Timing]:
         """What holds for the next epoch of each stream."""
-        return {
+        timings = {
             name: in_force(stream.timing, self._points[name].estimate)
             for name, stream in self._streams.items()
         }
+        return skews_in_force(timings, {name: self._points[name].skews for name in timings})
 
     def _known(self) -> RunState:
         return RunState(

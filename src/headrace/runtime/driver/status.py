@@ -12,7 +12,7 @@ from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import names_read
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import DisorderChange, in_force
-from headrace.heartbeats.timing import Timing
+from headrace.heartbeats.timing import Follow, Timing
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.timekeeper import values_of
@@ -38,6 +38,22 @@ class SlowestValue:
 
 
 @dataclass(frozen=True)
+class SkewStatus:
+    """How far a stream is behind others, as it is estimated.
+
+    Attributes:
+        streams: the others.
+        behind: how much older than the newest row of the others its rows are (instants); None until enough
+            have come. The bound in force is the largest of the streams that share it.
+        changes: the last changes, and when they were.
+    """
+
+    streams: tuple[str, ...]
+    behind: int | None
+    changes: tuple[DisorderChange, ...]
+
+
+@dataclass(frozen=True)
 class StreamStatus:
     """How far a stream has been read.
 
@@ -59,6 +75,7 @@ class StreamStatus:
         disorder_changes: the last changes of an estimated disorder, and when they were.
         slowest: the value of the column named by PER that holds the stream back; None if none does.
         by_arrival: whether the clock times its rows, and moves its heartbeat.
+        skews: how far it is behind other streams, where that is estimated.
     """
 
     name: str
@@ -80,6 +97,7 @@ class StreamStatus:
     disorder_changes: tuple[DisorderChange, ...] = ()
     slowest: SlowestValue | None = None
     by_arrival: bool = False
+    skews: tuple[SkewStatus, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,6 +238,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             estimated=stream.timing.estimated is not None,
             disorder_changes=() if point.estimate is None else point.estimate.changes,
             by_arrival=stream.timing.by_arrival,
+            skews=tuple(_skew(name, follow, point) for follow in stream.timing.follows if follow.estimated),
             slowest=_slowest(stream.timing, point),
         )
 
@@ -234,6 +253,14 @@ def _slowest(timing: Timing, point: StreamPoint) -> SlowestValue | None:
         return None
     found = values.slowest[step - 1]
     return SlowestValue(values.column, found.value, found.latest)
+
+
+def _skew(name: str, follow: Follow, point: StreamPoint) -> SkewStatus:
+    others = tuple(other for other in follow.streams if other != name)
+    known = point.skews.get(follow.key)
+    if known is None:
+        return SkewStatus(others, None, ())
+    return SkewStatus(others, known.disorder, known.changes)
 
 
 def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterator[QueryStatus]:

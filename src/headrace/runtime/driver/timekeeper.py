@@ -65,9 +65,10 @@ class Timekeeper:
 
     @property
     def counts_time(self) -> bool:
-        """Whether a heartbeat can move because time has counted in which nothing arrived."""
+        """Whether heartbeats, or estimates of bounds, depend on how much time has counted."""
         per_value = any(timing.per is not None for timing in self._timings.values())
-        return self.rules.needs_clocks or per_value
+        follows = (follow for timing in self._timings.values() for follow in timing.follows)
+        return self.rules.needs_clocks or per_value or any(follow.estimated for follow in follows)
 
     def look(self, caught_up: Callable[[], Mapping[str, bool]]) -> None:
         """Let time count.
@@ -233,7 +234,8 @@ def skews_of(timings: Mapping[str, Timing]) -> list[Skew]:
     seconds: dict[Follow, list[int]] = {}
     for name, timing in timings.items():
         for follow in timing.follows:
-            seconds.setdefault(follow, []).append(places[name])
+            if follow.bounds:
+                seconds.setdefault(follow, []).append(places[name])
     found = []
     for follow, followers in seconds.items():
         firsts = tuple(places[name] for name in follow.streams if name in places)

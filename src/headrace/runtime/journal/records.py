@@ -22,6 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from headrace.errors import StoreError
@@ -52,6 +53,7 @@ class StreamPoint:
         mark: identifies the part of a bounded input that has been read; see `SplitSource.mark`.
         estimate: of its disorder, where that is estimated and rows have come.
         values: how far the values of the column named by PER have come, or None.
+        skews: of how far it is behind others, where that is estimated, by the others' `Follow.key`.
     """
 
     position: int
@@ -60,6 +62,7 @@ class StreamPoint:
     mark: str = ""
     estimate: Estimate | None = None
     values: ValuesPoint | None = None
+    skews: Mapping[str, Estimate] = field(default_factory=dict)
 
     @property
     def heartbeat(self) -> int:
@@ -357,9 +360,10 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    if point.estimate is not None or point.values is not None:
+    if point.estimate is not None or point.values is not None or point.skews:
         found.append(point.estimate and point.estimate.to_json())
         found.append(point.values and _packed_values(point.values))
+        found.append({others: skew.to_json() for others, skew in point.skews.items()})
     return found
 
 
@@ -370,10 +374,12 @@ def _unpacked_point(
     mark: str,
     estimate: dict[str, Any] | None = None,
     values: list[Any] | None = None,
+    skews: Mapping[str, Any] = MappingProxyType({}),
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
-    return StreamPoint(position, StreamState.from_json(time), producers, mark, estimated, found)
+    behind = {others: Estimate.from_json(skew) for others, skew in skews.items()}
+    return StreamPoint(position, StreamState.from_json(time), producers, mark, estimated, found, behind)
 
 
 def _packed_values(values: ValuesPoint) -> list[Any]:

@@ -265,6 +265,31 @@ def test_streams_of_a_group_are_moved_by_the_rows_of_the_others(connect: Callabl
     assert heartbeats() == [9, 20, 15]
 
 
+def test_an_estimated_skew_moves_a_stream_and_is_known_after_a_restart(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    """`b` is at most 20 behind the newest row of `a` before it, and then once 100."""
+    skew = "CREATE SKEW FROM a TO b ESTIMATED (WINDOW 1000 ROWS, ALPHA 0.5)"
+    db = connect(PAIRS, durable=True, before=skew)
+    clock.wait_for_looks()
+    push(db, "a", 1000)
+    push(db, "b", *range(980, 1080))
+    assert db.status.stream("b").skews[0].behind == 20
+    push(db, "a", 1200)
+    assert [stream.heartbeat for stream in db.status.streams] == [1200, 1180]
+    db.close()
+    again = connect(PAIRS, durable=True, before=skew)
+    clock.wait_for_looks()
+    push(again, "a", 1300)
+    assert [stream.heartbeat for stream in again.status.streams] == [1300, 1280]
+    push(again, "b", 1200, 1290)
+    assert again.dead_letters().column("reason").to_pylist() == ["late: older than the heartbeat 1280"]
+    (known,) = again.status.stream("b").skews
+    assert (known.streams, known.behind) == (("a",), 100)
+    assert [change.disorder for change in known.changes] == [20, 100]
+    assert "a     b   0 SECONDS  100 (estimated)" in str(again.execute("SHOW SKEWS")[0])
+
+
 def test_a_heartbeat_from_outside(connect: Callable[..., hr.Database]) -> None:
     db = connect(PAIRS)
     push(db, "a", 20)

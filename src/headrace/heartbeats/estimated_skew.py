@@ -1,0 +1,142 @@
+"""How far streams are behind others, estimated from their rows.
+
+Srivastava and Widom, *Flexible Time Management in Data Stream Systems*, PODS 2004, section 6. The rows that
+an epoch brings are compared with the newest that the others had brought before it, and count from the next
+epoch on, as for the disorder of one stream (`estimated`). Streams that are said to follow the same others in
+one statement have one bound, the weakest of theirs (section 5.2), so that they stay a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Final
+
+from headrace.heartbeats.bounded import Arrivals
+from headrace.heartbeats.estimated import KEPT, DisorderChange, Estimate
+from headrace.heartbeats.estimation import (
+    Adaptivity,
+    EstimationRules,
+    EstimationState,
+    bounds_of,
+    estimate,
+    start,
+)
+from headrace.heartbeats.skew import within
+from headrace.heartbeats.state import StreamState
+from headrace.heartbeats.timing import Follow, Timing
+from headrace.time import BEGINNING
+
+_OTHERS: Final = 0
+_STREAM: Final = 1
+
+_LEARNING: Final = 100
+"""How many rows are compared before an estimate is used."""
+
+
+def after_epoch(
+    timings: Mapping[str, Timing],
+    before: Mapping[str, Mapping[str, Estimate]],
+    arrivals: Mapping[str, Arrivals],
+    times: Mapping[str, StreamState],
+    caught_up: Mapping[str, bool],
+    clock: int,
+) -> dict[str, dict[str, Estimate]]:
+    """The estimates after an epoch, by stream and by the `Follow.key` of the others.
+
+    Args:
+        timings: what the streams declare.
+        before: the estimates that the epoch was judged with.
+        arrivals: what the epoch brought.
+        times: how far the time of each stream has come after it.
+        caught_up: per stream, whether all that its source had was taken; else the rows of others promise
+            nothing of it yet.
+        clock: the clock's reading for the epoch (microseconds since 1970).
+    """
+
+    @cache
+    def newest_two(names: tuple[str, ...]) -> list[tuple[int, str]]:
+        return sorted((times[name].latest, name) for name in names if name in times)[-2:]
+
+    found: dict[str, dict[str, Estimate]] = {}
+    for name, timing in timings.items():
+        for follow in timing.follows:
+            if follow.estimated is None:
+                continue
+            others = [latest for latest, other in newest_two(follow.streams) if other != name]
+            newest = max(others, default=BEGINNING) if caught_up[name] else BEGINNING
+            known = before[name].get(follow.key)
+            made = follow_others(follow.estimated, known, newest, arrivals.get(name, Arrivals()), clock)
+            if made is not None:
+                found.setdefault(name, {})[follow.key] = made
+    return found
+
+
+def follow_others(
+    rule: Adaptivity, before: Estimate | None, newest: int, arrivals: Arrivals, clock: int
+) -> Estimate | None:
+    """The estimate of how far a stream is behind others, after an epoch.
+
+    Args:
+        rule: how it is estimated.
+        before: the estimate that the epoch was judged with; None if nothing had come.
+        newest: the largest timestamp of the others up to and with the epoch (instant), which later rows are
+            compared with; BEGINNING for none.
+        arrivals: what the epoch brought of the stream.
+        clock: the clock's reading for the epoch (microseconds since 1970).
+    """
+    heard = {_OTHERS: Arrivals(1, latest=newest)} if newest > BEGINNING else {}
+    if arrivals.rows or arrivals.late:
+        heard[_STREAM] = arrivals
+    if not heard:
+        return before
+    rules = EstimationRules(2, ((_OTHERS, _STREAM),), (0,), 1, rule, _LEARNING)
+    now = max(seen.latest for seen in heard.values())
+    known = None if before is None else before.known
+    if isinstance(known, EstimationState) and int(known.estimates.window[0, 0]) == rule.window:
+        now = max(now, known.clock)
+    else:
+        known = start(rules)
+    found = replace(estimate(rules, known, heard, now), changes=())
+    last, changes = (None, ()) if before is None else (before.disorder, before.changes)
+    bounds = bounds_of(rules, found).between(_OTHERS, _STREAM)
+    if not bounds:
+        return Estimate(found, last, changes)
+    # A bound of 0 would say that rows are younger than those of the others, which no number of rows shows.
+    behind = max(bounds[0].delta - 1, 0)
+    if behind != last:
+        changes = (*changes, DisorderChange(clock, behind))[-KEPT:]
+    return Estimate(found, behind, changes)
+
+
+def skews_in_force(
+    timings: Mapping[str, Timing], estimates: Mapping[str, Mapping[str, Estimate]]
+) -> dict[str, Timing]:
+    """What holds for the rows of the next epoch: declarations with the bounds that are estimated by now.
+
+    Args:
+        timings: what the streams declare, by name.
+        estimates: of each, by `Follow.key`.
+    """
+    behind: dict[Follow, int] = {}
+    for name, timing in timings.items():
+        for follow in timing.follows:
+            known = estimates[name].get(follow.key)
+            if follow.estimated is not None and known is not None and known.disorder is not None:
+                behind[follow] = max(behind.get(follow, 0), known.disorder)
+    return {
+        name: _with_bounds(timing, estimates[name], behind)
+        if any(follow.estimated is not None for follow in timing.follows)
+        else timing
+        for name, timing in timings.items()
+    }
+
+
+def _with_bounds(timing: Timing, known: Mapping[str, Estimate], behind: Mapping[Follow, int]) -> Timing:
+    follows = []
+    for follow in timing.follows:
+        found = known.get(follow.key)
+        has_learned = follow.estimated is not None and found is not None and found.disorder is not None
+        follows.append(replace(follow, bounds=(within(behind[follow]),)) if has_learned else follow)
+    return replace(timing, follows=tuple(follows))

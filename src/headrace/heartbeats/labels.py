@@ -2,6 +2,8 @@
 
 Srivastava and Widom, PODS 2004, sections 7.2 to 7.4. An operator that yields more rows than it takes should
 not run before what is above it can use them. Its heartbeat is the smallest of the streams of its label.
+
+Runs do not hold rows back yet, and use operator-level heartbeats; decision 0027 says what it would bring.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
@@ -71,6 +72,11 @@ class QuerySet:
             for reads, plan in leaves
             if reads is not None and isinstance(plan, Source | Relation)
         }
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """What each node of the graph does, for people: as long as the constants of all its queries."""
+        return tuple(describe(node.plan) for node in self.graph.nodes)
 
     @cached_property
     def columns(self) -> dict[str, tuple[str, ...]]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import names_read
 from headrace.heartbeats.bounded import Arrivals
@@ -340,7 +339,7 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
         graph.nodes, statistics.operators.total.tolist(), statistics.operators.recent.tolist(),
         statistics.first.tolist(), statistics.last.tolist(), strict=True,
     )  # fmt: skip
-    for node, total, recent, first, last in rows:
+    for text, (node, total, recent, first, last) in zip(reading.queries.texts, rows, strict=True):
         _, rows_in, rows_out, endless, _, seconds = total
         passed, some_in, some_out, some_endless, lifetimes, _ = recent
         ended = some_out - some_endless
@@ -349,7 +348,7 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
             number=node.number,
             domain=node.plan.domain,
             level=node.level,
-            text=describe(node.plan),
+            text=text,
             inputs=tuple(edge.producer for edge in node.inputs),
             identity=node.identity,
             rows_in=int(rows_in),

@@ -135,6 +135,8 @@ def _until(sample: Sample, end: int) -> Sample:
 def _note(plan: Plan, found: Expectation) -> str:
     """What is expected of an operator, on one line."""
     flow = found.flow
+    if isinstance(plan, Relation):
+        return _rows(flow.live)
     if plan.domain is TimeDomain.TIMESTAMP:
         second = MICROSECONDS["SECOND"]
         rate, lifetime = f"{_number(flow.rate * second)} rows/s", f"{_number(flow.lifetime / second)} s"

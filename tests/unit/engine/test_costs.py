@@ -71,6 +71,15 @@ def test_rates_lifetimes_and_state_follow_each_operator() -> None:
     ]
 
 
+def test_a_relation_is_shown_by_its_rows_not_by_a_rate() -> None:
+    with hr.connect(runner="inline") as db:
+        db.stream("s", pa.table({"k": [1, 2, 1], "ts": [1, 2, 3]}), timestamp="ts")
+        db.relation("names", pa.table({"k": [1, 2], "name": ["a", "b"]}))
+        text = str(db.execute("EXPLAIN COST SELECT name FROM s, names WHERE s.k = names.k")[0])
+    assert text.splitlines()[3:5] == ["  #1 Relation names (k, name)", "       2 rows"]
+    assert text.endswith("keeps about 2 rows in all")
+
+
 def test_a_stream_without_rows_or_with_disorder_is_explained() -> None:
     empty = pa.table({"k": pa.array([], pa.int64()), "ts": pa.array([], pa.int64())})
     joined = "SELECT a.k FROM s [RANGE 5] a JOIN s [RANGE 5] b ON a.k = b.k"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -60,7 +60,10 @@ _Print = Annotated[
     bool, typer.Option("--print", help="Print the SQL of --query and its streams in place of running it.")
 ]
 _Seed = Annotated[int, typer.Option(metavar="S", help="Another seed, other events.")]
-_Format = Annotated[FileFormat, typer.Option("--format", help="How to write the files of --out.")]
+_Format = Annotated[
+    FileFormat | None,
+    typer.Option("--format", help="How to write the files of --out.", show_default="parquet"),
+]
 _Rate = Annotated[int, typer.Option(metavar="N", min=1, help="Events per second of event time.")]
 _Disorder = Annotated[
     str, typer.Option(metavar="DURATION", help="How far behind a row may come, such as '5 seconds'.")
@@ -79,7 +82,7 @@ def nexmark(
     list_: _List = False,
     print_: _Print = False,
     seed: _Seed = 1,
-    format_: _Format = FileFormat.PARQUET,
+    format_: _Format = None,
     rate: _Rate = 10_000,
     disorder: _Disorder = "0 seconds",
     files: _Files = None,
@@ -92,11 +95,12 @@ def nexmark(
     stream FROM nexmark with the same options.
     """
     with reported():
-        if [list_, query is not None, out is not None].count(True) != 1:
-            raise UserError(
-                "there is nothing to do, or there are two things",
-                hint="give one of --list, --query q5, and --events 100000 --out DIR",
-            )
+        _check_one([list_, query is not None, out is not None])
+        if out is None and (format_ or files):
+            hint = "headrace nexmark --query q5 --print | headrace run - has all formats for answers"
+            raise UserError("--format and --files are for --out", hint=hint)
+        if query is None and (print_ or head is not None):
+            raise UserError("--print and --head are for --query", hint="add --query q5, or leave them out")
         behind = _disorder(disorder)
     if list_:
         _list()
@@ -113,7 +117,21 @@ def nexmark(
             if events is None:
                 raise UserError("the number of events is missing", hint="add --events 100000")
             spec = Nexmark(events, seed, rate, behind.length)
-        _to_files(spec, out, format_, behind, files)
+        _to_files(spec, out, format_ or FileFormat.PARQUET, behind, files)
+
+
+def _check_one(wanted: Sequence[bool]) -> None:
+    """Refuse a command line that asks for nothing, or for several things.
+
+    Raises:
+        UserError: not exactly one of them is true.
+    """
+    if sum(wanted) != 1:
+        several = "only one of --list, --query and --out can be given"
+        raise UserError(
+            several if any(wanted) else "there is nothing to do",
+            hint="write --list, or --query q5, or --events 100000 --out DIR",
+        )
 
 
 def _disorder(text: str) -> Duration:

@@ -145,8 +145,12 @@ def test_nexmark_lists_its_queries() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "headrace: there is nothing to do, or there are two things"),
-        (["--list", "--query", "q1"], "headrace: there is nothing to do, or there are two things"),
+        ([], "headrace: there is nothing to do\nhint: write --list, or --query q5, or"),
+        (["--list", "--query", "q1"], "headrace: only one of --list, --query and --out can be given"),
+        (["--query", "q1", "--format", "csv"], "headrace: --format and --files are for --out"),
+        (["--query", "q1", "--files", "2"], "headrace: --format and --files are for --out"),
+        (["--out", "n", "--events", "1", "--print"], "headrace: --print and --head are for --query"),
+        (["--list", "--head", "2"], "headrace: --print and --head are for --query"),
         (["--query", "q99"], "headrace: NEXMark has no query q99\nhint: its queries are q0, "),
         (["--out", "n"], "headrace: the number of events is missing\nhint: add --events"),
         (["--query", "q1", "--disorder", "5"], "headrace: the disorder 5 has no unit"),

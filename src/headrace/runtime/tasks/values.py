@@ -3,7 +3,8 @@
 How far each value has come lies in runs, parts of segments. An epoch writes those that have changed as a new
 run, and with them those of the runs before that are together no larger, so that there are about as many runs
 as the logarithm of the values, and each value is written about as often. The driver knows when the smallest
-will rise, and that is all: a commit is about as small with 100,000 values as with one.
+will rise and which values those are, and that is all: a commit is about as small with 100,000 values as with
+one.
 """
 
 from __future__ import annotations

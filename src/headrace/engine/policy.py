@@ -89,7 +89,8 @@ class Policy:
         kind = statement.format
         if self.formats is not None and kind not in self.formats:
             allowed = ", ".join(sorted(self.formats)) or "none"
-            raise PolicyError(f"nothing may be created FROM {kind}", hint=f"allowed are: {allowed}")
+            what = "relations" if isinstance(statement, CreateRelation) else "streams"
+            raise PolicyError(f"{what} may not be created FROM {kind}", hint=f"allowed are: {allowed}")
         if kind in FORMATS:
             return
         for name, value in statement.options:

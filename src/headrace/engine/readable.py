@@ -122,14 +122,16 @@ class Readable(ABC):
     def latest(self) -> pa.Table:
         """The snapshot at the last final instant that is not after the newest row read: the answer now.
 
-        The newest row is that of all streams that the query reads. A row that comes later may change the
-        answer at its own instant, so that while a run goes on this is a moment behind the newest row.
+        The newest row is that of all streams that the query reads; if there is none, as over relations alone,
+        it is the last final instant. A row that comes later may change the answer at its own instant, so that
+        while a run goes on this is a moment behind the newest row.
 
         Raises:
             UserError: nothing is final yet, or the query has no answer.
         """
         # Asked first: what is read in between moves the heartbeat on, too.
         newest = self._newest()
+        newest = INFINITY if newest == BEGINNING else newest
         return self._read(
             lambda reader: reader.snapshot(
                 max(reader.boundary, min(newest, max(reader.heartbeat, BEGINNING + 1) - 1))

@@ -88,6 +88,7 @@ def test_a_query_over_relations_alone_has_the_whole_history(db: Database) -> Non
     sums = db.query("SELECT SUM(p) AS p FROM price")
     db.run()
     assert count.history().to_pylist() == [{"n": 2, "valid_from": None, "valid_to": None}]
+    assert count.latest().to_pydict() == {"n": [2]}
     assert sums.history().to_pylist() == [
         {"p": 1, "valid_from": None, "valid_to": 5},
         {"p": 3, "valid_from": 5, "valid_to": 7},

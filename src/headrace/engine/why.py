@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from headrace.algebra.nodes import Filter, Granularity, Join, TimeWindow
+from headrace.algebra.nodes import Filter, Granularity, Join, SessionWindow, TimeWindow
 from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
 from headrace.heartbeats import bounded
@@ -162,7 +162,7 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     orders = [" or ".join((*ways_on(one, needed), *ways_without(one, alone=alone))) for one in slowest]
     yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))
     yield from (_of_value(one, one.slowest) for one in slowest if one.slowest is not None)
-    yield from _window(status.graph, query, needed)
+    yield from _window(status, query, needed)
     if query.unreleased:
         yield Finding(f"not final yet: at most {count(query.unreleased, 'element')} of the answer")
     held = sum(status.operators[number].state_rows for number in status.graph.below(query.chain[0].node))
@@ -266,15 +266,22 @@ def _first(low: int, holds: Callable[[int], bool]) -> int:
     return begin
 
 
-def _window(graph: Graph, query: QueryStatus, needed: int) -> Iterator[Finding]:
-    """The window on the way that has not closed, or the granule."""
+def _window(status: Status, query: QueryStatus, needed: int) -> Iterator[Finding]:
+    """The window on the way that has not closed, the sessions that have not, or the granule."""
     for link in query.chain:
-        plan = graph.nodes[link.node].plan
+        plan = status.graph.nodes[link.node].plan
         if link.heartbeat == BEGINNING or needed == BEGINNING:
             return
         if isinstance(plan, TimeWindow) and plan.slide.length > 1:
             end = instant_text(link.heartbeat + 1, query.domain)
             yield Finding(f"the window that ends at {end} has not closed")
+            return
+        if isinstance(plan, SessionWindow) and status.operators[link.node].state_rows:
+            gap = format_length(plan.gap.length, query.domain)
+            since = instant_text(link.heartbeat, query.domain)
+            yield Finding(
+                f"sessions that end after {since} have not closed: each ends {gap} after its last row"
+            )
             return
         if isinstance(plan, Granularity):
             yield Finding(f"the answer at {instant_text(link.heartbeat, query.domain)} is not final")

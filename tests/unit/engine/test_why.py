@@ -142,6 +142,21 @@ def test_rows_that_are_all_rejected() -> None:
     assert found.chain == ()
 
 
+def test_sessions_that_have_not_closed(db: hr.Database) -> None:
+    """A session ends a gap after its last row: below the heartbeat no row can prolong it."""
+    started(db, "SELECT COUNT(*) AS n FROM TABLE(SESSION(TABLE a, DESCRIPTOR(ts), 10)) GROUP BY window_end")
+    push(db, "a", 3, 8, 17)
+    found = messages(db.why("q"))
+    assert db["q"].heartbeat == 15
+    assert "sessions that end after 15 have not closed: each ends 10 after its last row" in found
+    assert db["q"].history().num_rows == 0
+    push(db, "a", 30)
+    found = messages(db.why("q"))
+    assert "sessions that end after 28 have not closed: each ends 10 after its last row" in found
+    # That of the first three rows ended at 27.
+    assert db["q"].history().column("n").to_pylist() == [3]
+
+
 def test_a_window_that_has_not_closed(db: hr.Database) -> None:
     started(
         db,

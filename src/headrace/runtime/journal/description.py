@@ -108,10 +108,13 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
         for name in sorted(mine.keys() & its.keys()):
             if mine[name] != its[name]:
                 # A query's identity is a digest, which means nothing to people.
-                details = f": over {its[name]}, not {mine[name]}" if what == "stream" else ""
+                details, altered = "", ""
+                if what == "stream":
+                    details = f": over {its[name]}, not {mine[name]}"
+                    altered = ", and what ALTER STREAM changed since then"
                 raise StoreError(
                     f"the store {folder} is for another {what} {name} than the one given now{details}",
-                    hint="start with the text that made the store, or give this one another name",
+                    hint=f"start with the text that made the store{altered}, or give this one another name",
                 )
     return Differences(
         tuple(sorted(ours.queries.keys() - theirs.queries.keys())),

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import headrace as hr
-from headrace.errors import UserError
+from headrace.errors import StoreError, UserError
 from headrace.runtime.driver import live
 from headrace.runtime.tasks import values
 from watched_clock import SECOND, Clock
@@ -475,3 +477,33 @@ def test_a_row_of_the_future_is_set_apart(clock: Clock) -> None:
 
 def time_of(instant: int) -> datetime:
     return datetime.fromtimestamp(instant // SECOND, UTC)
+
+
+def test_an_altered_file_is_to_be_altered_before_the_next_start(tmp_path: Path) -> None:
+    """Its declaration is part of what a store is for; that of a stream without an end is not."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"v": [1, 2], "ts": [5, 3]}), path)
+
+    def database() -> hr.Database:
+        db = hr.connect(runner="inline", storage=tmp_path / "store")
+        db.execute(
+            f"CREATE STREAM file FROM parquet OPTIONS (path '{path}') TIMESTAMP BY ts DISORDER 2;"
+            "CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts;"
+            "CREATE QUERY q AS SELECT s.v FROM s, file [RANGE 10] WHERE s.v = file.v"
+        )
+        return db
+
+    alter = "ALTER STREAM file DISORDER 3; ALTER STREAM s DISORDER 3"
+    with database() as db:
+        db.start()
+        db.execute(alter)
+        push(db, "s", 4)
+    with database() as db, pytest.raises(StoreError, match="another stream file") as refused:
+        db.start()
+    assert refused.value.hint is not None
+    assert "and what ALTER STREAM changed since then" in refused.value.hint
+    with database() as db:
+        db.execute(alter)
+        db.start()
+        push(db, "s", 14)
+        assert heartbeat(db) == 11

@@ -233,6 +233,14 @@ def test_regular_expressions(pattern: str) -> None:
         check(resolve("REGEXP_EXTRACT", (text, literal(pattern), literal(group))), (STRING,), rows)
 
 
+def test_split_part() -> None:
+    types = (STRING, STRING, BIGINT)
+    columns = tuple(Column(place, f"c{place}", dtype) for place, dtype in enumerate(types))
+    texts = (None, "", "a", "a/b/c", "/a", "a//", "é/ß", "a//b//c")
+    numbers = (None, -(2**63), *range(-4, 5), 2**63 - 1)
+    check(resolve("SPLIT_PART", columns), types, list(product(texts, (None, "", "/", "//", "ß"), numbers)))
+
+
 @pytest.mark.parametrize(
     "pattern", ["yyyy-MM-dd", "HH:mm:ss.SSSSSS", "y M d E a h", "EEEE d MMMM yy", "'at' H''m"]
 )

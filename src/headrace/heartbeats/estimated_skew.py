@@ -120,23 +120,19 @@ def skews_in_force(
         estimates: of each, by `Follow.key`.
     """
     behind: dict[Follow, int] = {}
-    for name, timing in timings.items():
-        for follow in timing.follows:
+    estimated = [name for name, timing in timings.items() if any(one.estimated for one in timing.follows)]
+    for name in estimated:
+        for follow in timings[name].follows:
             known = estimates[name].get(follow.key)
-            if follow.estimated is not None and known is not None and known.disorder is not None:
+            if known is not None and known.disorder is not None:
                 behind[follow] = max(behind.get(follow, 0), known.disorder)
-    return {
-        name: _with_bounds(timing, estimates[name], behind)
-        if any(follow.estimated is not None for follow in timing.follows)
-        else timing
-        for name, timing in timings.items()
-    }
+    return dict(timings) | {name: _with_bounds(timings[name], estimates[name], behind) for name in estimated}
 
 
 def _with_bounds(timing: Timing, known: Mapping[str, Estimate], behind: Mapping[Follow, int]) -> Timing:
     follows = []
     for follow in timing.follows:
-        found = known.get(follow.key)
-        has_learned = follow.estimated is not None and found is not None and found.disorder is not None
+        found = known.get(follow.key) if follow.estimated is not None else None
+        has_learned = found is not None and found.disorder is not None
         follows.append(replace(follow, bounds=(within(behind[follow]),)) if has_learned else follow)
     return replace(timing, follows=tuple(follows))

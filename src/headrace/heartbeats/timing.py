@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from headrace.heartbeats.bounded import STRICT
@@ -47,7 +48,7 @@ class Follow:
     estimated: Adaptivity | None = None
     followers: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def key(self) -> str:
         """What the others are known by in a durable store."""
         names = ", ".join(self.streams)

@@ -123,10 +123,11 @@ def generation(matrix: GroupedMatrix, arrivals: list[Epoch]) -> float:
 
     def steps() -> Iterator[Callable[[], None]]:
         for number, seen in enumerate(arrivals, 1):
+            clocks = DrainedClocks.running(np.full(matrix.size, number * SECOND))
 
-            def step(seen: Epoch = seen, clock: int = number * SECOND) -> None:
+            def step(seen: Epoch = seen, clocks: DrainedClocks = clocks) -> None:
                 nonlocal state
-                state = generate(rules, state, seen, DrainedClocks.running([clock] * matrix.size), {})
+                state = generate(rules, state, seen, clocks, {})
 
             yield step
 

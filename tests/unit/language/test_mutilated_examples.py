@@ -30,6 +30,9 @@ CREATE STREAM sold (ts TIMESTAMP, item STRING) FROM csv OPTIONS (path 'sold.csv'
 CREATE STREAM tick (timestamp TIMESTAMP, value BIGINT) FROM rate TIMESTAMP BY timestamp;
 CREATE STREAM transfer (ts BIGINT, source STRING, target STRING, amount BIGINT)
     FROM csv OPTIONS (path 'transfers.csv') TIMESTAMP BY ts;
+CREATE STREAM reading (ts TIMESTAMP, id BIGINT, celsius BIGINT)
+    FROM csv OPTIONS (path 'readings.csv') TIMESTAMP BY ts;
+CREATE RELATION sensor (id BIGINT, room STRING) FROM csv OPTIONS (path 'sensors.csv');
 CREATE STREAM booking AS SELECT target AS account, amount FROM transfer;
 CREATE STREAM balance AS SELECT account, SUM(amount) AS balance FROM booking GROUP BY account;
 CREATE STREAM current_price AS SELECT auction AS id, price, 1 AS seller FROM bid;

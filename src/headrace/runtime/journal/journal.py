@@ -38,7 +38,7 @@ from headrace.runtime.store.paths import inside, make_inside
 from headrace.runtime.store.sealed import DamagedFileError, seal, unseal
 from headrace.runtime.store.segments import FolderStore
 
-LAYOUT: Final = 8
+LAYOUT: Final = 9
 """The version of how a store is laid out; a store of another one is refused."""
 
 

@@ -19,10 +19,12 @@ from headrace.language.statements import (
     FILE_FORMATS,
     AlterStream,
     CreateQuery,
+    CreateRelation,
     CreateSkew,
     CreateStream,
     CreateStreamAs,
     DropQuery,
+    DropRelation,
     DropStream,
     Explain,
     ExplainAnalyze,
@@ -112,8 +114,8 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 
 
 def test_every_kind_of_statement_has_been_judged() -> None:
-    reads = {CreateStream}
-    changes = {AlterStream, CreateSkew, DropStream, DropQuery, SetDialect}
+    reads = {CreateStream, CreateRelation}
+    changes = {AlterStream, CreateSkew, DropStream, DropRelation, DropQuery, SetDialect}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show}
     looks = {ExplainAnalyze, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (

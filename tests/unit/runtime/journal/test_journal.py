@@ -202,7 +202,7 @@ def test_a_foreign_folder_is_refused_and_left_alone(storage: Path) -> None:
         # What versions before layout 6 wrote, without a checksum.
         (
             '{"product": "headrace", "layout": 5, "state_format": 6}',
-            "has layout 5, and this Headrace reads 8",
+            "has layout 5, and this Headrace reads 9",
         ),
         ('{"product": "another"}', "is not a Headrace store"),
     ],

@@ -36,5 +36,5 @@ class Clock(ManualClock):
         """Wait until the run has looked at the clock, and has made the epoch that may follow."""
         while self._looks.acquire(blocking=False):
             pass
-        for _ in range(3):
+        for _ in range(6):
             assert self._looks.acquire(timeout=20)

@@ -26,7 +26,7 @@ from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query, explain_plan
 from headrace.engine.query_list import QueryList
 from headrace.engine.readable import View
-from headrace.engine.relations import declared_relation, relation_of
+from headrace.engine.relations import declared_relation, relation_of, with_values
 from headrace.engine.show import listing, show
 from headrace.engine.silence import notes_on_silence, place_of
 from headrace.engine.status import Status
@@ -60,6 +60,7 @@ from headrace.language.statements import (
     Show,
     Shown,
     Statement,
+    TimeClauses,
 )
 from headrace.language.statements import Why as Ask
 from headrace.language.syntax import Name
@@ -524,7 +525,8 @@ class Database(UserCode):
 
     def _execute(self, statement: Statement | Piece, base: Path, policy: Policy) -> Query | str | None:
         match statement:
-            case CreateStream():
+            case CreateStream(time=time):
+                statement = replace(statement, time=self._listed(time, policy))
                 stream = declared(statement, base, policy, self._read_stream)
                 with self._lock:
                     self._change(self._definitions.with_input(stream, statement.position))
@@ -603,16 +605,22 @@ class Database(UserCode):
 
     def _retime(self, statement: AlterStream | CreateSkew, policy: Policy) -> None:
         match statement:
-            case AlterStream(position=position):
+            case AlterStream(position=position, time=time):
                 policy.check_change("ALTER STREAM", position)
                 with self._lock:
-                    self._change(self._definitions.with_time(statement))
+                    listed = replace(statement, time=self._listed(time, policy))
+                    self._change(self._definitions.with_time(listed))
             case CreateSkew(position=position):
                 policy.check_change("CREATE SKEW", position)
                 with self._lock:
                     self._change(self._definitions.with_skew(statement))
             case _:
                 assert_never(statement)
+
+    def _listed(self, clauses: TimeClauses, policy: Policy) -> TimeClauses:
+        """The clauses of a stream with values in the place of the relation that has them."""
+        catalog = policy.visible(self._definitions.catalog)
+        return with_values(clauses, catalog, self._definitions.relations)
 
     def _define_function(self, user: UserFunction | UserAggregate) -> None:
         with self._lock:

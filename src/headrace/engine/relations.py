@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +15,20 @@ from headrace.elements import Int64Array, integers
 from headrace.engine.inputs import TemporaryFolders, origin_of, sorted_rows, stored_table
 from headrace.engine.policy import Policy
 from headrace.errors import LanguageError, Position, UserError
-from headrace.language.catalog import RelationInfo, describe_relation
-from headrace.language.statements import FILE_FORMATS, CreateRelation
+from headrace.language.catalog import Catalog, RelationInfo, describe_relation, relation_column
+from headrace.language.statements import FILE_FORMATS, CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table
 from headrace.runtime.writing.texts import row_texts
+from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, INFINITY
 
 _NOWHERE: Final = Position(1, 1)
+
+MAX_VALUES: Final = 100_000
+"""Of so many values of a relation a stream may wait for each: they are part of what it declares."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,56 @@ def relation_of(
         return _table(statement, source, origin)
     except LanguageError as error:
         raise UserError(error.message, hint=error.hint) from None
+
+
+def with_values(clauses: TimeClauses, catalog: Catalog, relations: Mapping[str, Table]) -> TimeClauses:
+    """The clauses with the values of a relation in the place of its name after `PER column OF`.
+
+    Args:
+        clauses: the clauses.
+        catalog: the streams and relations that may be named.
+        relations: by name.
+
+    Raises:
+        LanguageError: there is no such relation or column, or it has too many values.
+        SourceError: its input is missing or damaged.
+    """
+    per = clauses.per
+    if per is None or not isinstance(per.listed, ValuesOf):
+        return clauses
+    name = per.listed.relation
+    entry = catalog.find(name.text)
+    if not isinstance(entry, RelationInfo) or entry.valid is not None:
+        known = [
+            one.name
+            for one in catalog.entries.values()
+            if isinstance(one, RelationInfo) and one.valid is None
+        ]
+        raise LanguageError(
+            f"the values after OF are those of a relation whose rows are always valid, not of {name.text}",
+            position=name.position,
+            hint=did_you_mean(name.text, known) or "write CREATE RELATION first, or list them: OF ('a', 'b')",
+        )
+    column = _column_of_values(per, per.listed, entry)
+    table = _columns(relations[entry.name].relation.source, (column,))
+    values = pc.unique(table.column(0).drop_null())
+    if len(values) > MAX_VALUES:
+        raise LanguageError(
+            f"{entry.name} has {len(values):,} values of {column}, and at most {MAX_VALUES:,} can be listed",
+            position=name.position,
+            hint="leave out OF, and say after how long a value is idle: IDLE AFTER 30 SECONDS",
+        )
+    return replace(clauses, per=replace(per, listed=tuple(values.to_pylist())))
+
+
+def _column_of_values(per: PerClause, wanted: ValuesOf, info: RelationInfo) -> str:
+    """The column that is named, or the key, or the one that is called as the stream's."""
+    if wanted.column is not None:
+        return relation_column(info.name, info.schema, wanted.column).name
+    if len(info.key) == 1:
+        return info.key[0]
+    alike = Name(per.column.text, wanted.relation.position)
+    return relation_column(info.name, info.schema, alike).name
 
 
 def _name(text: str) -> Name:

@@ -14,7 +14,7 @@ from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound, without_redundant
 from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, Follow, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
-from headrace.language.statements import CreateSkew, EstimationClause, TimeClauses
+from headrace.language.statements import CreateSkew, EstimationClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
 from headrace.time import MICROSECONDS, Duration, TimeDomain, duration_of, parse_duration
@@ -107,6 +107,7 @@ def _per_value(clauses: TimeClauses, info: StreamInfo) -> PerValue | None:
     per = clauses.per
     if per is None:
         return None
+    assert not isinstance(per.listed, ValuesOf), "relations are looked up before"
     column, position = _column(per.column, info), per.column.position
     if column.type not in (STRING, BIGINT):
         raise LanguageError(

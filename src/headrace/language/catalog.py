@@ -171,10 +171,10 @@ def describe_relation(statement: CreateRelation, columns: Schema) -> RelationInf
     Raises:
         LanguageError: a column of the key or of the periods is missing or of a wrong type.
     """
-    key = tuple(_named(statement.name, columns, name).name for name in statement.key)
+    key = tuple(relation_column(statement.name, columns, name).name for name in statement.key)
     if statement.valid is None:
         return RelationInfo(statement.name, columns, key)
-    begin, end = (_named(statement.name, columns, name) for name in statement.valid)
+    begin, end = (relation_column(statement.name, columns, name) for name in statement.valid)
     for name, found in zip(statement.valid, (begin, end), strict=True):
         if found.type not in (TIMESTAMP, BIGINT):
             raise LanguageError(
@@ -192,7 +192,12 @@ def describe_relation(statement: CreateRelation, columns: Schema) -> RelationInf
     return RelationInfo(statement.name, columns, key, (begin.name, end.name), domain)
 
 
-def _named(relation: str, columns: Schema, name: Name) -> Field:
+def relation_column(relation: str, columns: Schema, name: Name) -> Field:
+    """A relation's column by its name.
+
+    Raises:
+        LanguageError: there is none.
+    """
     place = columns.find(name.text)
     if place is None:
         hint = did_you_mean(name.text, columns.names) or f"the columns are {columns}"

@@ -50,17 +50,30 @@ class EstimationClause:
 
 
 @dataclass(frozen=True)
+class ValuesOf:
+    """`relation [(column)]`: the values of a relation's column.
+
+    Attributes:
+        relation: the relation.
+        column: its column; None for its key, or for the one that is called as what is compared with it.
+    """
+
+    relation: Name
+    column: Name | None
+
+
+@dataclass(frozen=True)
 class PerClause:
-    """`PER column [OF (value, ...)] [WAIT duration]`.
+    """`PER column [OF {(value, ...) | relation [(column)]}] [WAIT duration]`.
 
     Attributes:
         column: each of its values has a bound of its own.
-        listed: the values that hold the stream back from the beginning.
+        listed: the values that hold the stream back from the beginning, or where they are.
         wait: how long after its first row the stream waits for values that it does not know (wall-clock).
     """
 
     column: Name
-    listed: tuple[str | int, ...] = ()
+    listed: tuple[str | int, ...] | ValuesOf = ()
     wait: Duration | None = None
 
 

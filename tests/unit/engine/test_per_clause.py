@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
@@ -49,3 +50,46 @@ def test_clauses_come_in_any_order(timestamp: str) -> None:
             f"CREATE STREAM r (a BIGINT, {timestamp} BIGINT) FROM push TIMESTAMP BY {timestamp} "
             "IDLE AFTER 5 SECONDS DISORDER 3 PER a WAIT 1 MINUTE"
         )
+
+
+def test_the_values_of_a_relation_are_listed() -> None:
+    rooms = pa.table({"id": ["roof", "cellar", None, "roof"], "a": [1, 2, 3, 4]})
+    created = "CREATE STREAM {} (a BIGINT, id STRING, ts BIGINT) FROM push TIMESTAMP BY ts {}"
+    with hr.connect(runner="inline") as db:
+        db.relation("room", rooms)
+        db.relation("keyed", rooms.slice(0, 2), key="a")
+        db.execute(created.format("s", "PER id OF room"))
+        db.execute(created.format("r", "PER a OF keyed"))
+        db.execute(created.format("q", "PER a OF Room (A) WAIT 5 SECONDS IDLE AFTER 1 MINUTE"))
+        db.execute(created.format("p", ""))
+        db.execute("ALTER STREAM p PER id OF room (id)")
+        listed = {name: timing.per.listed for name, timing in db.timings.items() if timing.per is not None}
+    two = ("roof", "cellar")
+    assert listed == {"s": two, "r": (1, 2), "q": (1, 2, 3, 4), "p": two}
+
+
+@pytest.mark.parametrize(
+    ("values", "message", "hint"),
+    [
+        ("OF rom", "not of rom", "did you mean room"),
+        ("OF s", "not of s", "CREATE RELATION first"),
+        ("OF prices", "not of prices", "CREATE RELATION first"),
+        ("OF room (name)", "room has no column name", "id STRING"),
+        ("OF room", "room has no column a", "id STRING"),
+        ("OF room (id)", "'roof' is not a value of a, which is a BIGINT", "OF (1, 2)"),
+        ("OF many (n)", "many has 100,001 values of n", "IDLE AFTER"),
+        ("OF room (id", "')' is missing after the column", ""),
+        ("OF 5", "a list of values in parentheses, or a relation, after OF is missing", ""),
+    ],
+)
+def test_a_relation_that_does_not_fit_is_refused(values: str, message: str, hint: str) -> None:
+    with hr.connect(runner="inline") as db:
+        db.relation("room", pa.table({"id": ["roof"]}))
+        db.relation("prices", pa.table({"a": [1], "since": [2], "til": [5]}), valid=("since", "til"))
+        db.relation("many", pa.table({"n": range(100_001)}))
+        db.execute("CREATE STREAM s (a BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        with pytest.raises(LanguageError) as raised:
+            db.execute(f"CREATE STREAM r (a BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts PER a {values}")
+        assert message in raised.value.message
+        assert hint in (raised.value.hint or "")
+        assert raised.value.position is not None

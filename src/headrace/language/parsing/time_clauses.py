@@ -20,6 +20,7 @@ from headrace.language.statements import (
     PerClause,
     SkewPair,
     TimeClauses,
+    ValuesOf,
 )
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
@@ -282,15 +283,26 @@ def _strict(cursor: Cursor) -> dict[str, Any]:
 
 def _per(cursor: Cursor) -> dict[str, Any]:
     column = cursor.name("the column after PER")
-    listed: list[str | int] = []
-    if cursor.accept("OF"):
-        cursor.expect("(", "after OF")
-        listed.append(_listed(cursor))
-        while cursor.accept(","):
-            listed.append(_listed(cursor))
-        cursor.expect(")", "to close the list")
+    listed = _values(cursor) if cursor.accept("OF") else ()
     wait = _wall_clock(cursor, "WAIT") if cursor.accept("WAIT") else None
-    return {"per": PerClause(column, tuple(dict.fromkeys(listed)), wait)}
+    return {"per": PerClause(column, listed, wait)}
+
+
+def _values(cursor: Cursor) -> tuple[str | int, ...] | ValuesOf:
+    """Read what follows OF: a list of values, or the relation that has them."""
+    if not cursor.at("("):
+        relation = cursor.name("a list of values in parentheses, or a relation, after OF")
+        column = None
+        if cursor.accept("("):
+            column = cursor.name(f"the column of {relation.text}")
+            cursor.expect(")", "after the column")
+        return ValuesOf(relation, column)
+    cursor.expect("(", "after OF")
+    listed = [_listed(cursor)]
+    while cursor.accept(","):
+        listed.append(_listed(cursor))
+    cursor.expect(")", "to close the list")
+    return tuple(dict.fromkeys(listed))
 
 
 def _listed(cursor: Cursor) -> str | int:

@@ -83,3 +83,10 @@ def test_any_optimized_plan(case: Case) -> None:
         catalog = catalog.define(StreamInfo(stream.name, stream.schema, "ts", TimeDomain.INTEGER))
     plan = bound(to_sql(optimize(case.plan)), catalog)
     assert evaluate(plan, case.reference_streams()) == evaluate(case.plan, case.reference_streams())
+
+
+def test_a_window_with_an_offset_of_which_no_column_is_read() -> None:
+    hop = "TABLE(HOP(TABLE events, DESCRIPTOR(id), 2, 4, 1))"
+    plan = optimize(bound(f"SELECT x FROM events LEFT SEMI JOIN {hop} AS h ON TRUE"))
+    assert "NULL AS nothing" in to_sql(plan)
+    assert bound(to_sql(plan)).schema == plan.schema

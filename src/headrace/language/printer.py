@@ -232,7 +232,7 @@ def _leaf(plan: Plan) -> str:
             return _name(name)
         case TimeWindow(offset=offset) if offset != NO_OFFSET:
             # The language has offsets for windows with a start and an end only.
-            listed = ", ".join(map(_name, plan.schema.names))
+            listed = _list([(name, _name(name)) for name in plan.schema.names])
             return f"(SELECT {listed} FROM {_hop(plan)})"
         case TimeWindow(input=below, size=size, slide=slide):
             domain = plan.domain

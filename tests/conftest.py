@@ -15,7 +15,7 @@ from hypothesis.internal.conjecture import engine
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
 settings.register_profile(
-    "ci", max_examples=75, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
+    "ci", max_examples=50, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
 )
 settings.register_profile(
     "soak", max_examples=5000, deadline=None, database=None, print_blob=True, suppress_health_check=_SLOW

@@ -45,7 +45,7 @@ def test_killed_runs_end_as_if_undisturbed(tmp_path: Path) -> None:
     crashing.write_files(files, FILES)
     code, said = attempt(tmp_path / "plain", files)
     assert code == 0, said
-    for fault in ("commit.drafted:3", "commit.linked:2", "sink.taken:2"):
+    for fault in ("commit.drafted:3", "sink.taken:2"):
         code, said = attempt(tmp_path / "killed", files, fault)
         assert code == -signal.SIGKILL, f"{fault}: {said}"
     code, said = attempt(tmp_path / "killed", files)

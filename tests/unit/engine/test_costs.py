@@ -22,6 +22,10 @@ QUERIES = {
     "values": "SELECT MEDIAN(price) AS m FROM bid [RANGE 20 SECONDS]",
     "over": "SELECT price, SUM(price) OVER (PARTITION BY auction ORDER BY ts RANGE BETWEEN INTERVAL '20' "
     "SECONDS PRECEDING AND CURRENT ROW) AS s FROM bid",
+    "left join": "SELECT seller, COUNT(*) AS n FROM bid b LEFT JOIN auction [RANGE 60 SECONDS] a "
+    "ON b.auction = a.id GROUP BY seller",
+    "top": "SELECT * FROM (SELECT price, bidder, ROW_NUMBER() OVER (PARTITION BY bidder ORDER BY price DESC) "
+    "AS place FROM bid [RANGE 30 SECONDS]) WHERE place <= 3",
     "session": "SELECT bidder, COUNT(*) AS n FROM TABLE(SESSION(TABLE bid PARTITION BY bidder, "
     "DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY bidder, window_start, window_end",
 }
@@ -78,6 +82,16 @@ def test_a_relation_is_shown_by_its_rows_not_by_a_rate() -> None:
         text = str(db.execute("EXPLAIN COST SELECT name FROM s, names WHERE s.k = names.k")[0])
     assert text.splitlines()[3:5] == ["  #1 Relation names (k, name)", "       2 rows"]
     assert text.endswith("keeps about 2 rows in all")
+
+
+@pytest.mark.parametrize("query", QUERIES.values())
+def test_streams_without_rows_are_explained(query: str) -> None:
+    ts = pa.array([], pa.timestamp("us", "UTC"))
+    with hr.connect(runner="inline") as db:
+        for name, columns in (("bid", ("auction", "price", "bidder")), ("auction", ("id", "seller"))):
+            rows = pa.table({column: pa.array([], pa.int64()) for column in columns} | {"ts": ts})
+            db.stream(name, rows, timestamp="ts")
+        assert str(db.execute(f"EXPLAIN COST {query}")[0]).endswith("keeps about 0 rows in all")
 
 
 def test_a_stream_without_rows_or_with_disorder_is_explained() -> None:

@@ -44,7 +44,7 @@ from headrace.algebra.properties import is_insert_only
 from headrace.elements import Int64Array
 from headrace.expressions.aggregate_functions import Kept, function_of
 from headrace.expressions.tree import Expression, expressions_of
-from headrace.optimizer.cost.flow import Flow, Sample
+from headrace.optimizer.cost.flow import Flow, Sample, lasting
 from headrace.optimizer.cost.growth import ALL, Growth
 from headrace.optimizer.cost.matching import joined
 from headrace.optimizer.cost.stateless import length, passed, united
@@ -76,7 +76,7 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
     match plan:
         case RowWindow(rows=rows, keys=keys):
             live = min(below.growth(keys).at(below.rate * elapsed) * rows, below.rate * elapsed)
-            return Expectation(replace(below, lifetime=live / below.rate), live)
+            return Expectation(replace(below, lifetime=lasting(live, below.rate)), live)
         case SessionWindow(gap=gap, keys=keys):
             return _sessions(below, length(gap), keys)
         case Over(keys=keys, aggregates=aggregates):
@@ -155,7 +155,7 @@ def _aggregate(plan: Aggregate, flow: Flow) -> Expectation:
         # Of the rows of a group one is the largest, and each is so for as long as another.
         rate *= min(1.0, live / max(flow.live, 1e-9))
     values = (*(flow.growth((key,)) for key in keys), *(ALL,) * len(plan.aggregates))
-    return Expectation(Flow(rate, max(1.0, live / rate), flow.step, values), kept)
+    return Expectation(Flow(rate, lasting(live, rate), flow.step, values), kept)
 
 
 def _timeline(flow: Flow, groups: Growth) -> float:
@@ -174,7 +174,7 @@ def _changes(flow: Flow, groups: Growth) -> float:
     """
     per_step = groups.at(flow.rate * flow.step)
     both = 2.0 if flow.lifetime > flow.step else 1.0
-    return min(both * per_step, max(groups.at(flow.live) * both, 1e-300)) / flow.step
+    return min(both * per_step, both * groups.at(flow.live)) / flow.step
 
 
 def _top(plan: TopK, flow: Flow) -> Expectation:
@@ -189,7 +189,9 @@ def _top(plan: TopK, flow: Flow) -> Expectation:
     band = shown * (1 + math.log(max(1.0, size / max(shown, 1e-9))))
     kept = number * band if is_insert_only(plan.input) else flow.live
     changed = flow.rate * min(1.0, shown / max(size, 1e-9))
-    return Expectation(replace(_numbered(plan, flow), rate=changed, lifetime=number * shown / changed), kept)
+    return Expectation(
+        replace(_numbered(plan, flow), rate=changed, lifetime=lasting(number * shown, changed)), kept
+    )
 
 
 def _numbered(plan: TopK, flow: Flow) -> Flow:

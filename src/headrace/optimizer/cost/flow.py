@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.elements import Int64Array
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
 from headrace.expressions.tree import Expression, columns_of
-from headrace.optimizer.cost.growth import ALL, Growth, codes_of, growth_of, together
+from headrace.optimizer.cost.growth import Growth, codes_of, growth_of, together
 
 TYPICAL_SELECTIVITY: Final = 1 / 3
 """The part of rows that a filter lets through, where there is no sample to measure it on."""
@@ -99,6 +99,11 @@ class Flow:
         return together([self.values[index] for index in sorted(columns_of(key))])
 
 
+def lasting(live: float, rate: float) -> float:
+    """How long an element is valid, by how many are at an instant and come per instant (Little's law)."""
+    return max(1.0, live / rate) if rate else 1.0
+
+
 def flow_of(sample: Sample) -> Flow:
     """How a stream flows that comes from outside, by some of its rows."""
     rows = len(sample.instants)
@@ -106,8 +111,3 @@ def flow_of(sample: Sample) -> Flow:
     names = sample.rows.schema.names
     values = tuple(growth_of(codes_of([sample.rows.column(place)], rows)) for place in range(len(names)))
     return Flow(rows / span, 1.0, 1.0, values, sample)
-
-
-def unknown_flow(rate: float, width: int) -> Flow:
-    """How a stream flows of which nothing is known but its rate (rows per instant)."""
-    return Flow(rate, 1.0, 1.0, (ALL,) * width)

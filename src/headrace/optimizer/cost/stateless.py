@@ -19,7 +19,7 @@ from headrace.algebra.nodes import (
     Union,
     WindowBounds,
 )
-from headrace.optimizer.cost.flow import Flow
+from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import Growth
 from headrace.time import INFINITY, Duration
 
@@ -67,7 +67,7 @@ def united(flows: Sequence[Flow]) -> Flow:
     live = sum(flow.live for flow in flows)
     columns = zip(*(flow.values for flow in flows), strict=True)
     values = tuple(max(column, key=lambda growth: growth.at(live)) for column in columns)
-    return Flow(rate, live / rate if rate else 1.0, min(flow.step for flow in flows), values)
+    return Flow(rate, lasting(live, rate), min(flow.step for flow in flows), values)
 
 
 def length(duration: Duration) -> float:

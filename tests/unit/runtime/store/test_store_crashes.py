@@ -65,7 +65,7 @@ def test_a_run_killed_at_random_moments_ends_as_if_undisturbed() -> None:
 
 def test_a_run_that_keeps_few_results_is_swept_and_reads_every_row_once_when_killed() -> None:
     """With retention, commit records go too; a sweep cut short leaves some of them."""
-    kills = check(crash("--counts", "30", "--retain", "4", "--epoch-rows", "80"))
+    kills = check(crash("--counts", "2,30", "--retain", "4", "--epoch-rows", "80"))
     assert sum(kills.values()) >= len(POINTS)
 
 

@@ -120,7 +120,7 @@ class Relation:
         schema: the columns that are read (a part of the relation's columns, or all).
         domain: what instants count; a constant relation has that of the streams it meets.
         valid: the columns that begin and end the period of a row, the end being exclusive, or None for a
-            constant relation; they need not be among those read. NULL is no bound.
+            constant relation; they need not be among those read. NULL means without a bound.
     """
 
     name: str

@@ -21,6 +21,7 @@ from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.flow import Sample
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.sources import SplitSource
+from headrace.runtime.sources.tables import read_table
 from headrace.runtime.writing.texts import count
 from headrace.time import MICROSECONDS, TimeDomain
 
@@ -84,10 +85,10 @@ def _samples(streams: Mapping[str, BoundedStream], wanted: Mapping[str, Iterable
 
 
 def _first_rows(stream: BoundedStream, columns: Iterable[str]) -> tuple[Sample, bool]:
-    """Some of a stream's first rows, in the order of their instants, and whether there are no others."""
+    """Some of a stream's first rows, in the order of their instants, and whether these are all it has."""
     source = stream.source
     end = _end_of_sample(source)
-    rows = _read(source, end, {*columns, stream.timestamp})
+    rows = read_table(source, end, sorted({*columns, stream.timestamp}))
     rows = rows.filter(rows[stream.timestamp].is_valid()).combine_chunks()
     instants = np.asarray(rows[stream.timestamp].cast(pa.int64()))
     order = np.argsort(instants, kind="stable")
@@ -98,7 +99,7 @@ def _first_rows(stream: BoundedStream, columns: Iterable[str]) -> tuple[Sample, 
 
 def _of_relation(source: SplitSource, columns: Iterable[str]) -> Sample:
     """Some of a relation's first rows."""
-    rows = _read(source, _end_of_sample(source), columns)
+    rows = read_table(source, _end_of_sample(source), sorted(columns))
     batch = rows.to_batches()
     empty = pa.RecordBatch.from_pylist([], schema=rows.schema)
     return Sample(batch[0] if batch else empty, np.zeros(len(rows), dtype=np.int64))
@@ -109,14 +110,6 @@ def _end_of_sample(source: SplitSource) -> int:
     if source.rows <= SAMPLE_ROWS:
         return source.size
     return min(source.size, max(1, source.size * SAMPLE_ROWS // source.rows))
-
-
-def _read(source: SplitSource, end: int, columns: Iterable[str]) -> pa.Table:
-    names = tuple(sorted(set(columns)))
-    types = {field.name: field.type for field in source.schema}
-    batches = [read.rows for read in source.read(0, end, names)]
-    schema = pa.schema([(name, types[name]) for name in names])
-    return pa.Table.from_batches(batches, schema).combine_chunks()
 
 
 def _duration(stream: BoundedStream, sample: Sample) -> float:

@@ -291,7 +291,7 @@ class Database(UserCode):
                 file whose name ends with .parquet, .csv, .json or .arrow.
             key: the columns of which no two rows that are valid together have the same values.
             valid: the columns that begin and end the period of a row, the end being exclusive; two TIMESTAMPs
-                or two integers. NULL is no bound.
+                or two integers. NULL means without a bound.
 
         Raises:
             UserError: the data is not a table, a column is missing, or two rows have the same key.

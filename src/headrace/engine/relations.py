@@ -20,7 +20,7 @@ from headrace.language.statements import FILE_FORMATS, CreateRelation, PerClause
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table
+from headrace.runtime.sources.tables import digest_of_rows, read_table, to_arrow_table
 from headrace.runtime.writing.texts import row_texts
 from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, INFINITY
@@ -152,7 +152,8 @@ def with_values(clauses: TimeClauses, catalog: Catalog, relations: Mapping[str, 
             hint=did_you_mean(name.text, known) or "write CREATE RELATION first, or list them: OF ('a', 'b')",
         )
     column = _column_of_values(per, per.listed, entry)
-    table = _columns(relations[entry.name].relation.source, (column,))
+    source = relations[entry.name].relation.source
+    table = read_table(source, source.size, (column,))
     values = pc.unique(table.column(0).drop_null())
     if len(values) > MAX_VALUES:
         raise LanguageError(
@@ -190,14 +191,14 @@ def _check_key(info: RelationInfo, source: SplitSource) -> None:
     Raises:
         UserError: two have, or one has NULL in its key.
     """
-    rows = _columns(source, info.key)
+    rows = read_table(source, source.size, info.key)
     for name, column in zip(info.key, rows.columns, strict=True):
         if column.null_count:
             raise UserError(f"a row of {info.name} has NULL in its key {name}", hint="leave it out, or KEY")
     if info.valid is None:
         begin, end = np.full(len(rows), ALWAYS), np.full(len(rows), INFINITY)
     else:
-        first, last = _columns(source, info.valid).combine_chunks().columns
+        first, last = read_table(source, source.size, info.valid).combine_chunks().columns
         begin, end = integers(first.fill_null(ALWAYS)), integers(last.fill_null(INFINITY))
         kept = np.flatnonzero(begin < end)
         rows, begin, end = rows.take(kept), begin[kept], end[kept]
@@ -209,12 +210,6 @@ def _check_key(info: RelationInfo, source: SplitSource) -> None:
             f"two rows of {info.name}{together} have the key {next(row_texts(batch))}",
             hint="leave out KEY, or one of the rows",
         )
-
-
-def _columns(source: SplitSource, names: tuple[str, ...]) -> pa.Table:
-    batches = [read.rows for read in source.read(0, source.size, names)]
-    types = {field.name: field.type for field in source.schema}
-    return pa.Table.from_batches(batches, pa.schema([(name, types[name]) for name in names]))
 
 
 def _repeated(keys: pa.Table, begin: Int64Array, end: Int64Array) -> int | None:

@@ -430,7 +430,7 @@ def _check_as_of(item: JoinedTable, left: Bound, right: Bound) -> None:
 
 
 def _refuse_window(table: NamedTable) -> None:
-    """Refuse a window over a relation, whose rows have periods already; SAMPLE and the like are none."""
+    """Refuse a window over a relation, whose rows have periods already. SAMPLE and the like are allowed."""
     if table.window is not None and table.window.frame is not None:
         raise LanguageError(
             f"{table.name.text} is a relation, which has no window",

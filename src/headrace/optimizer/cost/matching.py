@@ -54,7 +54,7 @@ def _rate_of_matches(plan: Join, left: Flow, right: Flow) -> float:
 def _counted(
     left: Flow, right: Flow, ours: Sequence[Expression], theirs: Sequence[Expression]
 ) -> float | None:
-    """Pairs with equal keys per instant, by the pairs in the samples; None where there are none."""
+    """Pairs with equal keys per instant, by the pairs in the samples; None if the samples have no pairs."""
     if left.sample is None or right.sample is None:
         return None
     if not len(left.sample.instants) or not len(right.sample.instants):

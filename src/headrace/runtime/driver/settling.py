@@ -39,7 +39,7 @@ class Settling:
     def of(cls, plan: Plan) -> Settling:
         """That of a query's answer."""
         streams = dict.fromkeys(source.name for source in sources_of(plan))
-        # That a chronon is over is no news.
+        # The end of a chronon, an instant after its beginning, changes no answer.
         return cls(tuple(streams), settles_within(plan) - plan.is_chronon)
 
     def is_due(self, newest: int, before: int, after: int, passed: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,18 @@ def _collected(frame: Any) -> pa.Table:
     # By number, since Spark hands over no table with a dot in a name.
     numbered = frame.toDF(*(f"c{place}" for place in range(len(names))))
     return numbered.toArrow().rename_columns(names)
+
+
+def read_table(source: SplitSource, end: int, names: Iterable[str]) -> pa.Table:
+    """Some columns of the rows of a source's positions `[0, end)`, without those that cannot be read.
+
+    Raises:
+        SourceError: the input is missing or damaged.
+    """
+    names = tuple(names)
+    types = {field.name: field.type for field in source.schema}
+    batches = [read.rows for read in source.read(0, end, names)]
+    return pa.Table.from_batches(batches, pa.schema([(name, types[name]) for name in names])).combine_chunks()
 
 
 def digest_of_rows(source: SplitSource) -> str:

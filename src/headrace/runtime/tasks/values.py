@@ -1,10 +1,9 @@
 """The values of a column that have bounds of their own, as a task of level 0 keeps them.
 
-How far each value has come lies in runs, parts of segments. An epoch writes those that have changed as a new
-run, and with them those of the runs before that are together no larger, so that there are about as many runs
-as the logarithm of the values, and each value is written about as often. The driver knows when the smallest
-will rise and which values those are, and that is all: a commit is about as small with 100,000 values as with
-one.
+How far each value has come lies in runs, parts of segments. An epoch writes the values that have changed as a
+new run, and into it those of the latest runs that are not larger together. So there are about as many runs as
+the logarithm of the values, and each value is written about as often. The driver knows when the smallest will
+rise and which values those are, and that is all: a commit is about as small with 100,000 values as with one.
 """
 
 from __future__ import annotations
@@ -198,7 +197,7 @@ def _first_rewritten(runs: tuple[ValuesRun, ...], run: Int64Array) -> int:
     """From which run on all are written anew as one.
 
     Args:
-        runs: those that there are.
+        runs: the runs so far.
         run: int64[values], in which of them each value lies, the number of runs for one that has changed.
     """
     sizes: list[int] = np.bincount(run, minlength=len(runs) + 1).tolist()

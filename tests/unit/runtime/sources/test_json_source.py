@@ -241,7 +241,7 @@ def test_few_bad_lines_among_many(tmp_path: Path, read_all: ReadAll) -> None:
 
 
 def test_what_is_written_for_no_number_is_read_back() -> None:
-    """As `json_texts` writes it; other strings are no DOUBLE."""
+    """As `json_texts` writes it; other strings are not valid DOUBLEs."""
     column = pa.array([float("nan"), float("inf"), float("-inf"), 1.5])
     written = [*json_texts(column).to_pylist(), '"nan"', '"1.5"']
     rows, rejected = parse("".join(f'{{"x": {text}}}\n' for text in written), Schema((Field("x", DOUBLE),)))

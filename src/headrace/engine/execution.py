@@ -117,8 +117,8 @@ class Execution:
                 self._journal.close()
                 raise
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
-        self.run.keep_for(self._deliveries.needed)
-        self.run.allow(settings.max_dead_letters)
+        self.run.kept.oldest_needed = self._deliveries.needed
+        self.run.kept.allowed = settings.max_dead_letters
         self.answers = Answers(self.run, self.store, self._changed, self._state)
         self._answer(defined)
 
@@ -203,7 +203,10 @@ class Execution:
                 raise UserError(f"the stream {endless[0]} never ends", hint="call start() instead of run()")
             # A store may have more of them than are allowed now, and no further epoch.
             refuse_dead_letters(
-                self._settings.max_dead_letters, self.run.totals.dead_letters, self.store, self.run.results
+                self._settings.max_dead_letters,
+                self.run.totals.dead_letters,
+                self.store,
+                self.run.results,
             )
             _LOG.info("running to the end: %s", ", ".join(self._defined.queries))
             run_to_end(self.run, progress)
@@ -274,7 +277,7 @@ class Execution:
         """Stop what runs, and remove what is temporary."""
         try:
             self._end_and_release(STOP_TIMEOUT)
-            self.run.forget_refused()
+            self.run.kept.forget_refused()
         finally:
             self.store.close()
 
@@ -302,7 +305,7 @@ class Execution:
 
     def dead_letters(self) -> pa.Table:
         """The rows that no query could use, those of a refused epoch included."""
-        refused = self.run.refused
+        refused = self.run.kept.refused
         return dead_letters(self.store, [*self.run.results, *([refused] if refused is not None else [])])
 
     def _state(self) -> tuple[bool, BaseException | None]:

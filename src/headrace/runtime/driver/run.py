@@ -9,27 +9,27 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
-from headrace.errors import DeadLetterError
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
+from headrace.runtime.driver.inputs import columns_of, inputs_of, promises_of
+from headrace.runtime.driver.kept import Kept
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
-from headrace.runtime.driver.strictness import refuse_dead_letters
-from headrace.runtime.driver.timekeeper import Timekeeper, values_of
+from headrace.runtime.driver.timekeeper import Timekeeper
 from headrace.runtime.intake.shares import (
     MOST_HELD,
     MOST_PASSED,
@@ -46,31 +46,24 @@ from headrace.runtime.journal.records import (
     EpochResults,
     StreamPoint,
     Totals,
-    carried_files,
     carried_parts,
     points_after,
-    result_files,
     result_parts,
-    segments_of,
     state_after,
     state_parts,
     value_parts,
 )
-from headrace.runtime.journal.retention import retained_from
-from headrace.runtime.results.carried import carry_on
 from headrace.runtime.store.crash_points import reach
-from headrace.runtime.store.segments import FolderStore, Store
+from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.messages import (
     EpochWork,
     Manifest,
-    RelationInput,
     StateKey,
-    StreamInput,
     TaskReport,
 )
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.tasks.runner import Runner
-from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Clock, SystemClock, TimeDomain
+from headrace.time import INFINITY, Clock, SystemClock, TimeDomain
 
 DEFAULT_EPOCH_BYTES: Final = 256 * 2**20
 """About how many bytes of rows an epoch takes, from all streams together."""
@@ -109,7 +102,7 @@ class Run:
 
     Attributes:
         reading: what is to be seen of the run since its last commit; replaced as a whole.
-        refused: what the epoch would have committed that had too many dead letters; None where none had.
+        kept: the results that are kept, and which files of the store go.
     """
 
     def __init__(
@@ -134,10 +127,7 @@ class Run:
         self._description = Description({}, {}, self._buckets)
         self._last_clock = 0
         self._effort = Effort()
-        self._oldest_needed: Callable[[], int] = lambda: INFINITY
-        self._allowed: int | None = None
-        self.refused: EpochResults | None = None
-        self.results: list[EpochResults] = []
+        self.kept = Kept(store, settings.retain)
         self.totals = Totals()
         self.profile = Profile()
         self._time = self._timekeeper()
@@ -166,7 +156,7 @@ class Run:
         self._description = description
         if commits:
             last = commits[-1]
-            self.results = [commit.results for commit in commits if commit.epoch >= last.retained]
+            self.kept.results = [commit.results for commit in commits if commit.epoch >= last.retained]
             self._state = state_after(commits)
             self._points = points_after(commits)
             self.totals = last.totals
@@ -223,18 +213,6 @@ class Run:
         self._description, self._declared = description, dict(streams)
         self._accept(outcome)
 
-    def keep_for(self, oldest_needed: Callable[[], int]) -> None:
-        """Keep the results of further epochs than the retained ones.
-
-        Args:
-            oldest_needed: says, after every commit, from which epoch on results are still to be read.
-        """
-        self._oldest_needed = oldest_needed
-
-    def allow(self, dead_letters: int | None) -> None:
-        """Refuse an epoch with which there would be more dead letters than that; None allows any number."""
-        self._allowed = dead_letters
-
     def step(self, intakes: Mapping[str, Intake], ended: Mapping[str, Reason] = MappingProxyType({})) -> None:
         """Run and commit one epoch; one with too many dead letters leaves the store as it was.
 
@@ -269,13 +247,18 @@ class Run:
         return self._points.get(name, StreamPoint(0))
 
     @property
+    def results(self) -> Sequence[EpochResults]:
+        """The results that are kept, of epochs in order and without gaps."""
+        return self.kept.results
+
+    @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         """The streams that some query reads, and which of their columns are read."""
-        return _columns(self._queries, self._declared)
+        return columns_of(self._queries, self._declared)
 
     def columns_for(self, plans: Mapping[str, Plan], streams: Streams) -> Mapping[str, tuple[str, ...]]:
         """The same after a change to some plans and streams."""
-        return _columns(self._queries.changed(plans, self.totals.epochs + 1), streams)
+        return columns_of(self._queries.changed(plans, self.totals.epochs + 1), streams)
 
     @property
     def streams(self) -> Streams:
@@ -345,37 +328,9 @@ class Run:
         return run_passes(self._runner, work, frames)
 
     def _work(self, intakes: Mapping[str, Intake], queries: QuerySet) -> EpochWork:
-        columns = self.columns
         clock = max(self._settings.clock.now(), self._last_clock)
         taken = {name: intakes.get(name, Intake(0)) for name in self._streams}
-        timings = self._timings()
-        schemas = {
-            name: stream.schema.select(tuple(map(stream.schema.names.index, columns[name])))
-            for name, stream in self._streams.items()
-        }
-        relations = {
-            name: RelationInput(
-                taken[name].source, schemas[name], relation.valid, self._points[name].heartbeat
-            )
-            for name, relation in self._streams.items()
-            if isinstance(relation, BoundedRelation)
-        }
-        inputs = {
-            name: StreamInput(
-                taken[name].source,
-                schemas[name],
-                stream.timestamp,
-                timings[name],
-                self._points[name].heartbeat,
-                in_order=stream.timing.is_in_order and not taken[name].is_batch,
-                newest=MAX_INSTANT if stream.timing.ahead is None else clock + stream.timing.ahead,
-                latest=self._points[name].time.latest,
-                values=values_of(stream.timing, self._points[name]),
-                arrival=stream.timing.arrival(clock, self._points[name].heartbeat),
-            )
-            for name, stream in self._streams.items()
-            if not isinstance(stream, BoundedRelation)
-        }
+        inputs = inputs_of(self._streams, self._points, self._timings(), taken, self.columns, clock)
         parts = self._effort.tasks(intakes, self._runner)
         whole = [name for name, stream in self._streams.items() if stream.timing.is_read_whole]
         return EpochWork(
@@ -384,13 +339,13 @@ class Run:
             graph=queries.graph,
             buckets=self._buckets,
             tasks=min(parts, self._buckets),
-            streams=inputs,
-            relations=relations,
+            streams=inputs.streams,
+            relations=inputs.relations,
             assignments=assignments(intakes, parts, whole),
             state=self._state,
             store=self._store,
             keep_results=self._settings.keep_results,
-            time=self._time.epoch(_promises(taken), clock, intakes),
+            time=self._time.epoch(promises_of(taken), clock, intakes),
             clock=clock,
         )
 
@@ -428,38 +383,20 @@ class Run:
         """Make an epoch count: first on disk, then here; then forget what it made needless."""
         reach("epoch.reported")
         outcome = commit_of_epoch(
-            self._known(), work, self._streams, intakes, ended, reports, self._kept, started
+            self._known(),
+            work,
+            self._streams,
+            intakes,
+            ended,
+            reports,
+            lambda last: self.kept.after(last, self._queries, self._token),
+            started,
         )
-        self._refuse_dead_letters(outcome)
+        self.kept.check(outcome, self._state, self._points)
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))
         log_epoch(outcome.commit, self.totals, self.failed)
         self._accept(outcome, work, reports)
-
-    def _refuse_dead_letters(self, outcome: Outcome) -> None:
-        """See that an epoch may count.
-
-        Its dead letters stay until the run is forgotten: they are what its user wants to see.
-
-        Raises:
-            DeadLetterError: there are more dead letters with it than are allowed.
-        """
-        results = outcome.commit.results
-        try:
-            refuse_dead_letters(
-                self._allowed, outcome.commit.totals.dead_letters, self._store, [*self.results, results]
-            )
-        except DeadLetterError:
-            self.refused = results
-            written = outcome.written | carried_files([results])
-            self._sweep(set(written) - segments_of(self._state, self._points) - carried_files(self.results))
-            raise
-
-    def forget_refused(self) -> None:
-        """Remove the files of the epoch that had too many dead letters."""
-        if self.refused is not None:
-            self._sweep(result_files(self.refused))
-            self.refused = None
 
     def _needed(self, outcome: Outcome) -> Iterator[Part]:
         """The parts of files without which a commit would be worth nothing.
@@ -490,7 +427,7 @@ class Run:
         if work is not None:
             counted = statistics.keyed(work.graph, work.heartbeats_before(), at)
             statistics = counted.after(reports, self.totals, commit.totals, at)
-        before = segments_of(self._state, self._points) | outcome.written | carried_files(self.results)
+        before = self.kept.files(self._state, self._points) | outcome.written
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
         self._last_clock = commit.clock
         known, self._queries = self._queries, outcome.queries
@@ -499,10 +436,11 @@ class Run:
             self._time = self._timekeeper()
         else:
             self._time.accept(self._points, self._timings())
-        self.results.append(commit.results)
+        outlived = self.kept.accept(commit.results, commit.retained)
+        if self._journal is not None:
+            outlived |= self._journal.outlived(commit.retained)
         self.reading = self._read(statistics, at)
-        after = segments_of(self._state, self._points) | carried_files(self.results)
-        self._sweep((before - after) | self._outlived(commit.retained))
+        self.kept.sweep((before - self.kept.files(self._state, self._points)) | outlived)
 
     def _read(self, statistics: Statistics, at: int) -> Reading:
         """What is to be seen of the run from an instant of the clock on."""
@@ -524,75 +462,6 @@ class Run:
         left = rows_left(self._streams, self._points)
         return progress_of(self.totals, left, heartbeat, domain, self._state)
 
-    def _sweep(self, segments: set[str]) -> None:
-        reach("sweep.begun")
-        for segment in segments:
-            self._store.delete(segment)
-        reach("sweep.done")
-
-    def _retained_after(self, last: EpochResults) -> int:
-        """The oldest epoch whose results are kept once an epoch is committed."""
-        results = [*self.results, last]
-        oldest = results[0].epoch
-        if self._settings.retain is None:
-            return oldest
-        needed = max(oldest, min(retained_from(self._settings.retain, results), self._oldest_needed()))
-        # What is carried is written anew whenever results are removed, so that is not done in every epoch.
-        return needed if needed - oldest >= max(1, self._settings.retain // 4) else oldest
-
-    def _kept(self, last: EpochResults) -> tuple[EpochResults, int]:
-        """The results of an epoch with what those that it removes leave behind, and the oldest epoch kept."""
-        oldest = self._retained_after(last)
-        results = [*self.results, last]
-        if oldest == results[0].epoch:
-            known = self.results[-1].carried if self.results else {}
-            return replace(
-                last, carried={name: part for name, part in known.items() if name in last.heartbeats}
-            ), oldest
-        plans = self._queries.plans
-        queries = {name: (plan.schema, self._queries.start_of(name)) for name, plan in plans.items()}
-        name = f"results/e{last.epoch}-carried-{self._token}"
-        return carry_on(queries, self._store, results, oldest, name), oldest
-
-    def _outlived(self, oldest: int) -> set[str]:
-        """The files of results that are no longer retained, and the commit records that nobody needs."""
-        gone = [part for part in self.results if part.epoch < oldest]
-        if not gone:
-            return set()
-        self.results = self.results[len(gone) :]
-        files = set[str]().union(*map(result_files, gone))
-        if self._journal is not None:
-            files |= self._journal.outlived(oldest)
-        return files
-
     def sweep_strays(self) -> None:
         """Remove the files of epochs that did not commit."""
-        if isinstance(self._store, FolderStore):
-            kept = segments_of(self._state, self._points).union(*map(result_files, self.results))
-            kept |= carried_files(self.results)
-            for folder in ("segments", "results"):
-                self._store.drop_drafts(folder)
-                for name in self._store.names(folder):
-                    if name not in kept:
-                        self._store.delete(name)
-
-
-def _promises(intakes: Mapping[str, Intake]) -> dict[str, int]:
-    """The heartbeats that streams have sent beside their rows; INFINITY of those that end."""
-    promised = {name: INFINITY if take.ended else take.promise for name, take in intakes.items()}
-    return {name: promise for name, promise in promised.items() if promise > BEGINNING}
-
-
-def _columns(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]]:
-    """Per stream the columns that are read: those that queries need, and that its heartbeats are made from.
-
-    Where rows are only counted, one column is read all the same: Spark hands over no rows without columns.
-    """
-    found = {}
-    for name, columns in queries.columns.items():
-        stream = streams[queries.inputs[name]]
-        read = {*columns, *stream.timing.columns}
-        if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:
-            read.discard(stream.timestamp)
-        found[name] = tuple(sorted(read)) or stream.schema.names[:1]
-    return found
+        self.kept.sweep_strays(self._state, self._points)

@@ -205,8 +205,8 @@ def _finish(db: hr.Database, name: str, done: Any) -> None:
 
 
 def _rows_read(db: hr.Database, stream: str) -> int:
-    assert db._execution is not None
-    seen = db._execution.run.totals.arrivals.get(stream)
+    assert db._core.execution is not None
+    seen = db._core.execution.run.totals.arrivals.get(stream)
     return seen.rows if seen is not None else 0
 
 

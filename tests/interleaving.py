@@ -257,7 +257,7 @@ def answers_of(db: hr.Database) -> Answers:
 
 def committed(db: hr.Database, rows: dict[int, dict[str, Any]]) -> list[Epoch]:
     """What each epoch committed, by the query `every` and by which queries it has heartbeats of."""
-    every = db.reader(db.queries[0])
+    every = db._core.reader(db.queries[0])
     found: list[Epoch] = []
     before = {"every"}
     for part in every.epochs:

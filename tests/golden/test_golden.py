@@ -144,7 +144,7 @@ def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
             db.execute(view)
         answer = db.query(query)
         db.run()
-        assert show(case.plan, rows_of(db.reader(answer))) == case.expected[f"after {case.steps}"]
+        assert show(case.plan, rows_of(db._core.reader(answer))) == case.expected[f"after {case.steps}"]
 
 
 def case_is_integer(case: Case) -> bool:

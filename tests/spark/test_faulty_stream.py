@@ -76,5 +76,5 @@ def test_a_stream_that_fails_in_the_epoch_is_given_up(
 
 
 def _read(db: hr.Database) -> dict[str, int]:
-    assert db._execution is not None
-    return {name: seen.rows for name, seen in db._execution.run.totals.arrivals.items()}
+    assert db._core.execution is not None
+    return {name: seen.rows for name, seen in db._core.execution.run.totals.arrivals.items()}

@@ -267,11 +267,11 @@ class Opened:
 
 def wait(db: hr.Database, rows: int) -> None:
     """Let a run go on until every stream has so many rows, late ones included."""
-    assert db._execution is not None
+    assert db._core.execution is not None
     deadline = time.monotonic() + PATIENCE
-    totals = db._execution.run.totals
+    totals = db._core.execution.run.totals
     while not (totals.arrivals and all(seen.everything >= rows for seen in totals.arrivals.values())):
-        totals = db._execution.run.totals
+        totals = db._core.execution.run.totals
         assert db.running
         assert not db.problems
         assert time.monotonic() < deadline, "it took too long"

@@ -250,7 +250,7 @@ def test_rate_and_files_by_name_and_as_frames(spark: Any, tmp_path: Path) -> Non
         db.query("SELECT COUNT(*) AS n FROM kept [RANGE UNBOUNDED]", name="kept_count")
         db.query("SELECT a.k FROM filed [RANGE 1 MINUTE] a, kept [RANGE 1 MINUTE] b WHERE a.k = b.k")
         db.start()
-        run = db._execution.run if db._execution is not None else None
+        run = db._core.execution.run if db._core.execution is not None else None
         assert run is not None
 
         def read(name: str) -> int:

@@ -49,7 +49,7 @@ def answers(db: Database) -> dict[str, Batch]:
     db.execute(STREAMS + QUERIES)
     summary = db.run()
     assert summary.late == summary.dead_letters == 0
-    return {query.name: db.reader(query).elements() for query in db.queries}
+    return {query.name: db._core.reader(query).elements() for query in db.queries}
 
 
 @pytest.fixture(scope="module")

@@ -2,78 +2,46 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any, Literal, assert_never, overload
+from typing import Any, Literal, overload
 
 import pyarrow as pa
 
-from headrace.engine.analysis import RESULT, analyzed, check_bounded, run_alone
-from headrace.engine.answers import Answers
-from headrace.engine.compiler import Compiler
-from headrace.engine.costs import costs
-from headrace.engine.definitions import Definitions
-from headrace.engine.display import PlanText, html_of_table
-from headrace.engine.execution import Execution, Settings
-from headrace.engine.inputs import TemporaryFolders, declared, in_memory
+from headrace.engine.core import Core
+from headrace.engine.display import html_of_table
+from headrace.engine.execution import Settings
+from headrace.engine.inputs import in_memory
 from headrace.engine.policy import Policy
 from headrace.engine.progress_line import Watcher, progress_line
-from headrace.engine.query import Query, explain_plan
+from headrace.engine.query import Query
 from headrace.engine.query_list import QueryList
-from headrace.engine.readable import View
-from headrace.engine.relations import declared_relation, relation_of, with_values
-from headrace.engine.show import listing, show
-from headrace.engine.silence import notes_on_silence, place_of
+from headrace.engine.relations import relation_of
+from headrace.engine.show import listing
+from headrace.engine.statements import carry_out
 from headrace.engine.status import Status
-from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary
 from headrace.engine.times import Length
 from headrace.engine.user_code import UserCode
-from headrace.engine.why import Why, why
-from headrace.errors import LanguageError, Position, UserError
+from headrace.engine.why import Why
+from headrace.errors import LanguageError, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing
-from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
-    AlterStream,
     ByArrival,
     CreateQuery,
-    CreateRelation,
-    CreateSkew,
-    CreateStream,
-    CreateStreamAs,
-    DropQuery,
-    DropRelation,
-    DropStream,
-    Explain,
-    ExplainAnalyze,
-    ExplainCost,
     Select,
-    SetDialect,
-    Show,
     Shown,
-    Statement,
-    TimeClauses,
 )
-from headrace.language.statements import Why as Ask
-from headrace.language.syntax import Name
-from headrace.language.syntax import Query as Syntax
-from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Retry, SinkLike
-from headrace.runtime.delivery.deliveries import attachment_of
+from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.journal.description import Differences
-from headrace.runtime.results.changes import Change
-from headrace.runtime.results.frames import FrameMaker
-from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.tasks.runner import Runner, StreamReader
-from headrace.schema import Schema
+from headrace.runtime.tasks.runner import Runner
 
 
 class Database(UserCode):
@@ -90,16 +58,8 @@ class Database(UserCode):
     """
 
     def __init__(self, make_runner: Callable[[], Runner], settings: Settings, policy: Policy) -> None:
-        self._make_runner = make_runner
-        self._settings = settings
+        self._core = Core(make_runner, settings)
         self._policy = policy
-        self._made: Runner | None = None
-        self._compiler = Compiler()
-        self._definitions = Definitions()
-        self._attachments: list[Attachment] = []
-        self._folders = TemporaryFolders()
-        self._execution: Execution | None = None
-        self._lock = threading.RLock()
 
     def __enter__(self) -> Database:
         return self
@@ -111,11 +71,7 @@ class Database(UserCode):
 
     def close(self) -> None:
         """Stop everything and remove all temporary files; a durable store stays."""
-        self._forget()
-        if self._made is not None:
-            self._made.close()
-            self._made = None
-        self._folders.close()
+        self._core.close()
 
     def __getitem__(self, name: str) -> Query:
         """The query of a name, whatever its case.
@@ -123,10 +79,13 @@ class Database(UserCode):
         Raises:
             UserError: there is no such query.
         """
-        return self._definitions.find_query(name) or self.queries[name]
+        return self._core.definitions.find_query(name) or self.queries[name]
 
     def __repr__(self) -> str:
-        names = (", ".join(made) or "none" for made in (self._definitions.inputs, self._definitions.queries))
+        names = (
+            ", ".join(made) or "none"
+            for made in (self._core.definitions.inputs, self._core.definitions.queries)
+        )
         streams, queries = names
         return (
             f"<Database {'running' if self.running else 'at rest'}; streams: {streams}; queries: {queries}>"
@@ -137,20 +96,22 @@ class Database(UserCode):
         return "running" if self.running else "at rest"
 
     def _repr_html_(self) -> str:
-        status = self._known_status
-        listed = (listing(what, self._definitions, {}, status) for what in (Shown.STREAMS, Shown.QUERIES))
+        status = self._core.known_status
+        listed = (
+            listing(what, self._core.definitions, {}, status) for what in (Shown.STREAMS, Shown.QUERIES)
+        )
         titles = (f"streams ({self._activity})", "queries")
         return "".join(html_of_table(table, title) for table, title in zip(listed, titles, strict=True))
 
     @property
     def queries(self) -> QueryList[Query]:
         """All queries, in the order in which they were registered; also `queries["name"]`."""
-        return QueryList(self._definitions.queries.values())
+        return QueryList(self._core.definitions.queries.values())
 
     @property
     def streams(self) -> Mapping[str, StreamInfo | DerivedStream]:
         """All streams by their names in lower case."""
-        entries = self._definitions.catalog.entries.items()
+        entries = self._core.definitions.catalog.entries.items()
         return MappingProxyType(
             {name: entry for name, entry in entries if not isinstance(entry, RelationInfo)}
         )
@@ -158,28 +119,28 @@ class Database(UserCode):
     @property
     def relations(self) -> Mapping[str, RelationInfo]:
         """All relations by their names in lower case."""
-        tables = self._definitions.relations.items()
+        tables = self._core.definitions.relations.items()
         return MappingProxyType({name.lower(): table.info for name, table in tables})
 
     @property
     def timings(self) -> Mapping[str, Timing]:
         """What is declared of the time of each stream that is read from outside, by name."""
-        return {name: stream.stream.timing for name, stream in self._definitions.inputs.items()}
+        return {name: stream.stream.timing for name, stream in self._core.definitions.inputs.items()}
 
     @property
     def endless(self) -> tuple[str, ...]:
         """The streams that never end: for them there is `start`, for all others `run`."""
-        return tuple(name for name, stream in self._definitions.inputs.items() if stream.is_live)
+        return tuple(name for name, stream in self._core.definitions.inputs.items() if stream.is_live)
 
     @property
     def pushed(self) -> tuple[str, ...]:
         """The streams whose rows are pushed."""
-        return tuple(name for name, stream in self._definitions.inputs.items() if stream.is_pushed)
+        return tuple(name for name, stream in self._core.definitions.inputs.items() if stream.is_pushed)
 
     @property
     def running(self) -> bool:
         """Whether an endless run is going on."""
-        return self._execution is not None and self._execution.running
+        return self._core.running
 
     @property
     def status(self) -> Status:
@@ -188,24 +149,17 @@ class Database(UserCode):
         Raises:
             UserError: nothing has been run yet.
         """
-        status = self._known_status
-        if status is None:
-            raise UserError("nothing has been run yet", hint="call run() or start() first")
-        return status
-
-    @property
-    def _known_status(self) -> Status | None:
-        return None if self._execution is None else self._execution.status
+        return self._core.status
 
     @property
     def problems(self) -> Mapping[str, str]:
         """Streams that were given up and sinks that fail, with the reason; everything else goes on."""
-        return self._execution.problems if self._execution is not None else {}
+        return self._core.execution.problems if self._core.execution is not None else {}
 
     @property
     def differences(self) -> Differences:
         """The queries that `start` has added to those of a durable store, and dropped from them."""
-        return self._execution.differences if self._execution is not None else Differences()
+        return self._core.execution.differences if self._core.execution is not None else Differences()
 
     def execute(self, text: str, base: Path | None = None, policy: Policy | None = None) -> list[Query | Any]:
         """Carry out statements separated by semicolons.
@@ -224,8 +178,8 @@ class Database(UserCode):
             UserError: a statement is wrong or an input cannot be read; those before it have taken effect.
         """
         results: list[Query | Any] = []
-        for statement in self._compiler.statements(text):
-            result = self._execute(statement, base or Path.cwd(), policy or self._policy)
+        for statement in self._core.compiler.statements(text):
+            result = carry_out(self._core, statement, base or Path.cwd(), policy or self._policy)
             if result is not None:
                 results.append(result)
         return results
@@ -243,13 +197,13 @@ class Database(UserCode):
         Raises:
             UserError: the text is not one query, the name is taken, or a stream cannot be started.
         """
-        match self._compiler.statements(text):
+        match self._core.compiler.statements(text):
             case [Select(query=query)]:
-                return self._register(name, query, None, policy or self._policy)
+                return self._core.register(name, query, None, policy or self._policy)
             case [CreateQuery(name=own, query=query, position=position)]:
-                return self._register(name or own.text, query, position, policy or self._policy)
+                return self._core.register(name or own.text, query, position, policy or self._policy)
             case [Piece() as piece]:
-                return self._register(name or piece.name, piece, piece.position, policy or self._policy)
+                return self._core.register(name or piece.name, piece, piece.position, policy or self._policy)
             case _:
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
@@ -272,9 +226,9 @@ class Database(UserCode):
         Raises:
             UserError: the data is not a table, or the timestamp is missing.
         """
-        stream = in_memory(name, data, timestamp, disorder, self._folders)
-        with self._lock:
-            self._change(self._definitions.with_input(stream))
+        stream = in_memory(name, data, timestamp, disorder, self._core.folders)
+        with self._core.lock:
+            self._core.change(self._core.definitions.with_input(stream))
 
     def relation(
         self,
@@ -307,9 +261,9 @@ class Database(UserCode):
             >>> q.stream().to_pydict()
             {'v': [10, 20], 'room': ['roof', None], 'ts': [5, 6]}
         """
-        table = relation_of(name, data, key, valid, self._folders)
-        with self._lock:
-            self._change(self._definitions.with_relation(table))
+        table = relation_of(name, data, key, valid, self._core.folders)
+        with self._core.lock:
+            self._core.change(self._core.definitions.with_relation(table))
 
     def drop(self, name: str) -> None:
         """Drop a query, a stream or a relation, as DROP QUERY, DROP STREAM and DROP RELATION do.
@@ -324,18 +278,18 @@ class Database(UserCode):
             UserError: there is no such name, or one of both kinds; the stream is used by a query or by a
                 derived stream; or a sink of the query has not taken everything.
         """
-        query = self._definitions.find_query(name)
-        stream = self._definitions.catalog.find(name)
+        query = self._core.definitions.find_query(name)
+        stream = self._core.definitions.catalog.find(name)
         kind = "relation" if isinstance(stream, RelationInfo) else "stream"
         if query is not None and stream is not None:
             hint = f"execute DROP QUERY or DROP {kind.upper()} with the name"
             raise UserError(f"{name} is a query and a {kind}", hint=hint)
         if isinstance(stream, RelationInfo):
-            self._drop_relation(name, None)
+            self._core.drop_relation(name, None)
         elif stream is not None:
-            self._drop_stream(name, None)
+            self._core.drop_stream(name, None)
         else:
-            self._drop_query(name, None)
+            self._core.drop_query(name, None)
 
     @overload
     def push(
@@ -378,9 +332,7 @@ class Database(UserCode):
         Raises:
             UserError: the rows do not fit the stream, or the database is not started.
         """
-        if self._execution is None:
-            raise UserError("the database is not started", hint="call start() first")
-        done = self._execution.push(name, rows, producer, sequence)
+        done = self._core.started.push(name, rows, producer, sequence)
         return done.result() if wait else done
 
     def heartbeat(self, name: str, at: datetime | int) -> None:
@@ -396,9 +348,7 @@ class Database(UserCode):
             UserError: no query reads the stream, it is timed by something else, or the database is not
                 started.
         """
-        if self._execution is None:
-            raise UserError("the database is not started", hint="call start() first")
-        self._execution.heartbeat(name, at)
+        self._core.started.heartbeat(name, at)
 
     def prepare(self) -> None:
         """Start what the queries run on, such as Spark, which the first `run` or `start` does otherwise.
@@ -406,8 +356,8 @@ class Database(UserCode):
         Raises:
             UserError: it does not start.
         """
-        with self._lock:
-            self._runner()
+        with self._core.lock:
+            self._core.runner()
 
     def run(self, progress: Watcher = None) -> Summary:
         """Read all streams that a query uses to their end, and answer all queries.
@@ -423,7 +373,7 @@ class Database(UserCode):
             UserError: there is no query, a stream never ends, an input is damaged, or a run is going on.
         """
         with progress_line(progress) as show:
-            return self._new_execution(adapt=False).complete(show)
+            return self._core.new_execution(adapt=False).complete(show)
 
     def start(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Answer all queries in the background, as input comes, until `stop`.
@@ -437,8 +387,8 @@ class Database(UserCode):
         Raises:
             UserError: there is no query, or an endless run is going on already.
         """
-        with self._lock:
-            self._new_execution(adapt=True).start(progress)
+        with self._core.lock:
+            self._core.new_execution(adapt=True).start(progress)
 
     def stop(self, timeout: float | None = STOP_TIMEOUT) -> Summary:
         """End an endless run between two epochs; what was committed stays readable.
@@ -453,9 +403,7 @@ class Database(UserCode):
             UserError: the database was not started, what ended the run before, or a sink that has not
                 taken everything.
         """
-        if self._execution is None:
-            raise UserError("the database is not started", hint="call start() first")
-        return self._execution.stop(timeout)
+        return self._core.started.stop(timeout)
 
     def dead_letters(self) -> pa.Table:
         """The rows that no query could use; those too of an epoch that `max_dead_letters` refused.
@@ -463,35 +411,9 @@ class Database(UserCode):
         Returns:
             `epoch`, `stream`, `query`, `reason`, `row` and `place`.
         """
-        if self._execution is None:
+        if self._core.execution is None:
             raise UserError("nothing has been run yet", hint="call run() or start() first")
-        return self._execution.dead_letters()
-
-    def reader(self, query: Query) -> ResultReader:
-        """What has been committed for a query so far.
-
-        Raises:
-            UserError: the query has no answer: it was not run, or it failed.
-        """
-        return self._answers_of(query).reader(query)
-
-    def newest(self, query: Query) -> int:
-        """The newest timestamp that was read of a query's streams; see `Query.latest`."""
-        return self._answers_of(query).newest(query)
-
-    def frame(self, query: Query, view: View) -> Any:
-        """A view of what has been committed for a query as a Spark data frame; see `Query.to_spark`."""
-        runner = self._runner()
-        if not isinstance(runner, FrameMaker):
-            raise UserError(
-                "the runner inline makes no Spark data frames",
-                hint="give spark.createDataFrame the table of history(), or connect with the runner spark",
-            )
-        return runner.frame(self.reader(query), view, getattr(query, view))
-
-    def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
-        """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
-        return self._answers_of(query).follow(query, from_epoch)
+        return self._core.execution.dead_letters()
 
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one: what its answer waits for, and where rows are lost.
@@ -502,205 +424,7 @@ class Database(UserCode):
         Raises:
             UserError: there is no such query, or it has not been run yet.
         """
-        return why(self.status, self._definitions.query_named(query, None).name)
-
-    def deliver(
-        self,
-        query: Query,
-        to: SinkLike,
-        name: str | None = None,
-        from_epoch: int = 1,
-        retry: Retry | None = None,
-    ) -> None:
-        """Deliver a query's committed changes to a sink; see `Query.deliver`."""
-        if not self._settings.run.keep_results:
-            raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
-        with self._lock:
-            if self._definitions.find_query(query.name) is not query:
-                raise UserError(f"{query.name} was dropped", hint="read what is left of its answer")
-            attachment = attachment_of(query.name, to, name, from_epoch, retry, self._attachments)
-            if self._execution is not None and self.running:
-                self._execution.attach(attachment)
-            self._attachments.append(attachment)
-
-    def _execute(self, statement: Statement | Piece, base: Path, policy: Policy) -> Query | str | None:
-        match statement:
-            case CreateStream(time=time):
-                statement = replace(statement, time=self._listed(time, policy))
-                stream = declared(statement, base, policy, self._read_stream)
-                with self._lock:
-                    self._change(self._definitions.with_input(stream, statement.position))
-            case CreateRelation():
-                table = declared_relation(statement, base, policy)
-                with self._lock:
-                    self._change(self._definitions.with_relation(table, statement.position))
-            case AlterStream() | CreateSkew():
-                self._retime(statement, policy)
-            case CreateStreamAs(name=name, query=query, position=position):
-                with self._lock:
-                    entry = derive(name.text, query, policy.visible(self._definitions.catalog))
-                    self._change(self._definitions.with_derived(entry, query, position))
-            case CreateQuery(name=name, query=query, position=position):
-                return self._register(name.text, query, position, policy)
-            case Select(query=query):
-                return self._register(None, query, None, policy)
-            case Piece():
-                return self._register(statement.name, statement, statement.position, policy)
-            case Explain() | ExplainAnalyze() | ExplainCost() | Show() | Ask():
-                return self._told(statement, policy)
-            case SetDialect(defaults=defaults, position=position):
-                policy.check_change("SET dialect", position)
-                with self._lock:
-                    self._definitions = self._definitions.with_defaults(defaults)
-            case DropStream() | DropRelation() | DropQuery():
-                self._carry_out_drop(statement, policy)
-            case _:
-                assert_never(statement)
-        return None
-
-    def _register(
-        self, name: str | None, asked: Syntax | Piece, position: Position | None, policy: Policy
-    ) -> Query:
-        with self._lock:
-            found = self._compiler.compiled(asked, policy.visible(self._definitions.catalog))
-            silence = notes_on_silence(self._definitions.endless_of(found.plan), place_of(asked))
-            notes = (*found.notes, *silence)
-            query = Query(self, name or self._definitions.free_name(), found.plan, notes)
-            self._change(self._definitions.with_query(query, found.optimized, found.streams, position))
-            return query
-
-    def _told(self, statement: Explain | ExplainAnalyze | ExplainCost | Show | Ask, policy: Policy) -> str:
-        """What a statement asks of streams, queries and plans, as text."""
-        catalog = policy.visible(self._definitions.catalog)
-        match statement:
-            case Explain(query=query, stage=stage):
-                return PlanText(explain_plan(bind(query, catalog), stage))
-            case ExplainCost(query=query, position=position):
-                found = self._compiler.compiled(query, catalog)
-                return PlanText(costs(self._definitions, found.optimized, position))
-            case ExplainAnalyze(subject=Name() as name, position=position):
-                policy.check_change("EXPLAIN ANALYZE of a query by its name", position)
-                known = self._definitions.query_named(name.text, name.position)
-                return PlanText(analyzed(self.status, known.name))
-            case ExplainAnalyze(subject=query, position=position):
-                if self.running:
-                    raise LanguageError(
-                        "EXPLAIN ANALYZE runs its query alone, and a run is going on",
-                        position=position,
-                        hint="define the query, and then write EXPLAIN ANALYZE with its name",
-                    )
-                assert not isinstance(query, Name)
-                found = self._compiler.compiled(query, catalog)
-                alone = self._definitions.only(Query(self, RESULT, found.plan), found.optimized)
-                check_bounded(alone, found.plan, position)
-                return PlanText(run_alone(self._runner(), self._settings, alone))
-            case Ask(query=name, position=position):
-                policy.check_change("WHY", position)
-                known = self._definitions.query_named(name.text, name.position)
-                return PlanText(str(why(self.status, known.name)))
-            case Show(what=what):
-                return show(what, self._definitions, catalog.functions, self._known_status)
-            case _:
-                assert_never(statement)
-
-    def _retime(self, statement: AlterStream | CreateSkew, policy: Policy) -> None:
-        match statement:
-            case AlterStream(position=position, time=time):
-                policy.check_change("ALTER STREAM", position)
-                with self._lock:
-                    listed = replace(statement, time=self._listed(time, policy))
-                    self._change(self._definitions.with_time(listed))
-            case CreateSkew(position=position):
-                policy.check_change("CREATE SKEW", position)
-                with self._lock:
-                    self._change(self._definitions.with_skew(statement))
-            case _:
-                assert_never(statement)
-
-    def _listed(self, clauses: TimeClauses, policy: Policy) -> TimeClauses:
-        """The clauses of a stream with values in the place of the relation that has them."""
-        catalog = policy.visible(self._definitions.catalog)
-        return with_values(clauses, catalog, self._definitions.relations)
+        return self._core.why(query)
 
     def _define_function(self, user: UserFunction | UserAggregate) -> None:
-        with self._lock:
-            catalog = self._definitions.catalog.define_function(user)
-            self._definitions = replace(self._definitions, catalog=catalog)
-
-    def _carry_out_drop(self, statement: DropStream | DropRelation | DropQuery, policy: Policy) -> None:
-        name, position = statement.name, statement.position
-        match statement:
-            case DropStream():
-                policy.check_change("DROP STREAM", position)
-                self._drop_stream(name.text, name.position)
-            case DropRelation():
-                policy.check_change("DROP RELATION", position)
-                self._drop_relation(name.text, name.position)
-            case DropQuery():
-                policy.check_change("DROP QUERY", position)
-                self._drop_query(name.text, name.position)
-            case _:
-                assert_never(statement)
-
-    def _drop_stream(self, name: str, position: Position | None) -> None:
-        with self._lock:
-            self._change(self._definitions.without_stream(name, position))
-
-    def _drop_relation(self, name: str, position: Position | None) -> None:
-        with self._lock:
-            self._change(self._definitions.without_relation(name, position))
-
-    def _drop_query(self, name: str, position: Position | None) -> None:
-        with self._lock:
-            query = self._definitions.find_query(name)
-            self._change(self._definitions.without_query(name, position))
-            assert query is not None
-            self._attachments = [part for part in self._attachments if part.query != query.name]
-        # Not under the lock: a sink may use the database.
-        if self._execution is not None:
-            self._execution.drop_sinks(query.name)
-
-    def _change(self, new: Definitions) -> None:
-        """Let definitions take effect: at once, or between two epochs of a run that is going on."""
-        if self._execution is not None and self._execution.running:
-            self._execution.change(new)
-        self._definitions = new
-
-    def _answers_of(self, query: Query) -> Answers:
-        if self._execution is None:
-            raise UserError(f"{query.name} has no answer yet", hint="call run() first")
-        return self._execution.answers
-
-    def _runner(self) -> Runner:
-        if self._made is None:
-            self._made = self._make_runner()
-        return self._made
-
-    def _read_stream(self, format: str, options: Mapping[str, str], schema: Schema | None) -> Any:
-        """A streaming data frame of one of Spark's own formats."""
-        runner = self._runner()
-        if not isinstance(runner, StreamReader):
-            raise UserError(f"the format {format} needs Spark", hint="use the runner spark")
-        return runner.read_stream(format, options, schema)
-
-    def _new_execution(self, *, adapt: bool) -> Execution:
-        if self.running:
-            raise UserError("the database is running already", hint="call stop() first")
-        if not self._definitions.queries:
-            raise UserError(
-                "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
-            )
-        self._forget()
-        self._execution = Execution(self._runner(), self._settings, self._definitions, adapt=adapt)
-        try:
-            for attachment in self._attachments:
-                self._execution.attach(attachment)
-        except BaseException:
-            self._forget()
-            raise
-        return self._execution
-
-    def _forget(self) -> None:
-        if self._execution is not None:
-            self._execution.close()
-            self._execution = None
+        self._core.define_function(user)

@@ -47,7 +47,7 @@ def test_an_epoch_that_is_tried_again_and_a_query_that_fails_are_logged(
         db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
         db.query("SELECT SUM(v) AS total FROM s [RANGE 5]", name="q")
         db.query("SELECT v FROM s", name="r")
-        runner: Any = db._runner()
+        runner: Any = db._core.runner()
         run_epoch, failures = runner.run_epoch, iter([OSError("the disk blinked")])
 
         def flaky(*arguments: Any) -> Any:

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.engine.core import Core
 from headrace.errors import LanguageError, SourceError, UserError
 from headrace.language.statements import (
     FILE_FORMATS,
@@ -279,11 +280,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, str]]]:
     """What reaches Spark: the formats and options; nothing is read."""
     calls: list[tuple[str, dict[str, str]]] = []
 
-    def read_stream(db: hr.Database, source: str, options: Mapping[str, str], schema: Any) -> Any:
+    def read_stream(core: Core, source: str, options: Mapping[str, str], schema: Any) -> Any:
         calls.append((source, dict(options)))
         raise UserError("reached")
 
-    monkeypatch.setattr(hr.Database, "_read_stream", read_stream)
+    monkeypatch.setattr(Core, "read_stream", read_stream)
     return calls
 
 

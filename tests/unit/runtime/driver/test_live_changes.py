@@ -280,10 +280,10 @@ def test_queries_are_added_by_many_threads_while_rows_come(db: hr.Database) -> N
 
 
 def test_a_run_that_has_ended_is_not_changed(db: hr.Database) -> None:
-    assert db._execution is not None
+    assert db._core.execution is not None
     db.stop()
     with pytest.raises(UserError, match="the queries were not changed: the database was stopped"):
-        db._execution.change(Definitions())
+        db._core.execution.change(Definitions())
     query = db.query(TOTAL, name="total")
     with pytest.raises(UserError, match="total has no answer yet"):
         query.history()

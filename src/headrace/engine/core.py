@@ -1,0 +1,248 @@
+"""What a database consists of: its definitions, the run that answers them, and the runner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from headrace.engine.answers import Answers
+from headrace.engine.compiler import Compiler
+from headrace.engine.definitions import Definitions
+from headrace.engine.execution import Execution, Settings
+from headrace.engine.inputs import TemporaryFolders
+from headrace.engine.policy import Policy
+from headrace.engine.query import Query
+from headrace.engine.readable import View
+from headrace.engine.silence import notes_on_silence, place_of
+from headrace.engine.status import Status
+from headrace.engine.subscription import Subscription
+from headrace.engine.why import Why, why
+from headrace.errors import Position, UserError
+from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.language.parsing.pieces import Piece
+from headrace.language.syntax import Query as Syntax
+from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
+from headrace.runtime.delivery.deliveries import attachment_of
+from headrace.runtime.results.changes import Change
+from headrace.runtime.results.frames import FrameMaker
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.tasks.runner import Runner, StreamReader
+from headrace.schema import Schema
+
+
+class Core:
+    """The definitions of a database and what answers them; a `Database` is its face to programs.
+
+    Args:
+        make_runner: makes the runner when it is first needed.
+        settings: how runs are carried out.
+
+    Attributes:
+        lock: held while definitions change, and while a run begins.
+        settings: how runs are carried out.
+        definitions: all streams, relations and queries; replaced as a whole.
+        compiler: finds queries that were compiled before.
+        folders: what was handed over as a table, in files.
+        execution: the run that goes on or was the last; None before the first.
+    """
+
+    def __init__(self, make_runner: Callable[[], Runner], settings: Settings) -> None:
+        self._make_runner = make_runner
+        self._made: Runner | None = None
+        self._attachments: list[Attachment] = []
+        self.lock = threading.RLock()
+        self.settings = settings
+        self.definitions = Definitions()
+        self.compiler = Compiler()
+        self.folders = TemporaryFolders()
+        self.execution: Execution | None = None
+
+    def close(self) -> None:
+        """Stop everything and remove all temporary files; a durable store stays."""
+        self._forget()
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+        self.folders.close()
+
+    @property
+    def running(self) -> bool:
+        """Whether an endless run is going on."""
+        return self.execution is not None and self.execution.running
+
+    @property
+    def known_status(self) -> Status | None:
+        """The status as of the last commit; None if nothing has been run."""
+        return None if self.execution is None else self.execution.status
+
+    @property
+    def status(self) -> Status:
+        """The status as of the last commit.
+
+        Raises:
+            UserError: nothing has been run yet.
+        """
+        status = self.known_status
+        if status is None:
+            raise UserError("nothing has been run yet", hint="call run() or start() first")
+        return status
+
+    @property
+    def started(self) -> Execution:
+        """The run that goes on or was the last.
+
+        Raises:
+            UserError: there is none.
+        """
+        if self.execution is None:
+            raise UserError("the database is not started", hint="call start() first")
+        return self.execution
+
+    def register(
+        self, name: str | None, asked: Syntax | Piece, position: Position | None, policy: Policy
+    ) -> Query:
+        """Take in a query.
+
+        Args:
+            name: its name; if None, one is made.
+            asked: the query.
+            position: of the statement.
+            policy: what it may reach.
+
+        Raises:
+            UserError: it is wrong, its name is taken, or a stream cannot be started.
+        """
+        with self.lock:
+            found = self.compiler.compiled(asked, policy.visible(self.definitions.catalog))
+            silence = notes_on_silence(self.definitions.endless_of(found.plan), place_of(asked))
+            notes = (*found.notes, *silence)
+            query = Query(self, name or self.definitions.free_name(), found.plan, notes)
+            self.change(self.definitions.with_query(query, found.optimized, found.streams, position))
+            return query
+
+    def drop_stream(self, name: str, position: Position | None) -> None:
+        """Drop a stream that nothing uses."""
+        with self.lock:
+            self.change(self.definitions.without_stream(name, position))
+
+    def drop_relation(self, name: str, position: Position | None) -> None:
+        """Drop a relation that nothing uses."""
+        with self.lock:
+            self.change(self.definitions.without_relation(name, position))
+
+    def drop_query(self, name: str, position: Position | None) -> None:
+        """Drop a query once its sinks have taken everything."""
+        with self.lock:
+            query = self.definitions.find_query(name)
+            self.change(self.definitions.without_query(name, position))
+            assert query is not None
+            self._attachments = [part for part in self._attachments if part.query != query.name]
+        # Not under the lock: a sink may use the database.
+        if self.execution is not None:
+            self.execution.drop_sinks(query.name)
+
+    def define_function(self, user: UserFunction | UserAggregate) -> None:
+        """Take a user's function or aggregate into the catalog."""
+        with self.lock:
+            catalog = self.definitions.catalog.define_function(user)
+            self.definitions = replace(self.definitions, catalog=catalog)
+
+    def change(self, new: Definitions) -> None:
+        """Let definitions take effect: at once, or between two epochs of a run that is going on."""
+        if self.execution is not None and self.execution.running:
+            self.execution.change(new)
+        self.definitions = new
+
+    def runner(self) -> Runner:
+        """What queries run on, made when it is first needed."""
+        if self._made is None:
+            self._made = self._make_runner()
+        return self._made
+
+    def read_stream(self, format: str, options: Mapping[str, str], schema: Schema | None) -> Any:
+        """A streaming data frame of one of Spark's own formats."""
+        runner = self.runner()
+        if not isinstance(runner, StreamReader):
+            raise UserError(f"the format {format} needs Spark", hint="use the runner spark")
+        return runner.read_stream(format, options, schema)
+
+    def new_execution(self, *, adapt: bool) -> Execution:
+        """A run of all queries, in the place of the last one.
+
+        Args:
+            adapt: whether the queries of a durable store are changed to those that are defined.
+
+        Raises:
+            UserError: there is no query, or an endless run is going on.
+        """
+        if self.running:
+            raise UserError("the database is running already", hint="call stop() first")
+        if not self.definitions.queries:
+            raise UserError(
+                "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
+            )
+        self._forget()
+        self.execution = Execution(self.runner(), self.settings, self.definitions, adapt=adapt)
+        try:
+            for attachment in self._attachments:
+                self.execution.attach(attachment)
+        except BaseException:
+            self._forget()
+            raise
+        return self.execution
+
+    def reader(self, query: Query) -> ResultReader:
+        """What has been committed for a query so far.
+
+        Raises:
+            UserError: the query has no answer: it was not run, or it failed.
+        """
+        return self._answers_of(query).reader(query)
+
+    def newest(self, query: Query) -> int:
+        """The newest timestamp that was read of a query's streams; see `Query.latest`."""
+        return self._answers_of(query).newest(query)
+
+    def frame(self, query: Query, view: View) -> Any:
+        """A view of what has been committed for a query as a Spark data frame; see `Query.to_spark`."""
+        runner = self.runner()
+        if not isinstance(runner, FrameMaker):
+            raise UserError(
+                "the runner inline makes no Spark data frames",
+                hint="give spark.createDataFrame the table of history(), or connect with the runner spark",
+            )
+        return runner.frame(self.reader(query), view, getattr(query, view))
+
+    def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
+        """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
+        return self._answers_of(query).follow(query, from_epoch)
+
+    def why(self, query: str) -> Why:
+        """Why a query has no output, or no newer one; see `Query.why`."""
+        return why(self.status, self.definitions.query_named(query, None).name)
+
+    def deliver(
+        self, query: Query, to: SinkLike, name: str | None, from_epoch: int, retry: Retry | None
+    ) -> None:
+        """Deliver a query's committed changes to a sink; see `Query.deliver`."""
+        if not self.settings.run.keep_results:
+            raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
+        with self.lock:
+            if self.definitions.find_query(query.name) is not query:
+                raise UserError(f"{query.name} was dropped", hint="read what is left of its answer")
+            attachment = attachment_of(query.name, to, name, from_epoch, retry, self._attachments)
+            if self.execution is not None and self.running:
+                self.execution.attach(attachment)
+            self._attachments.append(attachment)
+
+    def _answers_of(self, query: Query) -> Answers:
+        if self.execution is None:
+            raise UserError(f"{query.name} has no answer yet", hint="call run() first")
+        return self.execution.answers
+
+    def _forget(self) -> None:
+        if self.execution is not None:
+            self.execution.close()
+            self.execution = None

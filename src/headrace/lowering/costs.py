@@ -27,7 +27,7 @@ def expectations(
         if isinstance(node.plan, Source | Relation):
             sample = samples[node.plan.name]
             read = sample.rows.select(list(node.plan.schema.names))
-            flow = flow_of(Sample(read, sample.instants))
+            flow = flow_of(replace(sample, rows=read))
             if isinstance(node.plan, Relation):
                 flow = replace(flow, rate=sizes[node.plan.name] / elapsed, lifetime=elapsed)
             found.append(Expectation(flow))

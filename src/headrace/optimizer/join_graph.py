@@ -15,6 +15,14 @@ from headrace.schema import unique_names
 Order: TypeAlias = "int | tuple[Order, Order]"
 """In which order inputs are joined, by their numbers: `((0, 2), 1)` joins 0 with 2, and that with 1."""
 
+Orders: TypeAlias = tuple[Order, ...]
+"""The orders of all joins of three inputs or more in a plan, those further up first."""
+
+
+def inputs_named(order: Order) -> tuple[int, ...]:
+    """The numbers of the inputs in an order, from left to right."""
+    return (order,) if isinstance(order, int) else (*inputs_named(order[0]), *inputs_named(order[1]))
+
 
 @dataclass(frozen=True)
 class JoinGraph:

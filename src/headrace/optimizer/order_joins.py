@@ -5,10 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.algebra.nodes import Join, Plan, inputs_of, with_inputs
-from headrace.optimizer.join_graph import JoinGraph, Order, is_joined, join_graph
+from headrace.optimizer.join_graph import JoinGraph, Order, Orders, inputs_named, is_joined, join_graph
 
 Choose = Callable[[JoinGraph], Order]
 """In which order to join, for joins of three inputs or more."""
+
+
+def join_orders(plan: Plan, choose: Choose) -> Orders:
+    """The orders that are chosen for the joins of a plan, by which `in_orders` makes it join."""
+    orders: list[Order] = []
+
+    def noted(graph: JoinGraph) -> Order:
+        orders.append(choose(graph))
+        return orders[-1]
+
+    order_joins(plan, noted)
+    return tuple(orders)
+
+
+def in_orders(plan: Plan, orders: Orders) -> Plan:
+    """The plan that joins in given orders; where there is none for a join, or of other inputs, it stays."""
+    ahead = iter(orders)
+
+    def given(graph: JoinGraph) -> Order:
+        order = next(ahead, graph.order)
+        fits = sorted(inputs_named(order)) == list(range(len(graph.inputs)))
+        return order if fits else graph.order
+
+    return order_joins(plan, given)
 
 
 def order_joins(plan: Plan, choose: Choose) -> Plan:

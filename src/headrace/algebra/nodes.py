@@ -27,7 +27,7 @@ from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, expressions_of
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
-from headrace.time import INFINITY, Duration, TimeDomain
+from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
 """The slide of a window that moves at every instant."""
@@ -614,6 +614,21 @@ class Coalesce(Unary):
 
 
 @dataclass(frozen=True)
+class Clip(Unary):
+    """`M(t)` for the instants t of `[begin, end)`; no rows at any other.
+
+    A part of a plan takes over from another at an instant by it (`headrace.optimizer.migration`).
+    """
+
+    begin: int = BEGINNING
+    end: int = INFINITY
+
+    def __post_init__(self) -> None:
+        if self.begin >= self.end:
+            raise PlanError("a stream is clipped to an interval that has an instant")
+
+
+@dataclass(frozen=True)
 class Istream(Unary):
     """At t, what `M(t)` has more than `M(t-1)`: the insertions, as chronons (CQL)."""
 
@@ -640,7 +655,9 @@ class Rstream(Unary):
 
 # The union of all nodes.
 
-Stateless = Filter | Project | TimeWindow | WindowBounds | Sample | Granularity | Split | Union | Rstream
+Stateless = (
+    Filter | Project | TimeWindow | WindowBounds | Sample | Granularity | Split | Clip | Union | Rstream
+)
 """Nodes whose operators handle each element alone and keep nothing."""
 
 Stateful = (

@@ -17,7 +17,7 @@ from headrace.engine.query import Query, explain_plan
 from headrace.engine.relations import Table, declared_relation, with_values
 from headrace.engine.show import show
 from headrace.errors import LanguageError
-from headrace.language.binding.binder import bind, derive
+from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     AlterStream,
@@ -119,9 +119,10 @@ def _text(core: Core, statement: Explain | ExplainAnalyze | ExplainCost | Show |
     catalog = policy.visible(core.definitions.catalog)
     match statement:
         case Explain(query=query, stage=stage):
-            return PlanText(explain_plan(bind(query, catalog), stage))
+            found = core.compiled(query, policy)
+            return PlanText(explain_plan(found.plan, found.orders, stage))
         case ExplainCost(query=query, position=position):
-            found = core.compiler.compiled(query, catalog)
+            found = core.compiled(query, policy)
             return PlanText(costs(core.definitions, found.optimized, position))
         case ExplainAnalyze():
             return _analyzed(core, statement, policy)
@@ -149,7 +150,7 @@ def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:
                     position=position,
                     hint="define the query, and then write EXPLAIN ANALYZE with its name",
                 )
-            found = core.compiler.compiled(query, policy.visible(core.definitions.catalog))
+            found = core.compiled(query, policy)
             alone = core.definitions.only(Query(core, RESULT, found.plan), found.optimized)
             check_bounded(alone, found.plan, position)
             return PlanText(run_alone(core.runner(), core.settings, alone))

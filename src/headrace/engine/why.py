@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from headrace.algebra.nodes import Filter, Granularity, Join, SessionWindow, TimeWindow
+from headrace.algebra.nodes import Clip, Filter, Granularity, Join, SessionWindow, TimeWindow
 from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
 from headrace.heartbeats import bounded
@@ -118,7 +118,9 @@ def _lost(status: Status, query: QueryStatus) -> Iterator[Finding]:
     output = query.chain[0].node
     for number in sorted(graph.below(output)):
         operator = status.operators[number]
-        if operator.rows_in and not operator.rows_out:
+        # What is clipped from a later instant on has yielded none yet, and that is right.
+        clips = isinstance(graph.nodes[number].plan, Clip)
+        if operator.rows_in and not operator.rows_out and not clips:
             yield _of_operator(status, graph.nodes[number], operator)
 
 

@@ -27,7 +27,7 @@ def expectations(
         if isinstance(node.plan, Source | Relation):
             sample = samples[node.plan.name]
             read = sample.rows.select(list(node.plan.schema.names))
-            flow = flow_of(Sample(read, sample.instants))
+            flow = flow_of(replace(sample, rows=read))
             if isinstance(node.plan, Relation):
                 lifetime = 1.0 if node.plan.is_chronon else elapsed
                 flow = replace(flow, rate=sizes[node.plan.name] / elapsed, lifetime=lifetime)

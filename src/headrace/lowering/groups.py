@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.algebra.failure import can_fail
-from headrace.algebra.nodes import Aggregate, Filter, Plan, Project, TimeWindow, column
+from headrace.algebra.nodes import Aggregate, Clip, Filter, Plan, Project, TimeWindow, column
 from headrace.expressions.tree import Call, Column, Expression, Literal
 from headrace.lowering.constants import is_unfilled
 from headrace.schema import unique_names
@@ -54,7 +54,7 @@ def for_all(plan: Plan) -> tuple[Plan, Literal] | None:
 
 def _is_asked(plan: Plan) -> bool:
     """Whether the rows of an aggregate are those with any of the constants."""
-    while isinstance(plan, TimeWindow | Project):
+    while isinstance(plan, TimeWindow | Clip | Project):
         plan = plan.input
     return is_unfilled(plan)
 

@@ -29,6 +29,7 @@ from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from property.plan_strategies import Case, cases, plans
+from property.relatives import relatives
 from property.strategies import BUCKETS
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart")
@@ -58,7 +59,8 @@ class Script:
         self.everything: list[Answered] = []
         self.live: dict[str, Answered] = {}
         self.journal: Journal | None = None
-        self._register(next(self.names), case.plan, 1, {})
+        for plan in (case.plan, *data.draw(st.lists(relatives(case.plan), max_size=2))):
+            self._register(next(self.names), plan, 1, {})
         self.run = self._start()
 
     def play(self) -> None:
@@ -131,13 +133,16 @@ class Script:
         self.live[name] = query
 
     def _add(self) -> None:
-        """A new plan, or one that is there already, under a new name or that of a dropped query."""
+        """A plan, new or there already, under a new name or that of a dropped query; and some like it."""
         known = st.sampled_from([query.plan for query in self.everything])
         plan = self.data.draw(known | plans(self.case.leaves, depth=2))
         dropped = sorted({query.name for query in self.everything} - self.live.keys())
         reused = self.data.draw(st.sampled_from(dropped)) if dropped else next(self.names)
         positions = {name: self.run.point(name).position for name in self.run.known_streams}
-        self._register(reused, plan, self.run.totals.epochs + 1, positions)
+        epoch = self.run.totals.epochs + 1
+        self._register(reused, plan, epoch, positions)
+        for related in self.data.draw(st.lists(relatives(plan), max_size=2)):
+            self._register(next(self.names), related, epoch, positions)
         self.run.change(self._plans(), self.streams, self._description())
         assert self.run.results[-1].epoch == self.live[reused].start
         assert self.run.results[-1].heartbeats.keys() == self.live.keys()

@@ -20,7 +20,6 @@ from typing import Final, TypeGuard
 
 from headrace.algebra.nodes import (
     Aggregate,
-    Clip,
     Filter,
     Plan,
     Project,
@@ -31,8 +30,9 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.predicates import conjunction, conjuncts
+from headrace.algebra.properties import walk
 from headrace.expressions.aggregate_functions import ends_query
-from headrace.expressions.tree import Call, Expression, Literal
+from headrace.expressions.tree import Call, Column, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP
 
 _TYPES: Final = (BIGINT, STRING, DATE, TIMESTAMP)
@@ -80,6 +80,32 @@ def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
     return plan
 
 
+def chosen_in(plan: Plan) -> tuple[Chosen, ...]:
+    """The constants that a plan with constants as data needs in its filters whose lists are empty."""
+    found = (_chosen_by(part) for part in walk(plan))
+    return tuple(choice for choice in found if choice is not None)
+
+
+def _chosen_by(plan: Plan) -> Chosen | None:
+    """What a node asks for that picks one group of an aggregate by `e`."""
+    match plan:
+        case Filter(
+            input=Aggregate(input=below, keys=keys),
+            predicate=Call(function="=", arguments=(Column(index=index), Literal() as constant)),
+        ) if index == len(keys) - 1:
+            asked = asked_in(below)
+            return None if asked is None else Chosen(asked, constant)
+        case _:
+            return None
+
+
+def asked_in(plan: Plan) -> Filter | None:
+    """The filter with an empty list of constants that makes the input of an aggregate, if one does."""
+    while isinstance(plan, TimeWindow | Project):
+        plan = plan.input
+    return plan if is_unfilled(plan) else None
+
+
 def filled(chosen: Iterable[Chosen]) -> dict[Filter, Filter]:
     """Each filter without constants, and the one with those of all queries on it, in a fixed order."""
     constants: dict[Filter, set[Literal]] = {}
@@ -111,7 +137,7 @@ def _can_end_queries(plan: Aggregate) -> bool:
 def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:
     """The input of an aggregate with `e` as a further column, for the rows with any constant."""
     match plan:
-        case TimeWindow(input=below) | Clip(input=below):
+        case TimeWindow(input=below):
             found = _keyed(below)
             return None if found is None else (replace(plan, input=found[0]), found[1])
         case Project(input=below, items=items):

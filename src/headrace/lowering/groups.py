@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.algebra.failure import can_fail
-from headrace.algebra.nodes import Aggregate, Clip, Filter, Plan, Project, TimeWindow, column
+from headrace.algebra.nodes import Aggregate, Filter, Plan, Project, column
 from headrace.expressions.tree import Call, Column, Expression, Literal
-from headrace.lowering.constants import is_unfilled
+from headrace.lowering.constants import asked_in
 from headrace.schema import unique_names
 
 
@@ -39,7 +39,7 @@ def for_all(plan: Plan) -> tuple[Plan, Literal] | None:
                 predicate=Call(function="=", arguments=(Column(index=index), Literal() as constant)),
             ),
             items=items,
-        ) if index == len(groups.keys) - 1 and _is_asked(groups.input) and not _may_fail(items):
+        ) if index == len(groups.keys) - 1 and asked_in(groups.input) is not None and not _may_fail(items):
             return _with_last(groups, items, index), constant
         case Project(input=below, items=items) if not _may_fail(items):
             found = for_all(below)
@@ -50,13 +50,6 @@ def for_all(plan: Plan) -> tuple[Plan, Literal] | None:
             if found is not None:
                 return Filter(found[0], predicate), found[1]
     return None
-
-
-def _is_asked(plan: Plan) -> bool:
-    """Whether the rows of an aggregate are those with any of the constants."""
-    while isinstance(plan, TimeWindow | Clip | Project):
-        plan = plan.input
-    return is_unfilled(plan)
 
 
 def _may_fail(items: Iterable[tuple[str, Expression]]) -> bool:

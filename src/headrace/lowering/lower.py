@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 from headrace.algebra.nodes import (
     Aggregate,
-    Clip,
     Coalesce,
     Distinct,
     Dstream,
@@ -38,7 +37,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import constants_of, is_append_only, is_stateful, parameters_of
 from headrace.expressions.tree import Column, Expression
-from headrace.lowering.constants import constants_as_data, filled, is_unfilled
+from headrace.lowering.constants import chosen_in, constants_as_data, filled, is_unfilled
 from headrace.lowering.exchanges import share_exchanges
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Node, Spread
 from headrace.lowering.groups import for_all
@@ -53,7 +52,11 @@ Partitioning = frozenset[tuple[int, ...]]
 """Alternative lists of columns by whose hash a stream is spread; the empty list is one bucket for all."""
 
 
-def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyType({})) -> Graph:
+def lower(
+    queries: Mapping[str, Plan],
+    starts: Mapping[str, int] = MappingProxyType({}),
+    shared: Mapping[str, Plan] = MappingProxyType({}),
+) -> Graph:
     """The graph that answers all queries; equal subplans become one node.
 
     A query answers from its start on, so that state is shared only among queries of the same start. What
@@ -62,8 +65,12 @@ def lower(queries: Mapping[str, Plan], starts: Mapping[str, int] = MappingProxyT
     Args:
         queries: optimized plans by query name.
         starts: the epoch from which on a query answers, 1 if it is not named.
+        shared: what some queries are carried out as to share more with others (`headrace.lowering.sharing`).
     """
-    plans = {name: constants_as_data(expand(plan)) for name, plan in queries.items()}
+    plans = {
+        name: (shared[name], chosen_in(shared[name])) if name in shared else constants_as_data(expand(plan))
+        for name, plan in queries.items()
+    }
     lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen))
     results: dict[str, int | Group] = {}
     for name, (plan, chosen) in plans.items():
@@ -192,16 +199,7 @@ class _Lowering:
         match plan:
             case Source() | Relation():
                 return frozenset()
-            case (
-                Filter()
-                | TimeWindow()
-                | WindowBounds()
-                | Sample()
-                | Granularity()
-                | Split()
-                | Clip()
-                | Rstream()
-            ):
+            case Filter() | TimeWindow() | WindowBounds() | Sample() | Granularity() | Split() | Rstream():
                 return below[0]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
@@ -302,7 +300,7 @@ def _shares_intervals(plan: Aggregate) -> bool:
     if not plan.keys:
         return True
     below: Plan = plan.input
-    while isinstance(below, Filter | Project | Sample | Clip | Rstream | WindowBounds):
+    while isinstance(below, Filter | Project | Sample | Rstream | WindowBounds):
         below = below.input
     if isinstance(below, Granularity):
         return True

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from headrace.algebra.nodes import (
-    Clip,
     Filter,
     Granularity,
     Project,
@@ -54,7 +53,7 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return _coarser(below, float(granule.length))
         case Split():
             return _cut(below, 1.0)
-        case Clip() | Rstream():
+        case Rstream():
             return below
         case _:
             assert_never(plan)

@@ -377,6 +377,7 @@ def described(
         buckets=buckets,
         starts={name: queries.start_of(name) for name in queries.plans},
         streams={name: text for name, text in description.streams.items() if name in known},
+        shared=queries.packed,
     )
 
 

@@ -10,6 +10,9 @@ from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
+from headrace.lowering.sharing.share import share
+from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
 
 Reason = tuple[str, str | None]
@@ -24,11 +27,39 @@ class QuerySet:
         plans: optimized plans by query name, those that failed included.
         starts: per query the epoch from which on it answers; 1 if it is not named.
         failed: the queries that have ended early, with the reason.
+        shared: what some queries are carried out as to share more with those that started with them; it stays
+            so when these are gone.
     """
 
     plans: Mapping[str, Plan]
     starts: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, Reason] = field(default_factory=dict)
+    shared: Mapping[str, Plan] = field(default_factory=dict)
+
+    @classmethod
+    def begun(cls, plans: Mapping[str, Plan]) -> QuerySet:
+        """The queries that a run begins with."""
+        return cls(dict(plans), shared=share(plans))
+
+    @classmethod
+    def resumed(
+        cls, plans: Mapping[str, Plan], present: Description, failed: Mapping[str, Reason]
+    ) -> QuerySet:
+        """The queries that a store has.
+
+        Args:
+            plans: optimized plans by query name; those that the store does not have are left out.
+            present: what the store is for.
+            failed: the queries that have ended early, with the reason.
+        """
+        known = {name: plan for name, plan in plans.items() if name in present.queries}
+        shared = unpacked_plans(present.shared, users_in(known.values()))
+        return cls(
+            known,
+            present.starts,
+            {name: reason for name, reason in failed.items() if name in known},
+            {name: plan for name, plan in shared.items() if name in known},
+        )
 
     def changed(self, plans: Mapping[str, Plan], epoch: int) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
@@ -42,6 +73,8 @@ class QuerySet:
             dict(plans),
             {name: self.start_of(name) if name in kept else epoch for name in plans},
             {name: reason for name, reason in self.failed.items() if name in kept},
+            {name: plan for name, plan in self.shared.items() if name in kept}
+            | share({name: plan for name, plan in plans.items() if name not in kept}),
         )
 
     def with_failures(self, failed: Mapping[str, Reason]) -> QuerySet:
@@ -61,7 +94,12 @@ class QuerySet:
     @cached_property
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
-        return lower(self.live, self.starts)
+        return lower(self.live, self.starts, self.shared)
+
+    @cached_property
+    def packed(self) -> Packed:
+        """What queries are carried out as to share more, as a store keeps it."""
+        return packed_plans(self.shared)
 
     @cached_property
     def inputs(self) -> dict[str, str]:
@@ -86,8 +124,8 @@ class QuerySet:
             match node.plan:
                 case Source(schema=schema, timestamp=timestamp):
                     names = (*schema.names, timestamp)
-                case Relation(schema=schema, period_columns=period):
-                    names = (*schema.names, *period)
+                case Relation(schema=schema, valid=valid):
+                    names = (*schema.names, *(valid or ()))
                 case _:
                     continue
             assert node.reads is not None

@@ -115,7 +115,7 @@ class Run:
     ) -> None:
         self._runner = runner
         self._store = store
-        self._queries = QuerySet(dict(queries))
+        self._queries = QuerySet.begun(queries)
         self._declared = dict(streams)
         self._streams = self._read_by(self._queries)
         self._settings = settings
@@ -174,10 +174,7 @@ class Run:
     def _go_on_with(self, present: Description, failed: dict[str, Reason], found: Differences) -> None:
         """Take over the queries of a store, then change them to those that are given."""
         plans = self._queries.plans
-        known = {name: plan for name, plan in plans.items() if name in present.queries}
-        self._queries = QuerySet(
-            known, present.starts, {name: reason for name, reason in failed.items() if name in known}
-        )
+        self._queries = QuerySet.resumed(plans, present, failed)
         self._streams = self._read_by(self._queries)
         check_unchanged({**self._declared, **self._streams}, self._points)
         if found or not self._points.keys() - self._streams.keys() <= self._declared.keys():

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace.errors import StoreError
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
+from headrace.runtime.journal.plans import Packed
 from headrace.time import TimeDomain
 
 
@@ -23,8 +24,7 @@ class Description:
         starts: the epoch from which on a query answers; 1 if it is not named.
         keeps_results: whether results are stored, or only counted.
         forms: what readers have to know of each query; none where an earlier Headrace has written it.
-        choices: per query what was decided about how it runs that does not follow from its text, as JSON has
-            it, so that a restart decides the same.
+        shared: what queries are carried out as that share more than equal plans, as `journal.plans` packs it.
     """
 
     queries: Mapping[str, str]
@@ -35,7 +35,7 @@ class Description:
     starts: Mapping[str, int] = field(default_factory=dict)
     keeps_results: bool = True
     forms: Mapping[str, Form] = field(default_factory=dict)
-    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    shared: Packed = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Differences:
 
 def packed(description: Description) -> dict[str, Any]:
     """A description as JSON has it."""
-    content = asdict(replace(description, forms={}))
+    content = asdict(replace(description, forms={}, shared={}))
+    content["shared"] = description.shared
     content["forms"] = {name: packed_form(form) for name, form in description.forms.items()}
     for domains in ("query_domains", "stream_domains"):
         content[domains] = {name: domain.value for name, domain in content[domains].items()}
@@ -78,7 +79,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         content["starts"],
         content["keeps_results"],
         {name: unpacked_form(form) for name, form in content.get("forms", {}).items()},
-        content.get("choices", {}),
+        content.get("shared", {}),
     )
 
 

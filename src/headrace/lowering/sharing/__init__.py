@@ -1,0 +1,1 @@
+"""Which operators the queries of one change have in common."""

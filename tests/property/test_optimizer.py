@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.algebra.kinds import JoinKind
@@ -18,6 +19,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     RowWindow,
+    Source,
     TimeWindow,
     column,
 )
@@ -28,11 +30,13 @@ from headrace.expressions.aggregates import resolve_aggregate
 from headrace.expressions.coercion import literal
 from headrace.expressions.functions import resolve
 from headrace.expressions.tree import Expression, shift_columns
-from headrace.optimizer import LAST_RULES, RULES, optimize, rewrites
+from headrace.optimizer import LAST_RULES, RULES, optimize, optimize_in_orders, rewrites
+from headrace.optimizer.join_graph import JoinGraph, Order
+from headrace.optimizer.order_joins import in_orders, join_orders
 from headrace.reference.contents import History
 from headrace.reference.operators import evaluate
-from headrace.schema import BIGINT, BOOLEAN, unique_names
-from headrace.time import INFINITY, Duration
+from headrace.schema import BIGINT, BOOLEAN, Field, Schema, unique_names
+from headrace.time import INFINITY, Duration, TimeDomain
 from property.expression_strategies import expressions
 from property.plan_strategies import KINDS, Case, GeneratedStream, cases, plans, streams
 
@@ -204,6 +208,54 @@ def test_every_single_rule_keeps_the_answer(case: Case) -> None:
         rewritten = rule.rewrite(case.plan)
         assert rewritten.schema == case.plan.schema
         assert answer(rewritten, case) == expected, rule.name
+
+
+@st.composite
+def crowded_chains(draw: st.DrawFn) -> Case:
+    """Three or four inputs with many partners, each joined with an earlier one; some columns left out."""
+    count = draw(st.integers(3, 4))
+    schema = Schema((Field("k", BIGINT), Field("ts", BIGINT)))
+    row = st.tuples(st.sampled_from((0, 0, 1, None)), st.integers(0, 9))
+    found: Plan | None = None
+    made = []
+    for place in range(count):
+        rows = draw(st.lists(row, min_size=2, max_size=5))
+        elements = tuple(((key, ts), ts, ts + 1, 1) for key, ts in sorted(rows, key=lambda one: one[1]))
+        source = Source(f"s{place}", schema, "ts", TimeDomain.INTEGER)
+        made.append(GeneratedStream(source, schema, elements, 0))
+        window = TimeWindow(source, Duration(draw(st.sampled_from((5, INFINITY)))), EVERY_INSTANT)
+        if found is None:
+            found = window
+            continue
+        names = tuple(unique_names([*found.schema.names, *window.schema.names]))
+        join = Join(found, window, (), None, names)
+        other = draw(
+            st.sampled_from([place for place, name in enumerate(names[:-2]) if name.startswith("k")])
+        )
+        pair = (column(join, other), column(join, len(names) - 2))
+        found = replace(join, residual=resolve(draw(st.sampled_from(("=", "=", "<>"))), pair))
+        kept = draw(st.permutations(range(len(names)))) if draw(st.booleans()) else range(len(names))
+        found = Project(found, tuple((names[place], column(found, place)) for place in kept))
+    assert found is not None
+    return Case(found, tuple(made))
+
+
+@settings(max_examples=20)
+@given(crowded_chains(), st.randoms(use_true_random=False))
+def test_joins_in_any_order_have_the_same_answer(case: Case, random: Random) -> None:
+    def any_order(graph: JoinGraph) -> Order:
+        parts: list[Order] = random.sample(range(len(graph.inputs)), len(graph.inputs))
+        while len(parts) > 1:
+            left, right = (parts.pop(random.randrange(len(parts))) for _ in range(2))
+            parts.append((left, right))
+        return parts[0]
+
+    optimized = optimize(case.plan)
+    orders = join_orders(optimized, any_order)
+    assert orders
+    expected = answer(case.plan, case)
+    assert answer(in_orders(optimized, orders), case) == expected
+    assert answer(optimize_in_orders(case.plan, orders), case) == expected
 
 
 @given(chains())

@@ -10,6 +10,7 @@ from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     AnyJoin,
+    Clip,
     Coalesce,
     Distinct,
     Dstream,
@@ -41,6 +42,7 @@ from headrace.algebra.properties import has_unbounded_state, is_insert_only
 from headrace.expressions.render import quote, render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Expression, shift_columns
 from headrace.schema import Schema
+from headrace.time import BEGINNING, INFINITY, format_instant
 
 
 def explain(plan: Plan) -> str:
@@ -85,7 +87,9 @@ def describe(plan: Plan) -> str:
         case Project(items=items):
             listed = (_item(name, part, plan.input.schema) for name, part in items)
             return f"Project {', '.join(listed)}".rstrip()
-        case TimeWindow() | WindowBounds() | RowWindow() | SessionWindow() | Sample() | Granularity():
+        case (
+            TimeWindow() | WindowBounds() | RowWindow() | SessionWindow() | Sample() | Granularity() | Clip()
+        ):
             return _window(plan)
         case Over():
             return _over(plan)
@@ -109,7 +113,13 @@ def _leaf(plan: Source | Relation) -> str:
     columns = f"{type(plan).__name__} {plan.name} ({', '.join(plan.schema.names)})"
     if isinstance(plan, Source):
         return f"{columns} by {plan.timestamp}"
-    return columns if plan.valid is None else f"{columns} valid from {plan.valid[0]} to {plan.valid[1]}"
+    match plan.valid:
+        case None:
+            return columns
+        case (at, None):
+            return f"{columns} by {at}"
+        case (begin, end):
+            return f"{columns} valid from {begin} to {end}"
 
 
 def _over(plan: Over) -> str:
@@ -131,7 +141,9 @@ def _frame(frame: Frame) -> str:
             assert_never(frame)
 
 
-def _window(plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample | Granularity) -> str:
+def _window(
+    plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample | Granularity | Clip,
+) -> str:
     match plan:
         case TimeWindow(size=size, slide=slide, offset=offset):
             every = f" SLIDE {slide}" if slide.length > 1 else ""
@@ -148,8 +160,16 @@ def _window(plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample
             return f"Sample {percent:f} percent"
         case Granularity(granule=granule):
             return f"Granularity {granule}"
+        case Clip():
+            return _clip(plan)
         case _:
             assert_never(plan)
+
+
+def _clip(plan: Clip) -> str:
+    begin, end = (format_instant(instant, plan.domain) for instant in (plan.begin, plan.end))
+    since = f" FROM {begin}" if plan.begin > BEGINNING else ""
+    return f"Clip{since}" + (f" BELOW {end}" if plan.end < INFINITY else "")
 
 
 def _join(join: AnyJoin) -> str:

@@ -27,7 +27,7 @@ from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, expressions_of
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
-from headrace.time import INFINITY, Duration, TimeDomain
+from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
 """The slide of a window that moves at every instant."""
@@ -111,27 +111,34 @@ class Source:
 
 @dataclass(frozen=True)
 class Relation:
-    """A table that comes from outside, which never changes.
+    """A table that comes from outside, and is read whole before any row of a stream.
 
-    Constant: every row is in the content of every instant. Temporal: of the instants of its period.
+    Constant: every row is in the content of every instant. Temporal: of the instants of its period. Rows that
+    have a beginning alone are changes, which are valid for that instant.
 
     Attributes:
         name: the relation's name in the catalog.
         schema: the columns that are read (a part of the relation's columns, or all).
         domain: what instants count; a constant relation has that of the streams it meets.
         valid: the columns that begin and end the period of a row, the end being exclusive, or None for a
-            constant relation; they need not be among those read. NULL means without a bound.
+            constant relation; they need not be among those read. NULL means without a bound. No column for
+            the end means that a row is valid for the instant that it begins with, which then is not NULL.
     """
 
     name: str
     schema: Schema
     domain: TimeDomain
-    valid: tuple[str, str] | None = None
+    valid: tuple[str, str | None] | None = None
 
     @cached_property
     def is_chronon(self) -> bool:
-        """Whether all elements are valid for one instant: they are not."""
-        return False
+        """Whether all elements are valid for one instant: if none has an end of its own."""
+        return self.valid is not None and self.valid[1] is None
+
+    @property
+    def period_columns(self) -> tuple[str, ...]:
+        """The columns that say when rows are valid."""
+        return () if self.valid is None else tuple(name for name in self.valid if name is not None)
 
 
 @dataclass(frozen=True)
@@ -607,6 +614,21 @@ class Coalesce(Unary):
 
 
 @dataclass(frozen=True)
+class Clip(Unary):
+    """`M(t)` for the instants t of `[begin, end)`; no rows at any other.
+
+    A part of a plan takes over from another at an instant by it (`headrace.optimizer.migration`).
+    """
+
+    begin: int = BEGINNING
+    end: int = INFINITY
+
+    def __post_init__(self) -> None:
+        if self.begin >= self.end:
+            raise PlanError("a stream is clipped to an interval that has an instant")
+
+
+@dataclass(frozen=True)
 class Istream(Unary):
     """At t, what `M(t)` has more than `M(t-1)`: the insertions, as chronons (CQL)."""
 
@@ -633,7 +655,9 @@ class Rstream(Unary):
 
 # The union of all nodes.
 
-Stateless = Filter | Project | TimeWindow | WindowBounds | Sample | Granularity | Split | Union | Rstream
+Stateless = (
+    Filter | Project | TimeWindow | WindowBounds | Sample | Granularity | Split | Clip | Union | Rstream
+)
 """Nodes whose operators handle each element alone and keep nothing."""
 
 Stateful = (

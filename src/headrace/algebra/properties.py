@@ -10,6 +10,7 @@ from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    Clip,
     Coalesce,
     Distinct,
     Dstream,
@@ -120,6 +121,7 @@ def is_insert_only(plan: Plan) -> bool:
             | Sample()
             | Granularity()
             | Split()
+            | Clip()
             | Union()
             | Join()
             | Rstream()
@@ -219,6 +221,7 @@ def granule_of(plan: Plan) -> Duration | None:
             | RowWindow()
             | SessionWindow()
             | Over()
+            | Clip()
             | Istream()
             | Dstream()
         ):
@@ -256,7 +259,7 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
     """The promise a node can make from its inputs' promises: no later result starts before it.
 
     The smallest input heartbeat; a window that slides rounds it up to the next instant at which its content
-    may change.
+    may change, and what is clipped begins where it is and has ended when its end is passed.
     """
     heartbeat = min(inputs)
     match plan:
@@ -264,6 +267,8 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
             return slide_start(heartbeat, slide.length, offset.length)
         case Granularity(granule=granule):
             return granule_start(heartbeat, granule.length)
+        case Clip(begin=begin, end=end):
+            return INFINITY if heartbeat >= end else max(heartbeat, begin)
         case _:
             return heartbeat
 
@@ -292,7 +297,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
         case Source() | Istream() | Dstream() | Split():
             return True
         case Relation():
-            return False
+            return plan.is_chronon
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
         case WindowBounds(input=below, slide=slide):
@@ -311,6 +316,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             Filter()
             | Project()
             | Sample()
+            | Clip()
             | Union()
             | Aggregate()
             | TopK()
@@ -349,6 +355,8 @@ def settles_within(plan: Plan) -> int:
         case Istream() | Dstream():
             # A row for each change, which is there for an instant.
             return below + 1
+        case Clip() if _lives_for_ever(plan.input):
+            return INFINITY
         case _:
             return below
 
@@ -403,7 +411,7 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
         case Distinct():
             differing = frozenset(range(len(plan.schema))) - constants_of(plan.input).keys()
             return within >= differing or has_one_row(plan.input, within)
-        case Filter() | Coalesce() | Rstream() | Istream() | Dstream():
+        case Filter() | Coalesce() | Clip() | Rstream() | Istream() | Dstream():
             return has_one_row(plan.input, within)
         case Join():
             width = len(plan.left.schema)
@@ -428,6 +436,8 @@ def constants_of(plan: Plan) -> dict[int, Literal]:
         case Union(inputs=inputs):
             parts = [constants_of(below).items() for below in inputs]
             return dict(frozenset(parts[0]).intersection(*parts[1:]))
+        case Clip(input=below):
+            return constants_of(below)
         case _:
             return {}
 
@@ -449,9 +459,11 @@ def _lives_for_ever(plan: Plan) -> bool:
         case RowWindow(keys=keys):
             return keys != ()
         case Relation():
-            return True
+            return not plan.is_chronon
         case Source() | Istream() | Dstream() | Split():
             return False
+        case Clip(input=below, end=end):
+            return end == INFINITY and _lives_for_ever(below)
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
             ends = not _lives_for_ever(plan.left), not _lives_for_ever(plan.right)
             return not plan.kept.is_brief(*ends)

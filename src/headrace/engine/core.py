@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from headrace.engine.answers import Answers
-from headrace.engine.compiler import Compiler
+from headrace.engine.choices import Choices, choices_of, orders_in, stored_choices
+from headrace.engine.compiler import Compiled, Compiler
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.inputs import TemporaryFolders
+from headrace.engine.orders import chosen_orders
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query
 from headrace.engine.readable import View
@@ -52,6 +55,7 @@ class Core:
         self._make_runner = make_runner
         self._made: Runner | None = None
         self._attachments: list[Attachment] = []
+        self._stored: Mapping[str, Choices] | None = None
         self.lock = threading.RLock()
         self.settings = settings
         self.definitions = Definitions()
@@ -115,12 +119,29 @@ class Core:
             UserError: it is wrong, its name is taken, or a stream cannot be started.
         """
         with self.lock:
-            found = self.compiler.compiled(asked, policy.visible(self.definitions.catalog))
+            name = name or self.definitions.free_name()
+            found = self.compiled(asked, policy)
+            if found.orders and (known := self._stored_choices().get(name)) is not None:
+                found = found.in_orders(orders_in(known))
             silence = notes_on_silence(self.definitions.endless_of(found.plan), place_of(asked))
             notes = (*found.notes, *silence)
-            query = Query(self, name or self.definitions.free_name(), found.plan, notes)
+            query = Query(self, name, found.plan, notes, choices_of(found.orders))
             self.change(self.definitions.with_query(query, found.optimized, found.streams, position))
             return query
+
+    def compiled(self, asked: Syntax | Piece, policy: Policy) -> Compiled:
+        """What a query means, and how it would run if it were new.
+
+        Args:
+            asked: the query.
+            policy: what it may reach.
+
+        Raises:
+            LanguageError: it is wrong.
+        """
+        defined = self.definitions
+        choose = partial(chosen_orders, defined)
+        return self.compiler.compiled(asked, policy.visible(defined.catalog), choose)
 
     def drop_stream(self, name: str, position: Position | None) -> None:
         """Drop a stream that nothing uses."""
@@ -153,6 +174,7 @@ class Core:
         """Let definitions take effect: at once, or between two epochs of a run that is going on."""
         if self.execution is not None and self.execution.running:
             self.execution.change(new)
+            self._stored = None
         self.definitions = new
 
     def runner(self) -> Runner:
@@ -236,6 +258,12 @@ class Core:
             if self.execution is not None and self.running:
                 self.execution.attach(attachment)
             self._attachments.append(attachment)
+
+    def _stored_choices(self) -> Mapping[str, Choices]:
+        """What the durable store remembers of its queries, which a restart decides in the same way."""
+        if self._stored is None:
+            self._stored = stored_choices(self.settings.storage)
+        return self._stored
 
     def _answers_of(self, query: Query) -> Answers:
         if self.execution is None:

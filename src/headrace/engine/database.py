@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 
 import pyarrow as pa
 
+from headrace.engine.changing import handed_over
 from headrace.engine.core import Core
 from headrace.engine.display import html_of_table
 from headrace.engine.execution import Settings
@@ -19,7 +20,6 @@ from headrace.engine.policy import Policy
 from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query
 from headrace.engine.query_list import QueryList
-from headrace.engine.relations import relation_of
 from headrace.engine.show import listing
 from headrace.engine.statements import carry_out
 from headrace.engine.status import Status
@@ -119,8 +119,8 @@ class Database(UserCode):
     @property
     def relations(self) -> Mapping[str, RelationInfo]:
         """All relations by their names in lower case."""
-        tables = self._core.definitions.relations.items()
-        return MappingProxyType({name.lower(): table.info for name, table in tables})
+        entries = self._core.definitions.catalog.entries.items()
+        return MappingProxyType({name: entry for name, entry in entries if isinstance(entry, RelationInfo)})
 
     @property
     def timings(self) -> Mapping[str, Timing]:
@@ -236,16 +236,25 @@ class Database(UserCode):
         data: Any,
         key: str | Sequence[str] | None = None,
         valid: tuple[str, str] | None = None,
+        changes_by: str | None = None,
+        timestamp: str | ByArrival | None = None,
+        version: str | None = None,
     ) -> None:
-        """Register a table as a relation: its rows are always valid, or in the period that they say.
+        """Register a table as a relation.
+
+        Its rows are always valid; or in the period that they say, with `valid`; or they are changes, which
+        insert, update or delete by key, with `changes_by` and `timestamp`.
 
         Args:
             name: the relation's name.
             data: an Arrow table, a data frame of pandas or Polars, a bounded one of Spark's, or the path of a
-                file whose name ends with .parquet, .csv, .json or .arrow.
+                file whose name ends with .parquet, .csv, .json or .arrow; for changes also a streaming one.
             key: the columns of which no two rows that are valid together have the same values.
             valid: the columns that begin and end the period of a row, the end being exclusive; two TIMESTAMPs
                 or two integers. NULL means without a bound.
+            changes_by: the column that says whether a row is an insert, an update or a delete.
+            timestamp: the column with the instant of a change, a TIMESTAMP or an integer.
+            version: the column that orders the changes of a key at one instant.
 
         Raises:
             UserError: the data is not a table, a column is missing, or two rows have the same key.
@@ -261,7 +270,8 @@ class Database(UserCode):
             >>> q.stream().to_pydict()
             {'v': [10, 20], 'room': ['roof', None], 'ts': [5, 6]}
         """
-        table = relation_of(name, data, key, valid, self._core.folders)
+        changes = changes_by, timestamp, version
+        table = handed_over(name, data, key, valid, changes, self._core.folders)
         with self._core.lock:
             self._core.change(self._core.definitions.with_relation(table))
 

@@ -76,19 +76,21 @@ class Definitions:
         Raises:
             LanguageError: the name is taken.
         """
-        catalog = self.catalog.define(stream.info, position)
+        catalog = self.catalog.define(stream.entry, position)
         return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
 
-    def with_relation(self, table: Table, position: Position | None = None) -> Definitions:
+    def with_relation(self, table: Table | Input, position: Position | None = None) -> Definitions:
         """A relation more.
 
         Args:
-            table: the relation.
+            table: the relation, or the stream of its changes.
             position: where it is defined, if that is a text.
 
         Raises:
             LanguageError: the name is taken.
         """
+        if isinstance(table, Input):
+            return self.with_input(table, position)
         catalog = self.catalog.define(table.info, position)
         return replace(self, catalog=catalog, relations={**self.relations, table.info.name: table})
 
@@ -153,7 +155,7 @@ class Definitions:
         entry = self.catalog.find(name.text)
         if entry is None:
             raise _unknown("stream", name.text, self.catalog.names, name.position)
-        if isinstance(entry, RelationInfo):
+        if isinstance(entry, RelationInfo) and entry.name not in self.inputs:
             raise LanguageError(
                 f"{entry.name} is a relation, which has no time of its own",
                 position=name.position,
@@ -229,14 +231,8 @@ class Definitions:
             LanguageError: there is no such stream, or something is written over it.
         """
         entry = self._dropped("stream", name, position)
-        return replace(
-            self,
-            catalog=self.catalog.without(name),
-            inputs={
-                name: stream.without(entry.name) for name, stream in self.inputs.items() if name != entry.name
-            },
-            named=self.named.without(_stream(entry.name)),
-        )
+        left = self._without_input(entry.name)
+        return replace(left, named=self.named.without(_stream(entry.name)))
 
     def without_relation(self, name: str, position: Position | None) -> Definitions:
         """A relation less.
@@ -246,7 +242,11 @@ class Definitions:
         """
         entry = self._dropped("relation", name, position)
         relations = {known: table for known, table in self.relations.items() if known != entry.name}
-        return replace(self, catalog=self.catalog.without(name), relations=relations)
+        return replace(self._without_input(entry.name), relations=relations)
+
+    def _without_input(self, name: str) -> Definitions:
+        left = {known: stream.without(name) for known, stream in self.inputs.items() if known != name}
+        return replace(self, catalog=self.catalog.without(name), inputs=left)
 
     def _dropped(self, kind: str, name: str, position: Position | None) -> Entry:
         """The stream or the relation of a name, which nothing is written over.

@@ -328,6 +328,7 @@ class Execution:
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
             keeps_results=self._settings.run.keep_results,
             forms={name: form_of(query.plan) for name, query in defined.queries.items()},
+            choices={name: query.choices for name, query in defined.queries.items() if query.choices},
         )
 
     def _logged(self, summary: Summary) -> Summary:

@@ -15,10 +15,17 @@ import pyarrow as pa
 
 from headrace.engine.policy import Policy
 from headrace.engine.times import Length, disorder_of, timing_of
-from headrace.errors import LanguageError, UserError
+from headrace.errors import LanguageError, Position, UserError
 from headrace.heartbeats.timing import Follow, Timing
-from headrace.language.catalog import StreamInfo, describe_stream, timed_by_arrival
-from headrace.language.statements import FORMATS, NOTHING_SAID, ByArrival, CreateStream, TimeClauses
+from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream, timed_by_arrival
+from headrace.language.statements import (
+    FILE_FORMATS,
+    FORMATS,
+    NOTHING_SAID,
+    ByArrival,
+    CreateStream,
+    TimeClauses,
+)
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
@@ -36,6 +43,9 @@ from headrace.time import TimeDomain
 PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
 
+NOWHERE: Final = Position(1, 1)
+"""The place of a statement that no text holds."""
+
 _LIMIT: Final = "max_rows_per_epoch"
 
 
@@ -52,6 +62,7 @@ class Input:
         comes_now: whether its rows come as they happen, so that none can be of the far future.
         origin: what its rows are read from, as text; empty for a table that was handed over, which is known
             by its rows.
+        relation: the relation whose changes it is, or None.
     """
 
     info: StreamInfo
@@ -61,6 +72,12 @@ class Input:
     clauses: TimeClauses = NOTHING_SAID
     comes_now: bool = False
     origin: str = ""
+    relation: RelationInfo | None = None
+
+    @property
+    def entry(self) -> StreamInfo | RelationInfo:
+        """What its name means in the catalog."""
+        return self.info if self.relation is None else self.relation
 
     @property
     def is_live(self) -> bool:
@@ -75,6 +92,9 @@ class Input:
         """
         batches = self.frame is not None
         timing = timing_of(clauses, self.info, comes_now=self.comes_now, in_batches=batches)
+        if self.relation is not None and clauses == NOTHING_SAID and not self.info.by_arrival:
+            # It is not waited for: at once it follows the streams that it is read with.
+            timing = replace(timing, idle_after=0)
         stream = self._with(replace(timing, follows=self.stream.timing.follows))
         return replace(self, stream=stream, clauses=clauses)
 
@@ -129,7 +149,8 @@ class Input:
         if not origin and isinstance(self.stream, BoundedStream):
             origin = f"table {digest_of_rows(self.stream.source)}"
         column = f"ARRIVAL AS {self.info.timestamp}" if self.info.by_arrival else self.info.timestamp
-        timed = f"{origin} {self.stream.schema} by {column}"
+        changes = "" if self.stream.changes is None else f" {self.stream.changes.describe()}"
+        timed = f"{origin} {self.stream.schema}{changes} by {column}"
         return timed if self.is_live else f"{timed}, {self.stream.timing.describe()}"
 
     def feed(self, folder: Path, epoch_rows: int, epoch_bytes: int, wake: Callable[[], None]) -> Feed:
@@ -255,6 +276,36 @@ def in_memory(
     clauses = TimeClauses(disorder_of(disorder, info.domain))
     timing = timing_of(clauses, info, comes_now=False)
     return Input(info, BoundedStream(source, info.timestamp, timing), clauses=clauses)
+
+
+def stream_of_file(name: str, path: str | Path, timestamp: str | ByArrival) -> Input:
+    """The input that a file is.
+
+    Raises:
+        UserError: it is not of a known kind, cannot be read, or the timestamp is missing.
+    """
+    form, options = format_of(path), {"path": str(path)}
+    column = None if isinstance(timestamp, ByArrival) else timestamp
+    source = open_source(form, options, None, column, name, Path.cwd())
+    info = _info(name, source.schema, timestamp)
+    timing = timing_of(NOTHING_SAID, info, comes_now=False)
+    stream = BoundedStream(source, info.timestamp, timing)
+    return Input(info, stream, origin=origin_of(form, options, Path.cwd()))
+
+
+def format_of(path: str | Path) -> str:
+    """The format of a file by the ending of its name.
+
+    Raises:
+        UserError: it is not a known one.
+    """
+    form = Path(path).suffix.removeprefix(".").lower()
+    if form not in FILE_FORMATS:
+        raise UserError(
+            f"{path} is not a file of a known kind",
+            hint="name a file that ends with ." + ", .".join(FILE_FORMATS) + ", or give a table",
+        )
+    return form
 
 
 def stored_table(name: str, table: pa.Table, folders: TemporaryFolders) -> Path:

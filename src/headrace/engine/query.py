@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import escape
+from types import MappingProxyType
 from typing import Any, Protocol, assert_never
 
 import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
+from headrace.engine.choices import Choices, orders_in
 from headrace.engine.display import PlanText
 from headrace.engine.readable import Readable, View
 from headrace.engine.subscription import Subscription
@@ -19,7 +21,8 @@ from headrace.language.notes import Note
 from headrace.language.statements import Stage
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import lower
-from headrace.optimizer import rewrites
+from headrace.optimizer import rewrites_in_orders
+from headrace.optimizer.join_graph import Orders
 from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
@@ -66,13 +69,22 @@ class Query(Readable):
         plan: as it was written, bound to the streams' columns.
         notes: what it does that its author may not expect, such as a join of streams without windows; each
             with its place in the text and what to write if something else is meant.
+        choices: what was decided about how it runs that does not follow from its text.
     """
 
-    def __init__(self, answers: Answers, name: str, plan: Plan, notes: tuple[Note, ...] = ()) -> None:
+    def __init__(
+        self,
+        answers: Answers,
+        name: str,
+        plan: Plan,
+        notes: tuple[Note, ...] = (),
+        choices: Choices = MappingProxyType({}),
+    ) -> None:
         self._answers = answers
         self.name = name
         self.plan = plan
         self.notes = notes
+        self.choices = choices
 
     def _repr_html_(self) -> str:
         answer = super()._repr_html_()
@@ -112,7 +124,7 @@ class Query(Readable):
         """
         if stage.upper() not in Stage.__members__:
             raise UserError(f"there is no stage {stage}", hint="ask for logical, optimized or physical")
-        return PlanText(explain_plan(self.plan, Stage[stage.upper()]))
+        return PlanText(explain_plan(self.plan, orders_in(self.choices), Stage[stage.upper()]))
 
     def subscribe(self, from_epoch: int = 1) -> Subscription[Change]:
         """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
@@ -197,11 +209,17 @@ class Query(Readable):
         return self._answers.newest(self)
 
 
-def explain_plan(plan: Plan, stage: Stage | None) -> str:
-    """A plan as text: as written, optimized with the rewrites that led there, or as it runs; all for None."""
+def explain_plan(plan: Plan, orders: Orders, stage: Stage | None) -> str:
+    """A plan as text.
+
+    Args:
+        plan: as it was written.
+        orders: those in which it joins, where there is a choice.
+        stage: as written, optimized with the rewrites that led there, or as it runs; all three for None.
+    """
     if stage is Stage.LOGICAL:
         return explain(plan)
-    steps = rewrites(plan)
+    steps = rewrites_in_orders(plan, orders)
     optimized = steps[-1][1] if steps else plan
 
     def shown(stage: Stage) -> str:

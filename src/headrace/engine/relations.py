@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import Int64Array, integers
-from headrace.engine.inputs import TemporaryFolders, origin_of, sorted_rows, stored_table
+from headrace.engine.inputs import NOWHERE, TemporaryFolders, format_of, origin_of, sorted_rows, stored_table
 from headrace.engine.policy import Policy
-from headrace.errors import LanguageError, Position, UserError
+from headrace.errors import LanguageError, UserError
 from headrace.language.catalog import Catalog, RelationInfo, describe_relation, relation_column
-from headrace.language.statements import FILE_FORMATS, CreateRelation, PerClause, TimeClauses, ValuesOf
+from headrace.language.statements import CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation
 from headrace.runtime.sources import SplitSource, open_source
@@ -24,8 +24,6 @@ from headrace.runtime.sources.tables import digest_of_rows, read_table, to_arrow
 from headrace.runtime.writing.texts import row_texts
 from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, INFINITY
-
-_NOWHERE: Final = Position(1, 1)
 
 MAX_VALUES: Final = 100_000
 """Of so many values of a relation a stream may wait for each: they are part of what it declares."""
@@ -50,6 +48,10 @@ class Table:
         """What a durable store remembers of it, to refuse a run over another relation."""
         origin = self.origin or f"table {digest_of_rows(self.relation.source)}"
         valid = "" if self.info.valid is None else f" valid from {' to '.join(self.info.valid)}"
+        changes = self.info.changes
+        if changes is not None:
+            columns, timestamp = changes.stream.schema, changes.stream.timestamp
+            return f"relation {origin} {columns} {changes.by.describe()} by {timestamp}"
         return f"relation {origin} {self.info.schema}{valid}"
 
 
@@ -100,13 +102,7 @@ def relation_of(
     begin, end = (None, None) if valid is None else map(_name, valid)
     periods = None if begin is None or end is None else (begin, end)
     if isinstance(data, str | Path):
-        form = Path(data).suffix.removeprefix(".").lower()
-        if form not in FILE_FORMATS:
-            raise UserError(
-                f"{data} is not a file of a known kind",
-                hint="name a file that ends with ." + ", .".join(FILE_FORMATS) + ", or give a table",
-            )
-        options = {"path": str(data)}
+        form, options = format_of(data), {"path": str(data)}
         source = open_source(form, options, None, None, name, Path.cwd())
         origin = origin_of(form, options, Path.cwd())
     else:
@@ -116,7 +112,7 @@ def relation_of(
         table = sorted_rows(data) if hasattr(data, "orderBy") else to_arrow_table(data)
         path = stored_table(name, table, folders)
         source = open_source(form, {"path": str(path)}, None, None, name, path.parent)
-    statement = CreateRelation(name, None, tuple(map(_name, keys)), form, (), periods, _NOWHERE)
+    statement = CreateRelation(name, None, tuple(map(_name, keys)), form, (), periods, NOWHERE)
     try:
         return _table(statement, source, origin)
     except LanguageError as error:
@@ -140,11 +136,9 @@ def with_values(clauses: TimeClauses, catalog: Catalog, relations: Mapping[str, 
         return clauses
     name = per.listed.relation
     entry = catalog.find(name.text)
-    if not isinstance(entry, RelationInfo) or entry.valid is not None:
+    if not isinstance(entry, RelationInfo) or not entry.is_constant:
         known = [
-            one.name
-            for one in catalog.entries.values()
-            if isinstance(one, RelationInfo) and one.valid is None
+            one.name for one in catalog.entries.values() if isinstance(one, RelationInfo) and one.is_constant
         ]
         raise LanguageError(
             f"the values after OF are those of a relation whose rows are always valid, not of {name.text}",
@@ -175,7 +169,7 @@ def _column_of_values(per: PerClause, wanted: ValuesOf, info: RelationInfo) -> s
 
 
 def _name(text: str) -> Name:
-    return Name(text, _NOWHERE)
+    return Name(text, NOWHERE)
 
 
 def _table(statement: CreateRelation, source: SplitSource, origin: str) -> Table:

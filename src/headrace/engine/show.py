@@ -95,11 +95,17 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
 
 
 def _relations(definitions: Definitions) -> Rows:
-    infos = [table.info for table in definitions.relations.values()]
-    return [
-        (info.name, ", ".join(info.key), " to ".join(info.valid or ("always",)), _columns(info.schema))
-        for info in infos
-    ]
+    infos = (info for info in definitions.catalog.entries.values() if isinstance(info, RelationInfo))
+    return [(info.name, ", ".join(info.key), _valid(info), _columns(info.schema)) for info in infos]
+
+
+def _valid(info: RelationInfo) -> str:
+    if info.changes is None:
+        return " to ".join(info.valid or ("always",))
+    by, timestamp = info.changes.by, info.changes.stream.timestamp
+    return f"until changed by {by.operation} at {timestamp}" + (
+        "" if by.version is None else f", {by.version}"
+    )
 
 
 def _stream_news(stream: StreamStatus) -> tuple[str, ...]:

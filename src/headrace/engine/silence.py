@@ -31,6 +31,8 @@ def notes_on_silence(timings: Mapping[str, Timing], position: Position) -> tuple
         timings: what is declared of the streams that the query reads and that never end, by name.
         position: of the query.
     """
+    # Those that follow others at once hold nothing back.
+    timings = {name: timing for name, timing in timings.items() if timing.idle_after != 0}
     matrix = rules_of({name: _learned(timing) for name, timing in timings.items()}, ()).matrix
     if len(timings) < 2 or not matrix.needs_timeout():
         return ()

@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import assert_never
 
 from headrace.engine.analysis import RESULT, analyzed, check_bounded, run_alone
+from headrace.engine.changing import declared_changes
 from headrace.engine.core import Core
 from headrace.engine.costs import costs
 from headrace.engine.display import PlanText
-from headrace.engine.inputs import declared
+from headrace.engine.inputs import Input, declared
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query, explain_plan
-from headrace.engine.relations import declared_relation, with_values
+from headrace.engine.relations import Table, declared_relation, with_values
 from headrace.engine.show import show
 from headrace.errors import LanguageError
-from headrace.language.binding.binder import bind, derive
+from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     AlterStream,
@@ -90,7 +91,7 @@ def _define(
             with core.lock:
                 core.change(core.definitions.with_input(stream, statement.position))
         case CreateRelation():
-            table = declared_relation(statement, base, policy)
+            table = _relation(core, statement, base, policy)
             with core.lock:
                 core.change(core.definitions.with_relation(table, statement.position))
         case CreateStreamAs(name=name, query=query, position=position):
@@ -105,14 +106,23 @@ def _define(
             assert_never(statement)
 
 
+def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy) -> Input | Table:
+    changes = statement.changes
+    if changes is None:
+        return declared_relation(statement, base, policy)
+    stream = replace(changes.stream, time=_listed(core, changes.stream.time, policy))
+    return declared_changes(statement, replace(changes, stream=stream), base, policy, core.read_stream)
+
+
 def _text(core: Core, statement: Explain | ExplainAnalyze | ExplainCost | Show | Why, policy: Policy) -> str:
     """What a statement asks of streams, queries and plans, as text."""
     catalog = policy.visible(core.definitions.catalog)
     match statement:
         case Explain(query=query, stage=stage):
-            return PlanText(explain_plan(bind(query, catalog), stage))
+            found = core.compiled(query, policy)
+            return PlanText(explain_plan(found.plan, found.orders, stage))
         case ExplainCost(query=query, position=position):
-            found = core.compiler.compiled(query, catalog)
+            found = core.compiled(query, policy)
             return PlanText(costs(core.definitions, found.optimized, position))
         case ExplainAnalyze():
             return _analyzed(core, statement, policy)
@@ -140,7 +150,7 @@ def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:
                     position=position,
                     hint="define the query, and then write EXPLAIN ANALYZE with its name",
                 )
-            found = core.compiler.compiled(query, policy.visible(core.definitions.catalog))
+            found = core.compiled(query, policy)
             alone = core.definitions.only(Query(core, RESULT, found.plan), found.optimized)
             check_bounded(alone, found.plan, position)
             return PlanText(run_alone(core.runner(), core.settings, alone))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from headrace.algebra.nodes import Filter, Granularity, Join, SessionWindow, TimeWindow
+from headrace.algebra.nodes import Clip, Filter, Granularity, Join, SessionWindow, TimeWindow
 from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
 from headrace.heartbeats import bounded
@@ -118,7 +118,9 @@ def _lost(status: Status, query: QueryStatus) -> Iterator[Finding]:
     output = query.chain[0].node
     for number in sorted(graph.below(output)):
         operator = status.operators[number]
-        if operator.rows_in and not operator.rows_out:
+        # What is clipped from a later instant on has yielded none yet, and that is right.
+        clips = isinstance(graph.nodes[number].plan, Clip)
+        if operator.rows_in and not operator.rows_out and not clips:
             yield _of_operator(status, graph.nodes[number], operator)
 
 
@@ -157,7 +159,10 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
         what += f"whose heartbeat is {heartbeat} and has not moved for {stream.age:,.1f} s"
     # Streams that are no further would hold the query back next.
     read = (status.stream(name) for name in query.reads)
-    slowest = [one for one in read if one.heartbeat == stream.heartbeat]
+    # One that follows others at once is behind only until they have gone on.
+    slowest = [
+        one for one in read if one.heartbeat == stream.heartbeat and (one is stream or one.idle_after != 0)
+    ]
     alone = len(query.reads) == 1
     orders = [" or ".join((*ways_on(one, needed), *ways_without(one, alone=alone))) for one in slowest]
     yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from headrace.algebra.changes import Changes, content_schema
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
@@ -18,12 +20,13 @@ from headrace.language.dialect import RESERVED
 from headrace.language.statements import (
     NOTHING_SAID,
     ByArrival,
+    ChangesClause,
     CreateRelation,
     CreateStream,
     TimeClauses,
 )
 from headrace.language.syntax import Name
-from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type
+from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, Duration, TimeDomain
 
@@ -51,15 +54,31 @@ class StreamInfo:
 
 
 @dataclass(frozen=True)
+class ChangesInfo:
+    """The changes that a relation is given by.
+
+    Attributes:
+        stream: they as a stream.
+        by: which of its columns say what a row changes.
+        read_first: whether they are read whole before any row of a stream, in whatever order they are.
+    """
+
+    stream: StreamInfo
+    by: Changes
+    read_first: bool
+
+
+@dataclass(frozen=True)
 class RelationInfo:
-    """A relation: a table that does not change, or whose rows have periods.
+    """A relation: a table that does not change, or whose rows have periods, or that is given by changes.
 
     Attributes:
         name: its name, as it was created.
         schema: all its columns.
         key: the columns of which no two rows that are valid together have the same values; none if not said.
-        valid: the columns that begin and end the period of a row, or None where rows are always valid.
-        domain: what the instants of the periods count; None without periods.
+        valid: the columns that begin and end the period of a row, or None where rows have none of their own.
+        domain: what the instants of periods and changes count; None where rows are always valid.
+        changes: what it is given by, or None where it is given by its rows.
     """
 
     name: str
@@ -67,6 +86,12 @@ class RelationInfo:
     key: tuple[str, ...] = ()
     valid: tuple[str, str] | None = None
     domain: TimeDomain | None = None
+    changes: ChangesInfo | None = None
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether every row is always valid."""
+        return self.domain is None
 
 
 @dataclass(frozen=True)
@@ -169,8 +194,11 @@ def describe_relation(statement: CreateRelation, columns: Schema) -> RelationInf
         columns: the declared columns, or those found in the input.
 
     Raises:
-        LanguageError: a column of the key or of the periods is missing or of a wrong type.
+        LanguageError: a column of the key, the periods or the changes is missing or of a wrong type.
     """
+    if statement.changes is not None:
+        stream = describe_stream(statement.changes.stream, columns)
+        return describe_changes(statement, statement.changes, stream)
     key = tuple(relation_column(statement.name, columns, name).name for name in statement.key)
     if statement.valid is None:
         return RelationInfo(statement.name, columns, key)
@@ -190,6 +218,42 @@ def describe_relation(statement: CreateRelation, columns: Schema) -> RelationInf
         )
     domain = TimeDomain.TIMESTAMP if begin.type == TIMESTAMP else TimeDomain.INTEGER
     return RelationInfo(statement.name, columns, key, (begin.name, end.name), domain)
+
+
+def describe_changes(
+    statement: CreateRelation, clause: ChangesClause, stream: StreamInfo, *, read_first: bool = False
+) -> RelationInfo:
+    """The catalog's entry for a CREATE RELATION whose rows are changes.
+
+    Args:
+        statement: the statement.
+        clause: what it says of the changes.
+        stream: the changes as a stream.
+        read_first: whether they are read whole before any row of a stream.
+
+    Raises:
+        LanguageError: a column is missing, or cannot be what it is named for.
+    """
+    named = partial(relation_column, statement.name, stream.schema)
+    operation = named(clause.operation)
+    if operation.type != STRING:
+        raise LanguageError(
+            f"the column {operation.name} is {sql_type(operation.type)}",
+            position=clause.operation.position,
+            hint="CHANGES BY takes a STRING: insert, update or delete, or I, U or D",
+        )
+    for name in (*statement.key, *(() if clause.version is None else (clause.version,))):
+        if named(name) == operation:
+            raise LanguageError(
+                f"{operation.name} says what a row changes, and cannot be the key or the version",
+                position=name.position,
+                hint="name another column",
+            )
+    key = tuple(named(name).name for name in statement.key)
+    by = Changes(operation.name, key, None if clause.version is None else named(clause.version).name)
+    schema = content_schema(stream.schema, by)
+    info = ChangesInfo(stream, by, read_first)
+    return RelationInfo(statement.name, schema, key, None, stream.domain, info)
 
 
 def relation_column(relation: str, columns: Schema, name: Name) -> Field:

@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     NO_OFFSET,
     Aggregate,
     AnyJoin,
+    Clip,
     Coalesce,
     Distinct,
     Dstream,
@@ -77,8 +78,8 @@ def _query(plan: Plan) -> str:
             return " UNION ALL ".join(map(_operand, inputs))
         case SetOperation(kind=kind, left=left, right=right):
             return f"{_operand(left)} {kind.value} {_operand(right)}"
-        case Coalesce(input=below):
-            # It has no text: only the optimizer puts it there.
+        case Coalesce(input=below) | Clip(input=below):
+            # They have no text: only the optimizer puts them there.
             return _query(below)
         case Istream() | Dstream() | Rstream():
             return f"{type(plan).__name__.upper()}({_query(plan.input)})"
@@ -248,7 +249,7 @@ def _leaf(plan: Plan) -> str:
         case Granularity(input=below, granule=granule):
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
             return f"{table} GRANULARITY({_duration(granule, plan.domain)})"
-        case Split(input=below) | Coalesce(input=below):
+        case Split(input=below) | Coalesce(input=below) | Clip(input=below):
             # The binder puts a Split there again: it is below windows only.
             return _leaf(below)
         case WindowBounds(input=TimeWindow() as window):

@@ -149,17 +149,36 @@ class CreateStream:
 
 
 @dataclass(frozen=True)
+class ChangesClause:
+    """`CHANGES BY operation TIMESTAMP BY column [VERSION BY version] [clauses]`.
+
+    Attributes:
+        operation: the column that says whether a row inserts, updates or deletes.
+        version: the column that orders the changes of a key at one instant, or None.
+        stream: what the relation would be if its rows were those of a stream.
+    """
+
+    operation: Name
+    version: Name | None
+    stream: CreateStream
+
+
+@dataclass(frozen=True)
 class CreateRelation:
-    """`CREATE RELATION name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)] [VALID FROM a TO b]`.
+    """`CREATE RELATION name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)]`.
+
+    Rows are always valid; in their own periods, with `VALID FROM a TO b`; or until they are changed, with
+    `CHANGES BY`.
 
     Attributes:
         name: the relation's name.
         columns: the declared columns, or None where the input has them.
         key: the columns of which no two rows that are valid together have the same values; none if not said.
-        format: one of `FILE_FORMATS`.
+        format: one of `FILE_FORMATS`, or for changes whatever a stream is read from.
         options: pairs of an option's name in lower case and its value as text.
-        valid: the columns that begin and end the period of a row, or None where rows are always valid.
+        valid: the columns that begin and end the period of a row, or None where they have none of their own.
         position: where the statement starts.
+        changes: that its rows are changes, or None.
     """
 
     name: str
@@ -169,6 +188,7 @@ class CreateRelation:
     options: tuple[tuple[str, str], ...]
     valid: tuple[Name, Name] | None
     position: Position
+    changes: ChangesClause | None = None
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import Final, TypeGuard
 
 from headrace.algebra.nodes import (
     Aggregate,
+    Clip,
     Filter,
     Plan,
     Project,
@@ -101,7 +102,7 @@ def _chosen_by(plan: Plan) -> Chosen | None:
 
 def asked_in(plan: Plan) -> Filter | None:
     """The filter with an empty list of constants that makes the input of an aggregate, if one does."""
-    while isinstance(plan, TimeWindow | Project):
+    while isinstance(plan, TimeWindow | Clip | Project):
         plan = plan.input
     return plan if is_unfilled(plan) else None
 
@@ -137,7 +138,7 @@ def _can_end_queries(plan: Aggregate) -> bool:
 def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:
     """The input of an aggregate with `e` as a further column, for the rows with any constant."""
     match plan:
-        case TimeWindow(input=below):
+        case TimeWindow(input=below) | Clip(input=below):
             found = _keyed(below)
             return None if found is None else (replace(plan, input=found[0]), found[1])
         case Project(input=below, items=items):

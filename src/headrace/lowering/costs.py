@@ -27,9 +27,10 @@ def expectations(
         if isinstance(node.plan, Source | Relation):
             sample = samples[node.plan.name]
             read = sample.rows.select(list(node.plan.schema.names))
-            flow = flow_of(Sample(read, sample.instants))
+            flow = flow_of(replace(sample, rows=read))
             if isinstance(node.plan, Relation):
-                flow = replace(flow, rate=sizes[node.plan.name] / elapsed, lifetime=elapsed)
+                lifetime = 1.0 if node.plan.is_chronon else elapsed
+                flow = replace(flow, rate=sizes[node.plan.name] / elapsed, lifetime=lifetime)
             found.append(Expectation(flow))
         else:
             inputs = [found[edge.producer].flow for edge in node.inputs]

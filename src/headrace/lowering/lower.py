@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from headrace.algebra.nodes import (
     Aggregate,
+    Clip,
     Coalesce,
     Distinct,
     Dstream,
@@ -199,7 +200,16 @@ class _Lowering:
         match plan:
             case Source() | Relation():
                 return frozenset()
-            case Filter() | TimeWindow() | WindowBounds() | Sample() | Granularity() | Split() | Rstream():
+            case (
+                Filter()
+                | TimeWindow()
+                | WindowBounds()
+                | Sample()
+                | Granularity()
+                | Split()
+                | Clip()
+                | Rstream()
+            ):
                 return below[0]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
@@ -300,7 +310,7 @@ def _shares_intervals(plan: Aggregate) -> bool:
     if not plan.keys:
         return True
     below: Plan = plan.input
-    while isinstance(below, Filter | Project | Sample | Rstream | WindowBounds):
+    while isinstance(below, Filter | Project | Sample | Clip | Rstream | WindowBounds):
         below = below.input
     if isinstance(below, Granularity):
         return True

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import (
+    Clip,
     Filter,
     Granularity,
     Project,
@@ -50,6 +51,8 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _granules(node, batch)
         case Split():
             return _split(batch)
+        case Clip(begin=begin, end=end):
+            return _clip(batch, begin, end)
         case Union():
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
         case Rstream():
@@ -101,6 +104,12 @@ def _split(batch: Batch) -> Batch:
     within = np.arange(len(rows)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     ts = batch.ts[rows] + within
     return Batch(take_rows(batch.payload, rows), ts, ts + 1, batch.w[rows])
+
+
+def _clip(batch: Batch, begin: int, end: int) -> Batch:
+    # Thesis, Algorithm 26, without the fork: each of two plans clips what both are sent.
+    ts, te = np.maximum(batch.ts, begin), np.minimum(batch.te, end)
+    return Batch(batch.payload, ts, te, batch.w).filter(ts < te)
 
 
 def _ends(ts: Int64Array, size: int) -> Int64Array:

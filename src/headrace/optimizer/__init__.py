@@ -17,10 +17,12 @@ from headrace.optimizer.connect_joins import connect_joins
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
+from headrace.optimizer.join_graph import Orders
 from headrace.optimizer.limit_from_row_number import limit_from_row_number
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
 from headrace.optimizer.merge_projects import merge_projects
+from headrace.optimizer.order_joins import in_orders, order_joins
 from headrace.optimizer.prune_columns import prune_columns
 from headrace.optimizer.pull_bounds_above_aggregate import pull_bounds_above_aggregate
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
@@ -107,6 +109,22 @@ def rewrites(plan: Plan) -> list[tuple[str, Plan]]:
             return steps
         plan = rewritten
     raise AssertionError(f"these rules undo each other: {', '.join(_alternating(steps))}")
+
+
+def optimize_in_orders(plan: Plan, orders: Orders) -> Plan:
+    """The optimized plan that joins in the orders that were chosen for it."""
+    steps = rewrites_in_orders(plan, orders)
+    return steps[-1][1] if steps else plan
+
+
+def rewrites_in_orders(plan: Plan, orders: Orders) -> list[tuple[str, Plan]]:
+    """Every rewrite on the way to a plan that joins in the orders that were chosen."""
+    steps = rewrites(plan)
+    optimized = steps[-1][1] if steps else plan
+    ordered = in_orders(optimized, orders)
+    if ordered is optimized:
+        return steps
+    return [*steps, (order_joins.__name__, ordered), *rewrites(ordered)]
 
 
 def _apply(rules: Sequence[Rule], plan: Plan, steps: list[tuple[str, Plan]]) -> Plan:

@@ -11,6 +11,7 @@ from headrace.algebra.frames import RowsFrame
 from headrace.algebra.nodes import (
     Aggregate,
     AnyJoin,
+    Clip,
     Coalesce,
     Distinct,
     Dstream,
@@ -90,8 +91,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _join(plan, needed)
         case Aggregate():
             return _aggregate(plan, needed)
-        case Rstream(input=below) | Granularity(input=below) | Split(input=below) | Coalesce(input=below):
-            pruned, places = _prune(below, needed)
+        case Rstream() | Granularity() | Split() | Clip() | Coalesce():
+            pruned, places = _prune(plan.input, needed)
             return with_inputs(plan, (pruned,)), places
         case SetOperation(left=left, right=right):
             width = range(len(plan.schema))

@@ -16,6 +16,7 @@ from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     AnyJoin,
+    Clip,
     Coalesce,
     Distinct,
     Dstream,
@@ -56,7 +57,7 @@ from headrace.reference.windows import (
     window_content,
     with_bounds,
 )
-from headrace.time import ALWAYS, INFINITY
+from headrace.time import ALWAYS, BEGINNING, INFINITY
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,8 @@ class _Evaluation:
                 return below | {instant + 1 for instant in below}
             case Granularity(granule=granule):
                 return {-(-instant // granule.length) * granule.length for instant in below}
+            case Clip(begin=begin, end=end):
+                return {instant for instant in below if begin <= instant < end} | {begin, end} - {BEGINNING}
             case Split():
                 # A stream of chronons changes at every instant at which it holds rows; windows look there.
                 return below.union(*(range(*ends) for ends in self._filled(plan.input)))
@@ -164,8 +167,8 @@ class _Evaluation:
                 return first_rows(plan, below) if isinstance(plan, TopK) else Counter(set(below))
             case Istream() | Dstream():
                 return self._change(plan, instant)
-            case Granularity(input=below, granule=granule):
-                return self.content(below, instant // granule.length * granule.length)
+            case Granularity() | Clip():
+                return self._at_some(plan, instant)
             case Rstream() | Split() | Coalesce():
                 return self.content(plan.input, instant)
             case _:
@@ -222,6 +225,11 @@ class _Evaluation:
             if past <= last and (first is None or past >= first):
                 content += self.content(plan.input, past)
         return content
+
+    def _at_some(self, plan: Granularity | Clip, instant: int) -> Content:
+        if isinstance(plan, Granularity):
+            return self.content(plan.input, instant // plan.granule.length * plan.granule.length)
+        return self.content(plan.input, instant) if plan.begin <= instant < plan.end else Counter()
 
     def _change(self, plan: Istream | Dstream, instant: int) -> Content:
         before, now = self.content(plan.input, instant - 1), self.content(plan.input, instant)

@@ -36,6 +36,8 @@ CREATE RELATION sensor (id BIGINT, room STRING) FROM csv OPTIONS (path 'sensors.
 CREATE STREAM booking AS SELECT target AS account, amount FROM transfer;
 CREATE STREAM balance AS SELECT account, SUM(amount) AS balance FROM booking GROUP BY account;
 CREATE STREAM current_price AS SELECT auction AS id, price, 1 AS seller FROM bid;
+CREATE RELATION customer (ts TIMESTAMP, op STRING, id BIGINT, segment STRING) KEY (id)
+    FROM csv OPTIONS (path 'customer_changes.csv') CHANGES BY op TIMESTAMP BY ts;
 """
 CATALOG, _ = define(_STREAMS, Catalog())
 QUERY = re.compile(r"SELECT|ISTREAM|CREATE QUERY|EXPLAIN|SHOW|SET", re.IGNORECASE)

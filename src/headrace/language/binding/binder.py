@@ -26,13 +26,14 @@ from headrace.algebra.nodes import (
     project,
     with_inputs,
 )
-from headrace.algebra.properties import is_constant, is_deeper, sources_of, timestamp_columns
+from headrace.algebra.properties import is_constant, is_deeper
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Column
 from headrace.language.binding.joins import join, product
 from headrace.language.binding.limits import bind_limits
 from headrace.language.binding.over.calls import OverCalls
+from headrace.language.binding.relations import check_as_of, refuse_window, relation_plan
 from headrace.language.binding.scalars import Context, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.selection import Block, bind_moved_out, bind_selection, bind_tied, inner_of
@@ -341,7 +342,7 @@ def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bo
         case JoinedTable():
             left, right = (_from_item(side, catalog, around, bare) for side in (item.left, item.right))
             outer = None if around is None else around.outer
-            _check_as_of(item, left, right)
+            check_as_of(item, left, right, catalog)
             with located(item.position):
                 return join(item, left, right, partial(_nested, catalog=catalog), outer)
         case WindowedTable(function=function, alias=alias, window=window):
@@ -382,9 +383,8 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
             plan: Plan = Source(entry.name, entry.schema, entry.timestamp, entry.domain)
             streams = True
         case RelationInfo():
-            domain = catalog.domain if entry.domain is None else entry.domain
-            plan, streams = Relation(entry.name, entry.schema, domain, entry.valid), False
-            _refuse_window(table)
+            plan, streams = relation_plan(entry, catalog), False
+            refuse_window(table)
         case DerivedStream():
             plan, streams = entry.plan, entry.is_stream
             if is_constant(plan) and plan.domain is not catalog.domain:
@@ -402,41 +402,6 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
     elif catalog.defaults is Defaults.CQL and not bare:
         window = with_default_window(window, name.position)
     return Bound(windowed(plan, window, scope), scope)
-
-
-def _check_as_of(item: JoinedTable, left: Bound, right: Bound) -> None:
-    """See that FOR SYSTEM_TIME AS OF asks for what a join with a relation is: rows that hold together.
-
-    Raises:
-        LanguageError: the table is not a relation, or the column is not the instant of the rows before JOIN.
-    """
-    if not isinstance(item.right, NamedTable) or item.right.as_of is None:
-        return
-    name, as_of = item.right.name.text, item.right.as_of
-    if sources_of(right.plan):
-        raise LanguageError(
-            f"{name} is a stream, and FOR SYSTEM_TIME AS OF is for relations",
-            position=as_of.position,
-            hint=f"write {name} WINDOW(RANGE UNBOUNDED) for all its rows so far, or "
-            "WINDOW(PARTITION BY key ROWS 1) for the last one of each key",
-        )
-    column = left.scope.column(as_of.column.table, as_of.column.name)
-    if column.index not in timestamp_columns(left.plan):
-        raise LanguageError(
-            f"{as_of.column.name.text} is not the instant of the rows before JOIN",
-            position=as_of.column.name.position,
-            hint="name the column that the stream is timed by, and leave out its window",
-        )
-
-
-def _refuse_window(table: NamedTable) -> None:
-    """Refuse a window over a relation, whose rows have periods already. SAMPLE and the like are allowed."""
-    if table.window is not None and table.window.frame is not None:
-        raise LanguageError(
-            f"{table.name.text} is a relation, which has no window",
-            position=table.window.position,
-            hint="leave it out: its rows are valid for as long as the relation says",
-        )
 
 
 def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:

@@ -45,7 +45,7 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     """
     columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
-    timestamp, timed_at = _timestamp(cursor, watermark)
+    timestamp, timed_at = parse_timestamp(cursor, watermark)
     time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
     statement = CreateStream(
         name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at
@@ -74,7 +74,7 @@ def parse_input(
         raise cursor.error(f"FROM is missing, before {cursor.shown()}", written)
     named_arguments = cursor.word() == "SOURCE"
     cursor.index += 1
-    form = _format(cursor, columns)
+    form = _format(cursor, columns, what)
     if named_arguments:
         cursor.expect("(", f"after SOURCE {form.text}")
         options = _options(cursor, positional=True)
@@ -194,7 +194,7 @@ def _size(cursor: Cursor) -> int:
     return int(word)
 
 
-def _format(cursor: Cursor, columns: Schema | None) -> Name:
+def _format(cursor: Cursor, columns: Schema | None, what: str) -> Name:
     token = cursor.peek()
     if token is not None and token.token_type == TokenType.STRING:
         ending = token.text.rpartition(".")[2].lower()
@@ -210,7 +210,7 @@ def _format(cursor: Cursor, columns: Schema | None) -> Name:
         if hint is not None:
             raise LanguageError(f"there is no format {form.text}", position=form.position, hint=hint)
     if kind in UNTYPED_FORMATS and columns is None:
-        hint = f"write CREATE STREAM name (column TYPE, ...) FROM {kind}"
+        hint = f"write CREATE {what.upper()} name (column TYPE, ...) FROM {kind}"
         raise LanguageError(f"{kind} does not describe its columns", position=form.position, hint=hint)
     return form
 
@@ -266,8 +266,18 @@ def _value(cursor: Cursor) -> str:
     return sign + str(token.text)
 
 
-def _timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | ByArrival, Position]:
-    """What the stream is timed by, and where that is said. A column called arrival has to be quoted."""
+def parse_timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | ByArrival, Position]:
+    """Read `TIMESTAMP BY column`: what the rows are timed by, and where that is said.
+
+    A column called arrival has to be quoted.
+
+    Args:
+        cursor: where it begins.
+        watermark: what the columns have said of it.
+
+    Raises:
+        LanguageError: it is malformed, or contradicts the watermark.
+    """
     if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
         if watermark is not None:
             return watermark.column.text, watermark.column.position

@@ -1,17 +1,28 @@
-"""`CREATE RELATION ... FROM format`: the columns, key, options and periods of a table."""
+"""`CREATE RELATION ... FROM format`: the columns, key, options, periods and changes of a table."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import describe_relation
 from headrace.language.parsing.cursor import Cursor
-from headrace.language.parsing.ddl import parse_columns, parse_input
-from headrace.language.statements import FILE_FORMATS, CreateRelation
+from headrace.language.parsing.ddl import Watermark, parse_columns, parse_input, parse_timestamp
+from headrace.language.parsing.time_clauses import parse_time_clauses
+from headrace.language.statements import (
+    FILE_FORMATS,
+    NOTHING_SAID,
+    ChangesClause,
+    CreateRelation,
+    CreateStream,
+    TimeClauses,
+)
 from headrace.language.syntax import Name
 
 _WRITTEN: Final = "write CREATE RELATION name (columns) KEY (column) FROM format OPTIONS (path '...')"
+_CHANGES: Final = "CHANGES BY op TIMESTAMP BY ts"
 _LISTED: Final = ", ".join(FILE_FORMATS)
 
 
@@ -26,22 +37,49 @@ def parse_create_relation(cursor: Cursor, name: Name, position: Position) -> Cre
         raise cursor.error("a relation is not derived from a query", hint)
     begin = cursor.position
     columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
-    if watermark is not None:
-        hint = "leave it out, or write CREATE STREAM for rows that have a time"
-        raise LanguageError("a relation has no watermark", position=begin, hint=hint)
     key = _key(cursor)
     form, options = parse_input(cursor, columns, "relation", _WRITTEN)
-    if form.text.lower() not in FILE_FORMATS:
+    kind = form.text.lower()
+    changing_at = cursor.position
+    changes = None
+    if cursor.accept("CHANGES"):
+        if not key:
+            hint = f"write KEY (column) before FROM {form.text}"
+            raise LanguageError("changes are by key, and there is none", position=changing_at, hint=hint)
+        changes = _changes(cursor, watermark, partial(CreateStream, name.text, columns, kind, options))
+    elif watermark is not None:
+        hint = "leave it out, or write CREATE STREAM for events, or CHANGES BY op for changes by key"
+        raise LanguageError("a relation has no watermark", position=begin, hint=hint)
+    elif kind not in FILE_FORMATS:
         raise LanguageError(
             f"a relation cannot be read from {form.text}",
             position=form.position,
-            hint=f"the formats are {_LISTED}; db.relation(name, frame) takes what Spark can read",
+            hint=f"the formats are {_LISTED}, or with {_CHANGES} those of streams; "
+            "db.relation(name, frame) takes what Spark can read",
         )
-    statement = CreateRelation(name.text, columns, key, form.text.lower(), options, _valid(cursor), position)
+    valid = None if changes is not None else _valid(cursor)
+    statement = CreateRelation(name.text, columns, key, kind, options, valid, position, changes)
     if columns is not None:
         # The columns are checked now, so that the error comes before any input is opened.
         describe_relation(statement, columns)
     return statement
+
+
+def _changes(
+    cursor: Cursor, watermark: Watermark | None, make_stream: Callable[..., CreateStream]
+) -> ChangesClause:
+    """Read what follows CHANGES; `make_stream` takes what comes last of a CREATE STREAM."""
+    position = cursor.position
+    cursor.expect("BY", "after CHANGES")
+    operation = cursor.name("the column with the operation")
+    timestamp, timed_at = parse_timestamp(cursor, watermark)
+    version = cursor.name("the column with the version") if cursor.accept("VERSION", "BY") else None
+    time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
+    if version is None and cursor.at("VERSION", "BY"):
+        raise cursor.error(
+            "VERSION BY follows TIMESTAMP BY", "write TIMESTAMP BY ts VERSION BY seq DISORDER 5 SECONDS"
+        )
+    return ChangesClause(operation, version, make_stream(timestamp, time, position, timed_at))
 
 
 def _key(cursor: Cursor) -> tuple[Name, ...]:
@@ -57,7 +95,10 @@ def _key(cursor: Cursor) -> tuple[Name, ...]:
 
 def _valid(cursor: Cursor) -> tuple[Name, Name] | None:
     if cursor.at("TIMESTAMP", "BY") or cursor.at("ORDERED", "BY"):
-        hint = "leave it out, write VALID FROM a TO b for rows with a period, or CREATE STREAM for events"
+        hint = (
+            "leave it out, or write VALID FROM a TO b for rows with a period, CREATE STREAM for events, or "
+            "CHANGES BY op before it for changes by key"
+        )
         raise cursor.error("a relation is not timed by a column", hint)
     if not cursor.accept("VALID"):
         return None

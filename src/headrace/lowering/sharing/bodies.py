@@ -15,6 +15,7 @@ from typing import assert_never
 from headrace.algebra.failure import aggregate_can_fail, can_fail
 from headrace.algebra.nodes import (
     Aggregate,
+    Clip,
     Filter,
     Granularity,
     Join,
@@ -74,7 +75,7 @@ class Filtered:
 class Timed:
     """A body whose rows are valid at other instants; a column is known by its number in the input."""
 
-    kind: type[TimeWindow | Granularity | Split | Rstream]
+    kind: type[TimeWindow | Granularity | Split | Clip | Rstream]
     parameters: tuple[object, ...]
     input: int
 
@@ -234,7 +235,7 @@ class Bodies:
                 assert below is not None
                 parts = _sorted(over(part, below.columns) for part in conjuncts(predicate))
                 return self._part(plan, Filtered(below.body, parts), below.columns)
-            case TimeWindow() | Granularity() | Split() | Rstream():
+            case TimeWindow() | Granularity() | Split() | Clip() | Rstream():
                 assert below is not None
                 return self._part(plan, Timed(type(plan), parameters_of(plan), below.body), below.columns)
             case WindowBounds(size=size, slide=slide, offset=offset):

@@ -110,7 +110,7 @@ def _sessions(flow: Flow, gap: float, keys: Sequence[Expression]) -> Expectation
     columns = [*sample.rows.columns, pa.array(starts), pa.array(ends)]
     rows = pa.RecordBatch.from_arrays(columns, names=list(names))
     waits = float(np.mean(ends - sample.instants))
-    found = replace(flow, lifetime=gap, values=values, sample=Sample(rows, sample.instants))
+    found = replace(flow, lifetime=gap, values=values, sample=replace(sample, rows=rows))
     return Expectation(found, flow.rate * waits)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -25,21 +25,23 @@ class Sample:
     Attributes:
         rows: n rows, in the order of their instants.
         instants: int64[n], when they begin to be valid.
+        part: which part of the stream's rows of that time these are.
     """
 
     rows: pa.RecordBatch
     instants: Int64Array
+    part: float = 1.0
 
     def kept(self, predicate: Expression) -> Sample:
         """The rows for which a predicate is true."""
         mask = predicate_mask(evaluate(predicate, self.rows))
-        return Sample(self.rows.filter(pa.array(mask)), self.instants[mask])
+        return replace(self, rows=self.rows.filter(pa.array(mask)), instants=self.instants[mask])
 
     def projected(self, items: Sequence[tuple[str, Expression]]) -> Sample:
         """The rows with the values of expressions as columns; a value that cannot be computed is NULL."""
         values = [evaluate(expression, self.rows).values for _, expression in items]
         rows = pa.RecordBatch.from_arrays(values, names=[name for name, _ in items])
-        return Sample(rows, self.instants)
+        return replace(self, rows=rows)
 
     def codes(self, keys: Sequence[Expression]) -> Int64Array:
         """int64[n]: equal numbers for equal values of the keys."""
@@ -48,7 +50,10 @@ class Sample:
     def codes_with(
         self, keys: Sequence[Expression], other: Sample, others: Sequence[Expression]
     ) -> tuple[Int64Array, Int64Array]:
-        """int64[n] and int64[m]: equal numbers for equal values of keys, here and in another sample."""
+        """int64[n] and int64[m]: equal numbers for equal values of keys, here and in another sample.
+
+        As in a join NULL equals nothing.
+        """
         mine, theirs = (
             [evaluate(key, sample.rows).values for key in wanted]
             for sample, wanted in ((self, keys), (other, others))
@@ -56,7 +61,10 @@ class Sample:
         rows = len(self.instants)
         both = [pa.concat_arrays(pair) for pair in zip(mine, theirs, strict=True)]
         codes = codes_of(both, rows + len(other.instants))
-        return codes[:rows], codes[rows:]
+        absent = np.zeros(len(codes), dtype=np.bool_)
+        for values in both:
+            absent |= np.asarray(values.is_null())
+        return np.where(absent, -1, codes)[:rows], np.where(absent, -2, codes)[rows:]
 
 
 @dataclass(frozen=True, eq=False)

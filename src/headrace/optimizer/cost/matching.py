@@ -15,16 +15,19 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from headrace.algebra.nodes import Join
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression
-from headrace.optimizer.cost.flow import Flow
+from headrace.optimizer.cost.flow import Flow, Sample
 
 _REACH: Final = 2
 """A sample is long enough for rows that meet others up to one part in so many of its length before them."""
 _SHORTER: Final = 4
 """How a number of matches grows is seen by comparing it with the one for a length so many times shorter."""
+_PAIRS: Final = 100_000
+"""A sample of pairs has at most so many."""
 
 
 def joined(plan: Join, left: Flow, right: Flow) -> Flow:
@@ -32,10 +35,12 @@ def joined(plan: Join, left: Flow, right: Flow) -> Flow:
     rate = _rate_of_matches(plan, left, right)
     overlap = left.lifetime + right.lifetime - 1
     lifetime = max(1.0, left.lifetime * right.lifetime / overlap)
-    flow = Flow(rate, lifetime, min(left.step, right.step), left.values + right.values)
+    sample = _pairs(plan, left, right, rate)
+    flow = Flow(rate, lifetime, min(left.step, right.step), left.values + right.values, sample)
     if plan.residual is None:
         return flow
-    return replace(flow, rate=flow.rate * flow.selectivity(plan.residual))
+    kept = None if sample is None else sample.kept(plan.residual)
+    return replace(flow, rate=flow.rate * flow.selectivity(plan.residual), sample=kept)
 
 
 def _rate_of_matches(plan: Join, left: Flow, right: Flow) -> float:
@@ -61,11 +66,28 @@ def _counted(
         return None
     mine, yours = left.sample.codes_with(ours, right.sample, theirs)
     begins, others = left.sample.instants, right.sample.instants
+    if _is_standing(right):
+        return left.rate * _equal(mine, yours) / right.sample.part or None
+    if _is_standing(left):
+        return right.rate * _equal(yours, mine) / left.sample.part or None
     # A pair is found by the later of its rows; of two at one instant, by the left one.
-    by_left = _matches(mine, begins, yours, others, right.lifetime)
-    by_right = _matches(yours, others - 1, mine, begins, left.lifetime - 1)
+    by_left = _matches(mine, begins, yours, others, right.lifetime) / right.sample.part
+    by_right = _matches(yours, others - 1, mine, begins, left.lifetime - 1) / left.sample.part
     found = left.rate * by_left + right.rate * by_right
     return found or None
+
+
+def _is_standing(flow: Flow) -> bool:
+    """Whether all rows of a sample begin together and last, as those of a relation do."""
+    assert flow.sample is not None
+    return flow.lifetime > 1 and bool(flow.sample.instants[0] == flow.sample.instants[-1])
+
+
+def _equal(codes: Int64Array, others: Int64Array) -> float:
+    """How many rows of another sample, of equal code, a row meets on average."""
+    there = np.sort(others)
+    some = np.searchsorted(there, codes, side="right") - np.searchsorted(there, codes, side="left")
+    return float(some.sum()) / len(codes)
 
 
 def _matches(
@@ -102,3 +124,44 @@ def _count(
     first = last - (math.ceil(length) - 1)
     some = np.searchsorted(places, last, side="right") - np.searchsorted(places, first, side="left")
     return float(some.sum()) / int(whole.sum())
+
+
+def _pairs(plan: Join, left: Flow, right: Flow, rate: float) -> Sample | None:
+    """Some of the pairs of the rows in two samples, evenly spread; None if there are none.
+
+    Args:
+        plan: the join, whose equalities count here.
+        left, right: how its inputs flow.
+        rate: how many pairs there are per instant.
+    """
+    if left.sample is None or right.sample is None or not rate:
+        return None
+    ours, theirs = ([pair[side] for pair in plan.equalities] for side in range(2))
+    codes, others = left.sample.codes_with(ours, right.sample, theirs)
+    instants, begins = left.sample.instants, right.sample.instants
+    if not len(instants) or not len(begins):
+        return None
+    origin = min(int(instants.min()), int(begins.min()))
+    span = max(int(instants.max()), int(begins.max())) - origin + 1
+    order = np.lexsort((begins, others))
+    places = (others * span + (begins - origin))[order]
+    before, after = (math.ceil(min(side.lifetime, span)) - 1 for side in (right, left))
+    earliest = np.maximum(instants - origin - before, 0)
+    latest = np.minimum(instants - origin + after, span - 1)
+    first = np.searchsorted(places, codes * span + earliest, side="left")
+    until = np.cumsum(np.searchsorted(places, codes * span + latest, side="right") - first)
+    found = int(until[-1])
+    if not found:
+        return None
+    wanted = np.arange(found) if found <= _PAIRS else np.linspace(0, found - 1, _PAIRS).astype(np.int64)
+    mine = np.searchsorted(until, wanted, side="right")
+    yours = order[first[mine] + wanted - np.append(0, until)[mine]]
+    later = np.maximum(instants[mine], begins[yours])
+    in_time = np.argsort(later, kind="stable")
+    columns = [*_taken(left.sample, mine[in_time]), *_taken(right.sample, yours[in_time])]
+    rows = pa.RecordBatch.from_arrays(columns, names=list(plan.schema.names))
+    return Sample(rows, later[in_time], len(wanted) / (rate * span))
+
+
+def _taken(sample: Sample, places: Int64Array) -> list[pa.Array]:
+    return [values.take(pa.array(places)) for values in sample.rows.columns]

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from headrace.algebra.nodes import (
+    Clip,
     Filter,
     Granularity,
     Project,
@@ -53,7 +54,7 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return _coarser(below, float(granule.length))
         case Split():
             return _cut(below, 1.0)
-        case Rstream():
+        case Clip() | Rstream():
             return below
         case _:
             assert_never(plan)

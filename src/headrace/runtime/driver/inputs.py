@@ -55,7 +55,7 @@ def inputs_of(
         point = points[name]
         if isinstance(stream, BoundedRelation):
             found.relations[name] = RelationInput(
-                taken[name].source, schemas[name], stream.valid, point.heartbeat
+                taken[name].source, schemas[name], stream.valid, point.heartbeat, stream.changes
             )
         else:
             found.streams[name] = StreamInput(
@@ -69,6 +69,7 @@ def inputs_of(
                 latest=point.time.latest,
                 values=values_of(stream.timing, point),
                 arrival=stream.timing.arrival(clock, point.heartbeat),
+                changes=stream.changes,
             )
     return found
 
@@ -87,7 +88,8 @@ def columns_of(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]
     found = {}
     for name, columns in queries.columns.items():
         stream = streams[queries.inputs[name]]
-        read = {*columns, *stream.timing.columns}
+        changes = () if stream.changes is None else stream.changes.columns
+        read = {*columns, *stream.timing.columns, *changes}
         if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:
             read.discard(stream.timestamp)
         found[name] = tuple(sorted(read)) or stream.schema.names[:1]

@@ -124,8 +124,8 @@ class QuerySet:
             match node.plan:
                 case Source(schema=schema, timestamp=timestamp):
                     names = (*schema.names, timestamp)
-                case Relation(schema=schema, valid=valid):
-                    names = (*schema.names, *(valid or ()))
+                case Relation(schema=schema, period_columns=period):
+                    names = (*schema.names, *period)
                 case _:
                     continue
             assert node.reads is not None

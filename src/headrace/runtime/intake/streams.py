@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from headrace.algebra.changes import Changes
 from headrace.errors import StoreError
 from headrace.heartbeats.timing import IN_ORDER, Timing
 from headrace.runtime.journal.records import StreamPoint
@@ -23,12 +24,14 @@ class BoundedStream:
         timestamp: the column it is timed by; not one of the source's where it is timed by arrival.
         timing: how its time moves.
         max_rows: how many rows an epoch takes at most, if not its share.
+        changes: what they change, if they are the changes of a relation.
     """
 
     source: SplitSource
     timestamp: str
     timing: Timing = IN_ORDER
     max_rows: int | None = None
+    changes: Changes | None = None
 
     @property
     def schema(self) -> Schema:
@@ -48,11 +51,13 @@ class LiveStream:
         schema: all columns that its rows come with.
         timestamp: the column it is timed by; not one of those where it is timed by arrival.
         timing: how its time moves.
+        changes: what they change, if they are the changes of a relation.
     """
 
     schema: Schema
     timestamp: str
     timing: Timing = IN_ORDER
+    changes: Changes | None = None
 
     def mark(self, position: int) -> str:
         """Nothing: what has been taken does not come again."""
@@ -65,11 +70,14 @@ class BoundedRelation:
 
     Attributes:
         source: where its rows come from.
-        valid: the columns that begin and end the period of a row; None where every row is always valid.
+        valid: the columns that begin and end the period of a row, or the one with its instant; None where
+            every row is always valid.
+        changes: what its rows change, if they are changes.
     """
 
     source: SplitSource
-    valid: tuple[str, str] | None = None
+    valid: tuple[str, str | None] | None = None
+    changes: Changes | None = None
 
     @property
     def schema(self) -> Schema:

@@ -24,6 +24,8 @@ class Description:
         starts: the epoch from which on a query answers; 1 if it is not named.
         keeps_results: whether results are stored, or only counted.
         forms: what readers have to know of each query; none where an earlier Headrace has written it.
+        choices: per query what was decided about how it runs that does not follow from its text, as JSON has
+            it, so that a restart decides the same.
         shared: what queries are carried out as that share more than equal plans, as `journal.plans` packs it.
     """
 
@@ -35,6 +37,7 @@ class Description:
     starts: Mapping[str, int] = field(default_factory=dict)
     keeps_results: bool = True
     forms: Mapping[str, Form] = field(default_factory=dict)
+    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: Packed = field(default_factory=dict)
 
 
@@ -79,6 +82,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         content["starts"],
         content["keeps_results"],
         {name: unpacked_form(form) for name, form in content.get("forms", {}).items()},
+        content.get("choices", {}),
         content.get("shared", {}),
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from headrace.algebra.changes import Changes
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting, Due
@@ -109,6 +110,7 @@ class StreamInput:
         values: how far the values of the column named by PER have come, or None.
         arrival: the instant of all its rows in this epoch where it is timed by arrival, else None; level 0
             adds the timestamp then, which is not in `schema`.
+        changes: what its rows change, if they are the changes of a relation.
     """
 
     source: SplitSource | None
@@ -121,6 +123,7 @@ class StreamInput:
     latest: int = BEGINNING
     values: ValuesPoint | None = None
     arrival: int | None = None
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)
@@ -130,14 +133,17 @@ class RelationInput:
     Attributes:
         source: where its rows come from, or None where the epoch reads none of it.
         schema: the columns that some query reads, and those of `valid`.
-        valid: the columns that begin and end the period of a row; None where every row is always valid.
+        valid: the columns that begin and end the period of a row, or the one with its instant; None where
+            every row is always valid.
         heartbeat: INFINITY once it has been read whole, and BEGINNING before.
+        changes: what its rows change, if they are changes.
     """
 
     source: SplitSource | None
     schema: Schema
-    valid: tuple[str, str] | None
+    valid: tuple[str, str | None] | None
     heartbeat: int
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)

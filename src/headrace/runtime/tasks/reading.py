@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from headrace.elements import Batch, Int64Array, concat, integers, record_batch,
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
 from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
+from headrace.runtime.tasks.changes import applicable
 from headrace.runtime.tasks.counts import Extent
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
 from headrace.runtime.tasks.outbox import DeadLetters
@@ -76,10 +78,25 @@ def _lasting(
 ) -> tuple[Batch, int]:
     """Rows as elements of their periods, and how many have none and are set apart."""
     count = rows.num_rows
-    ts, te = np.full(count, ALWAYS), np.full(count, INFINITY)
-    if relation.valid is None:
-        return Batch(rows, ts, te, np.ones(count, dtype=np.int64)), 0
-    begin, end = map(rows.column, relation.valid)
+    rows = applicable(name, relation.changes, rows, letters)
+    match relation.valid:
+        case None:
+            ts, te = np.full(count, ALWAYS), np.full(count, INFINITY)
+            return Batch(rows, ts, te, np.ones(count, dtype=np.int64)), 0
+        case (at, None):
+            rows, ts = _usable(name, at, rows, letters)
+            return Batch(rows, ts, ts + 1, np.ones(len(ts), dtype=np.int64)), count - len(ts)
+        case (first, last):
+            found = _in_periods(name, (first, last), rows, letters)
+            return found, count - len(found)
+        case _:
+            assert_never(relation.valid)
+
+
+def _in_periods(name: str, valid: tuple[str, str], rows: pa.RecordBatch, letters: DeadLetters) -> Batch:
+    """Rows as elements of their periods; those without one are set apart."""
+    count = rows.num_rows
+    begin, end = map(rows.column, valid)
     ts, te = integers(begin.fill_null(ALWAYS)), integers(end.fill_null(INFINITY))
     known = begin.is_valid().to_numpy(zero_copy_only=False), end.is_valid().to_numpy(zero_copy_only=False)
     outside = np.zeros(count, dtype=np.bool_)
@@ -87,14 +104,13 @@ def _lasting(
         outside |= given & ((times < MIN_INSTANT) | (times >= MAX_INSTANT))
     empty = (ts >= te) & ~outside
     if not (outside.any() or empty.any()):
-        return Batch(rows, ts, te, np.ones(count, dtype=np.int64)), 0
-    period = " TO ".join(relation.valid)
+        return Batch(rows, ts, te, np.ones(count, dtype=np.int64))
+    period = " TO ".join(valid)
     for mask, what in ((outside, "is out of range"), (empty, "is empty")):
         bad = np.flatnonzero(mask)
         letters.drop(name, take_rows(rows, bad), [f"the period {period} {what}"] * len(bad))
     kept = np.flatnonzero(~outside & ~empty)
-    found = Batch(take_rows(rows, kept), ts[kept], te[kept], np.ones(len(kept), dtype=np.int64))
-    return found, count - len(kept)
+    return Batch(take_rows(rows, kept), ts[kept], te[kept], np.ones(len(kept), dtype=np.int64))
 
 
 def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
@@ -130,7 +146,8 @@ def _timed(
 ) -> tuple[Batch, Arrivals]:
     """Rows as chronon elements; those without a usable timestamp and those that are late are set apart."""
     sent, promise = _without_heartbeats(stream, _stamped(stream, read.rows))
-    rows, times = _usable(name, stream, sent, letters)
+    known = applicable(name, stream.changes, sent, letters)
+    rows, times = _usable(name, stream.timestamp, known, letters, stream)
     unusable = sent.num_rows - rows.num_rows
     found = judge(rows, times)
     if len(found.late):
@@ -172,27 +189,38 @@ def _without_heartbeats(stream: StreamInput, rows: pa.RecordBatch) -> tuple[pa.R
 
 
 def _usable(
-    name: str, stream: StreamInput, rows: pa.RecordBatch, letters: DeadLetters
+    name: str, timestamp: str, rows: pa.RecordBatch, letters: DeadLetters, stream: StreamInput | None = None
 ) -> tuple[pa.RecordBatch, Int64Array]:
-    """The rows with a usable timestamp, and those timestamps; the others are set apart."""
-    column = rows.column(stream.timestamp)
+    """The rows with a usable timestamp, and those timestamps; the others are set apart.
+
+    Args:
+        name: the stream or the relation.
+        timestamp: the column.
+        rows: the rows.
+        letters: takes what is set apart.
+        stream: the stream, if its rows may be ahead of the clock so far only.
+    """
+    newest = MAX_INSTANT if stream is None else stream.newest
+    column = rows.column(timestamp)
     times = integers(column.fill_null(0)) if column.null_count else integers(column)
-    inside = not len(times) or (times.min() >= MIN_INSTANT and times.max() <= stream.newest)
+    inside = not len(times) or (times.min() >= MIN_INSTANT and times.max() <= newest)
     if inside and not column.null_count:
         return rows, times
     outside = (times < MIN_INSTANT) | (times > MAX_INSTANT)
     empty = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-    ahead = (times > stream.newest) & ~outside
+    ahead = (times > newest) & ~outside
     for mask, what in ((empty, "NULL"), (outside, "out of range"), (ahead, _ahead_of_clock(stream))):
         bad = np.flatnonzero(mask)
-        reason = f"the timestamp {stream.timestamp} is {what}"
+        reason = f"the timestamp {timestamp} is {what}"
         letters.drop(name, take_rows(rows, bad), [reason] * len(bad))
     kept = np.flatnonzero(~empty & ~outside & ~ahead)
     return take_rows(rows, kept), times[kept]
 
 
-def _ahead_of_clock(stream: StreamInput) -> str:
+def _ahead_of_clock(stream: StreamInput | None) -> str:
     """What is said of a timestamp that is too far in the future."""
+    if stream is None:
+        return ""
     limit = format_instant(stream.newest, TimeDomain.TIMESTAMP)
     length = format_length(stream.timing.ahead or 0, TimeDomain.TIMESTAMP)
     return f"more than {length} ahead of the clock, after {limit}"

@@ -1,0 +1,44 @@
+"""What is decided about how a query runs that does not follow from its text, as a store remembers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from headrace.errors import StoreError
+from headrace.optimizer.join_graph import Order, Orders
+from headrace.runtime.journal.inspect import committed
+
+Choices: TypeAlias = Mapping[str, Any]
+"""Per kind of decision what was decided, as JSON has it."""
+
+
+def stored_choices(folder: Path | None) -> Mapping[str, Choices]:
+    """What a durable store remembers of each of its queries; nothing of what is not there or not readable.
+
+    Args:
+        folder: the store's, or None if there is none.
+    """
+    if folder is None:
+        return {}
+    try:
+        description = committed(folder).description
+    except StoreError:
+        # Whoever starts a run on it is told.
+        return {}
+    return {name: description.choices.get(name, {}) for name in description.queries}
+
+
+def choices_of(orders: Orders) -> Choices:
+    """What a store is to remember of a query that joins in some orders."""
+    return {"joins": orders} if orders else {}
+
+
+def orders_in(choices: Choices) -> Orders:
+    """In which orders a query joins of which that was decided."""
+    return tuple(map(_order, choices.get("joins", ())))
+
+
+def _order(packed: Any) -> Order:
+    return packed if isinstance(packed, int) else (_order(packed[0]), _order(packed[1]))

@@ -1,0 +1,75 @@
+"""Relations in FROM: the plan that each is, and what is not allowed beside its name."""
+
+from __future__ import annotations
+
+from headrace.algebra.changes import content_of
+from headrace.algebra.nodes import Plan, Relation, Source
+from headrace.algebra.properties import sources_of, timestamp_columns
+from headrace.errors import LanguageError
+from headrace.language.binding.scope import Bound
+from headrace.language.catalog import Catalog, RelationInfo
+from headrace.language.syntax import JoinedTable, NamedTable
+
+
+def relation_plan(entry: RelationInfo, catalog: Catalog) -> Plan:
+    """The plan of a relation by its name.
+
+    Args:
+        entry: what the catalog knows of it.
+        catalog: says what instants count in the query, for one that is always valid.
+    """
+    changes = entry.changes
+    if changes is None:
+        domain = catalog.domain if entry.domain is None else entry.domain
+        return Relation(entry.name, entry.schema, domain, entry.valid)
+    stream = changes.stream
+    if changes.read_first:
+        leaf: Plan = Relation(entry.name, stream.schema, stream.domain, (stream.timestamp, None))
+    else:
+        leaf = Source(entry.name, stream.schema, stream.timestamp, stream.domain)
+    return content_of(leaf, changes.by)
+
+
+def check_as_of(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> None:
+    """See that FOR SYSTEM_TIME AS OF asks for what a join with a relation is: rows that hold together.
+
+    Args:
+        item: the join.
+        left: what is before JOIN.
+        right: the table after it.
+        catalog: says whether it is a relation.
+
+    Raises:
+        LanguageError: the table is not a relation, or the column is not the instant of the rows before JOIN.
+    """
+    if not isinstance(item.right, NamedTable) or item.right.as_of is None:
+        return
+    name, as_of = item.right.name.text, item.right.as_of
+    if sources_of(right.plan) and not isinstance(catalog.find(name), RelationInfo):
+        raise LanguageError(
+            f"{name} is a stream, and FOR SYSTEM_TIME AS OF is for relations",
+            position=as_of.position,
+            hint=f"write {name} WINDOW(RANGE UNBOUNDED) for all its rows so far, or "
+            "WINDOW(PARTITION BY key ROWS 1) for the last one of each key",
+        )
+    column = left.scope.column(as_of.column.table, as_of.column.name)
+    if column.index not in timestamp_columns(left.plan):
+        raise LanguageError(
+            f"{as_of.column.name.text} is not the instant of the rows before JOIN",
+            position=as_of.column.name.position,
+            hint="name the column that the stream is timed by, and leave out its window",
+        )
+
+
+def refuse_window(table: NamedTable) -> None:
+    """Refuse a window over a relation, whose rows have periods already. SAMPLE and the like are allowed.
+
+    Raises:
+        LanguageError: there is one.
+    """
+    if table.window is not None and table.window.frame is not None:
+        raise LanguageError(
+            f"{table.name.text} is a relation, which has no window",
+            position=table.window.position,
+            hint="leave it out: its rows are valid for as long as the relation says",
+        )

@@ -1,0 +1,102 @@
+"""The order of joins that is expected to cost least, by dynamic programming over connected subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.algebra.nodes import Join
+from headrace.optimizer.cost.expected import expected
+from headrace.optimizer.cost.flow import Flow
+from headrace.optimizer.join_graph import JoinedPart, JoinGraph, Order
+
+MAX_INPUTS: Final = 10
+"""Of so many inputs all orders are looked at: 59,049 joins of one subset with another."""
+
+_MARGIN: Final = 0.9
+"""Another order is chosen if it costs less than this part of the one that the query has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """The best way found to join some inputs.
+
+    Attributes:
+        part: the inputs, joined.
+        flow: how the result flows.
+        cost: the rows that its joins take, yield and keep.
+    """
+
+    part: JoinedPart
+    flow: Flow
+    cost: float
+
+
+def best_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Order:
+    """The order in which joins take, yield and keep the fewest rows; the graph's own if none is much better.
+
+    Joins of all pairs are not looked at: where some inputs are connected to others by no equality, and where
+    there are more than `MAX_INPUTS`, the order stays.
+
+    Args:
+        graph: the joins.
+        flows: how its inputs flow.
+        elapsed: for how long (instants).
+    """
+    inputs = len(flows)
+    if inputs > MAX_INPUTS:
+        return graph.order
+    best = {1 << place: Candidate(graph.part(place), flows[place], 0.0) for place in range(inputs)}
+    for subset in sorted(range(1 << inputs), key=int.bit_count):
+        pairs = [(best[some], best[rest]) for some, rest in _splits(subset) if some in best and rest in best]
+        found = _cheapest(graph, pairs, elapsed)
+        if found is not None:
+            best[subset] = found
+    whole = best.get((1 << inputs) - 1)
+    if whole is None:
+        return graph.order
+    present = _costed(graph, graph.order, flows, elapsed)
+    return whole.part.order if whole.cost < _MARGIN * present.cost else graph.order
+
+
+def _splits(subset: int) -> Iterator[tuple[int, int]]:
+    """The ways to cut a set into two, the one with the first input first."""
+    first = subset & -subset
+    some = (subset - 1) & subset
+    while some:
+        if some & first:
+            yield some, subset ^ some
+        some = (some - 1) & subset
+
+
+def _cheapest(
+    graph: JoinGraph, pairs: Sequence[tuple[Candidate, Candidate]], elapsed: float
+) -> Candidate | None:
+    """The cheapest of the joins by an equality; None if there are none."""
+    for left, right in sorted(pairs, key=lambda pair: _cost_of_inputs(pair, elapsed)):
+        # Whatever the order, the result is the same.
+        if graph.joined(left.part, right.part).is_connected:
+            return _joined(graph, left, right, elapsed)
+    return None
+
+
+def _cost_of_inputs(pair: tuple[Candidate, Candidate], elapsed: float) -> float:
+    """What it costs to make two inputs, and to take and to keep them."""
+    kept = sum(side.flow.live for side in pair if side.flow.lifetime > 1)
+    return kept + sum(side.cost + side.flow.rate * elapsed for side in pair)
+
+
+def _joined(graph: JoinGraph, left: Candidate, right: Candidate, elapsed: float) -> Candidate:
+    part = graph.joined(left.part, right.part)
+    assert isinstance(part.plan, Join)
+    flow = expected(part.plan, (left.flow, right.flow), elapsed).flow
+    return Candidate(part, flow, _cost_of_inputs((left, right), elapsed) + flow.rate * elapsed)
+
+
+def _costed(graph: JoinGraph, order: Order, flows: Sequence[Flow], elapsed: float) -> Candidate:
+    """What an order costs."""
+    if isinstance(order, int):
+        return Candidate(graph.part(order), flows[order], 0.0)
+    left, right = (_costed(graph, side, flows, elapsed) for side in order)
+    return _joined(graph, left, right, elapsed)

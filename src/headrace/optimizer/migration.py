@@ -1,0 +1,266 @@
+"""A running plan is exchanged for another that answers the same (GenMig; thesis, chapter 29).
+
+At an instant T the new plan takes over from the old one: the old plan answers below T, over inputs clipped
+below it, the new plan from T on, over inputs clipped to what lies there, and the union of both is the
+query's answer. T is chosen so that whatever has entered the old plan ends at T or before. So the new plan
+needs none of the old one's state, and the old one can go when the heartbeat has passed T:
+
+    Join                     Union of 2                          Join
+      TimeWindow a             Join                                TimeWindow b
+      TimeWindow b     ->        Clip BELOW T: TimeWindow a   ->   TimeWindow a
+                                 Clip BELOW T: TimeWindow b
+                               Join
+                                 Clip FROM T: TimeWindow b
+                                 Clip FROM T: TimeWindow a
+
+That holds for operators whose answer at an instant depends on their inputs' contents at that instant alone
+(snapshot-reducible ones, and those that show the instant's window). The largest such part of a plan is its
+*box*. Windows, sessions, OVER, ISTREAM and the like look at other instants: those below the box are read by
+both plans, those above it read the union.
+
+Clipped results of the two do not touch, so that nothing has to fuse them (the thesis' algorithm 27): a row
+that both plans yield is one that goes on, in two elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Clip,
+    Coalesce,
+    Distinct,
+    Dstream,
+    Filter,
+    Granularity,
+    Istream,
+    Join,
+    OuterJoin,
+    Plan,
+    Project,
+    Relation,
+    RowWindow,
+    Rstream,
+    Sample,
+    SemiJoin,
+    SessionWindow,
+    SetOperation,
+    Source,
+    TimeWindow,
+    TopK,
+    Union,
+    WindowBounds,
+    inputs_of,
+    with_inputs,
+)
+from headrace.algebra.properties import granule_start, is_stateful, parameters_of, slide_start, walk
+from headrace.errors import PlanError
+from headrace.time import BEGINNING, INFINITY
+
+_POINTWISE: Final = (
+    Filter,
+    Project,
+    Sample,
+    WindowBounds,
+    Rstream,
+    Union,
+    SetOperation,
+    Join,
+    OuterJoin,
+    SemiJoin,
+    Aggregate,
+    TopK,
+    Distinct,
+    Coalesce,
+)
+"""Nodes whose content at an instant depends on their inputs' contents at that instant alone."""
+
+
+@dataclass(frozen=True)
+class Migration:
+    """The exchange of a plan for another with the same content.
+
+    Attributes:
+        old: the plan so far.
+        new: the plan from then on.
+        at: where the new one takes over (instant); whatever has entered the old box ends there or before.
+
+    Raises:
+        PlanError: the plans cannot be exchanged, whatever the instant; the message says why.
+    """
+
+    old: Plan
+    new: Plan
+    at: int
+
+    def __post_init__(self) -> None:
+        boxes = self.boxes
+        assert boxes[0].schema == boxes[1].schema, "the plans yield other columns"
+        known = {part for entry in entries(boxes[0]) for part in walk(entry) if is_stateful(part)}
+        for entry in entries(boxes[1]):
+            other = next((part for part in walk(entry) if is_stateful(part) and part not in known), None)
+            if other is not None:
+                raise PlanError(
+                    f"the plans differ below {type(entry).__name__}, which looks at more than one instant",
+                    hint="only what lies above windows, sessions, OVER and ISTREAM is exchanged",
+                )
+
+    @cached_property
+    def boxes(self) -> tuple[Plan, Plan]:
+        """The parts of both plans that are exchanged, under what is the same in both."""
+        return _boxes(self.old, self.new)
+
+    @cached_property
+    def parts(self) -> tuple[Plan, Plan]:
+        """The old box over what lies below the instant, and the new one over what lies from it on."""
+        old, new = self.boxes
+        return clipped(old, BEGINNING, self.at), clipped(new, self.at, INFINITY)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan while both run."""
+        return self.around(Union(self.parts))
+
+    def around(self, box: Plan) -> Plan:
+        """What is the same in both plans over another box."""
+        return _around(self.old, self.boxes[0], box)
+
+
+def entries(box: Plan) -> tuple[Plan, ...]:
+    """The inputs of a box: the first nodes from above that look at more than one instant, or are leaves."""
+    found: dict[int, Plan] = {}
+    seen = set[int]()
+    ahead = [box]
+    while ahead:
+        node = ahead.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, _POINTWISE):
+            ahead.extend(reversed(inputs_of(node)))
+        else:
+            found[id(node)] = node
+    return tuple(found.values())
+
+
+def clipped(box: Plan, begin: int, end: int) -> Plan:
+    """A box over its inputs' contents at the instants of `[begin, end)`."""
+    known: dict[int, Plan] = {}
+
+    def over(part: Plan) -> Plan:
+        # What is used twice stays one object, or chains of joins would double with every link.
+        if id(part) not in known:
+            inside = isinstance(part, _POINTWISE)
+            known[id(part)] = (
+                with_inputs(part, tuple(map(over, inputs_of(part)))) if inside else Clip(part, begin, end)
+            )
+        return known[id(part)]
+
+    return over(box)
+
+
+def takeover(old: Plan, latest: Mapping[str, int]) -> int:
+    """The first instant at which a new plan can take over: the largest end of what has entered the box.
+
+    The thesis takes the latest start at any input and the length of the window (algorithm 25), and the end
+    timestamps inside the box as a shorter way (29.4.2); this is in between, by each input's own windows.
+
+    Args:
+        old: the plan that runs.
+        latest: per stream the largest timestamp that has come, those above the heartbeat included (instants),
+            BEGINNING before the first.
+
+    Returns:
+        An instant, BEGINNING if nothing has come.
+
+    Raises:
+        PlanError: some of what has entered may have no end.
+    """
+    found = BEGINNING
+    for entry in entries(_boxes(old, old)[0]):
+        end = ends_by(entry, latest)
+        if end == INFINITY:
+            raise PlanError(
+                f"rows of {_named(entry)} have no end, so that a new plan could never take over from the old "
+                "one's state",
+                hint="give the window a RANGE, or drop the query and create it anew",
+            )
+        found = max(found, end)
+    return found
+
+
+def ends_by(plan: Plan, latest: Mapping[str, int]) -> int:
+    """The instant by which all elements have ended that a plan can have emitted, INFINITY if some may never.
+
+    Args:
+        plan: an input of a box, or a part of one.
+        latest: per stream the largest timestamp that has come (instants), BEGINNING before the first.
+    """
+    match plan:
+        case Source(name=name):
+            return BEGINNING if latest[name] == BEGINNING else latest[name] + 1
+        case Relation() | RowWindow():
+            return INFINITY
+        case Coalesce():
+            # An element of a row that goes on is open until the row has ended.
+            return INFINITY
+        case _:
+            ends = [ends_by(below, latest) for below in inputs_of(plan)]
+            # There is no pair without a row of both.
+            end = min(ends) if isinstance(plan, Join) else max(ends)
+            return end if end in (BEGINNING, INFINITY) else _end_above(plan, end)
+
+
+def _boxes(old: Plan, new: Plan) -> tuple[Plan, Plan]:
+    while not isinstance(old, _POINTWISE) and inputs_of(old) and _is_same_node(old, new):
+        (old,), (new,) = inputs_of(old), inputs_of(new)
+    if not isinstance(old, _POINTWISE):
+        raise PlanError("the plan has nothing above its windows that could be exchanged")
+    return old, new
+
+
+def _end_above(plan: Plan, end: int) -> int:
+    """When the elements of a node end at the latest whose input's have all ended at an instant."""
+    match plan:
+        case TimeWindow(size=size, slide=slide, offset=offset):
+            if size.length == INFINITY:
+                return INFINITY
+            return slide_start(end - 1 + size.length, slide.length, offset.length)
+        case SessionWindow(gap=gap):
+            # A session ends a gap after its last row; from its last instant on it is shown for a gap.
+            return end + 2 * (gap.length - 1)
+        case Granularity(granule=granule):
+            return granule_start(end, granule.length)
+        case Istream() | Dstream():
+            return end + 1
+        case Clip(end=last):
+            return min(end, last)
+        case _:
+            return end
+
+
+def _named(entry: Plan) -> str:
+    match entry:
+        case Relation(name=name):
+            return f"the relation {name}"
+        case TimeWindow():
+            return "an unbounded window"
+        case RowWindow():
+            return "a window of rows"
+        case _:
+            return type(entry).__name__.upper()
+
+
+def _is_same_node(one: Plan, other: Plan) -> bool:
+    return type(one) is type(other) and parameters_of(one) == parameters_of(other)
+
+
+def _around(plan: Plan, box: Plan, other: Plan) -> Plan:
+    if plan is box:
+        return other
+    (below,) = inputs_of(plan)
+    return with_inputs(plan, (_around(below, box, other),))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace.elements import Batch, BoolArray
 from headrace.expressions.evaluation.evaluate import Outcome, evaluate, predicate_mask
 from headrace.expressions.tree import Expression
+from headrace.operators.conditions import evaluate_condition
 from headrace.operators.state.runs import Area
 
 Report = Callable[[Batch, BoolArray, str], None]
@@ -82,7 +83,7 @@ def evaluate_all(
 
 def evaluate_predicate(predicate: Expression, batch: Batch, report: Report) -> Batch:
     """The elements for which a predicate is true; those for which it fails are reported and left out."""
-    outcome = evaluate(predicate, batch.payload)
+    outcome = evaluate_condition(predicate, batch.payload)
     report_failures(batch, [outcome], report)
     return batch.filter(predicate_mask(outcome))
 

@@ -22,6 +22,7 @@ from headrace.runtime.intake.streams import BoundedRelation
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.tables import digest_of_rows, read_table, to_arrow_table
 from headrace.runtime.writing.texts import row_texts
+from headrace.schema import BIGINT
 from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, INFINITY
 
@@ -192,7 +193,7 @@ def _check_key(info: RelationInfo, source: SplitSource) -> None:
     if info.valid is None:
         begin, end = np.full(len(rows), ALWAYS), np.full(len(rows), INFINITY)
     else:
-        first, last = read_table(source, source.size, info.valid).combine_chunks().columns
+        first, last = (column.cast(BIGINT) for column in read_table(source, source.size, info.valid).columns)
         begin, end = integers(first.fill_null(ALWAYS)), integers(last.fill_null(INFINITY))
         kept = np.flatnonzero(begin < end)
         rows, begin, end = rows.take(kept), begin[kept], end[kept]

@@ -144,9 +144,10 @@ def test_a_key_is_checked(
     assert not db.relations
 
 
-def test_a_key_may_come_again_at_another_time(db: Database) -> None:
-    periods = pa.table({"k": [1, 1, 1, 1], "a": [5, None, 3, 7], "b": [5, 3, 7, None]})
-    db.relation("t", periods, ["k"], ("a", "b"))
+@pytest.mark.parametrize("kind", [pa.int64(), pa.timestamp("us", "UTC")])
+def test_a_key_may_come_again_at_another_time(db: Database, kind: pa.DataType) -> None:
+    bounds = (pa.array(part).cast(kind) for part in ([5, None, 3, 7], [5, 3, 7, None]))
+    db.relation("t", pa.table([[1, 1, 1, 1], *bounds], names=["k", "a", "b"]), ["k"], ("a", "b"))
     assert db.relations["t"].key == ("k",)
 
 

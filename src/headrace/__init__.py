@@ -25,6 +25,7 @@ import logging
 
 from headrace.engine import Database, Policy, Query, Summary, connect
 from headrace.engine.display import show_tables_in_notebooks as _show_tables_in_notebooks
+from headrace.engine.logs import history_of, log_of
 from headrace.engine.status import Status
 from headrace.engine.stored import StoredDatabase, StoredQuery
 from headrace.engine.stored import open_store as open
@@ -57,6 +58,8 @@ __all__ = [
     "Summary",
     "UserError",
     "connect",
+    "history_of",
+    "log_of",
     "open",
 ]
 __version__ = "0.1.0"

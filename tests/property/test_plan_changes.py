@@ -1,15 +1,16 @@
 """Queries that are added and dropped while a run goes on.
 
 An added query answers as the reference does over the rows that arrived after it was added; whatever else is
-added, dropped or restarted, the others answer as if they were alone.
+added, dropped or restarted, the others answer as if they were alone. Operators whose states have become
+equal are merged after every epoch, and nobody notices.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from hypothesis import given, settings
@@ -33,6 +34,7 @@ from property.relatives import relatives
 from property.strategies import BUCKETS
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart")
+EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart")
 
 
 @dataclass
@@ -50,9 +52,15 @@ class Script:
     """A run to which Hypothesis does something between any two epochs."""
 
     def __init__(
-        self, data: st.DataObject, case: Case, store: Store, buckets: int, epoch: tuple[int, int]
+        self,
+        data: st.DataObject,
+        case: Case,
+        store: Store,
+        buckets: int,
+        epoch: tuple[int, int],
+        actions: Sequence[str] = ACTIONS,
     ) -> None:
-        self.data, self.case, self.store = data, case, store
+        self.data, self.case, self.store, self.actions = data, case, store, actions
         self.buckets, (self.epoch_rows, self.epoch_bytes) = buckets, epoch
         self.streams = case.inputs()
         self.names = (f"q{number}" for number in count())
@@ -68,10 +76,13 @@ class Script:
         try:
             left = 6
             while True:
-                action = self.data.draw(st.sampled_from(ACTIONS)) if left else "go on"
+                action = self.data.draw(st.sampled_from(self.actions)) if left else "go on"
                 left -= action != "go on"
                 if action == "add":
-                    self._add()
+                    known = st.sampled_from([query.plan for query in self.everything])
+                    self._add(self.data.draw(known | plans(self.case.leaves, depth=2)))
+                elif action == "add again":
+                    self._add(self.case.plan)
                 elif action == "drop" and len(self.live) > 1:
                     self._drop(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "restart" and self.journal is not None:
@@ -79,6 +90,7 @@ class Script:
                     self.run = self._start()
                 elif share := self.run.next_share():
                     self.run.step(share)
+                    self.run.merge()
                 else:
                     return
         finally:
@@ -132,10 +144,8 @@ class Script:
         self.everything.append(query)
         self.live[name] = query
 
-    def _add(self) -> None:
+    def _add(self, plan: Plan) -> None:
         """A plan, new or there already, under a new name or that of a dropped query; and some like it."""
-        known = st.sampled_from([query.plan for query in self.everything])
-        plan = self.data.draw(known | plans(self.case.leaves, depth=2))
         dropped = sorted({query.name for query in self.everything} - self.live.keys())
         reused = self.data.draw(st.sampled_from(dropped)) if dropped else next(self.names)
         positions = {name: self.run.point(name).position for name in self.run.known_streams}
@@ -171,5 +181,33 @@ def test_queries_come_and_go_between_restarts(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
         script = Script(data, case, store, 2, epoch)
+        script.play()
+        script.check()
+
+
+def prolonged(case: Case, times: int, period: int = 20) -> Case:
+    """The case with the rows of each stream again and again, each time later by a period."""
+    streams = tuple(
+        replace(
+            stream,
+            elements=tuple(
+                ((*row[:-1], ts + late), ts + late, te + late, w)
+                for late in range(0, times * period, period)
+                for row, ts, te, w in stream.elements
+            ),
+        )
+        for stream in case.streams
+    )
+    return replace(case, streams=streams)
+
+
+@settings(max_examples=8)
+@given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((3, 6)))
+def test_equal_plans_of_different_starts_are_merged_unnoticed(
+    data: st.DataObject, case: Case, rows: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
+        epoch = rows, DEFAULT_EPOCH_BYTES
+        script = Script(data, prolonged(case, 4), store, 2, epoch, EQUAL_PLANS)
         script.play()
         script.check()

@@ -75,6 +75,7 @@ class Node:
         level: the stage it runs in; 0 is the stage that reads the sources.
         identity: digest of the plan and of its query's start, which names its state.
         start: the epoch from which on it has seen its input, 1 where it has not to remember any.
+        shape: digest of the plan alone.
     """
 
     number: int
@@ -83,6 +84,7 @@ class Node:
     level: int
     identity: str
     start: int = 1
+    shape: str = ""
 
     @property
     def reads(self) -> str | None:
@@ -100,6 +102,21 @@ class Node:
         """The plan if elements are reduced for it before an exchange, so that they come in another form."""
         exchanges = (edge.exchange.reduced_for for edge in self.inputs if edge.exchange is not None)
         return next(exchanges, None)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """State that has become equal to that of an older operator, which goes on for both.
+
+    Attributes:
+        shape: the `Node.shape` of the operator.
+        start: since when it has seen its input.
+        into: since when the older one has.
+    """
+
+    shape: str
+    start: int
+    into: int
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from headrace.algebra.nodes import (
@@ -40,7 +40,7 @@ from headrace.algebra.properties import constants_of, is_append_only, is_statefu
 from headrace.expressions.tree import Column, Expression
 from headrace.lowering.constants import chosen_in, constants_as_data, filled, is_unfilled
 from headrace.lowering.exchanges import share_exchanges
-from headrace.lowering.graph import Edge, Exchange, Graph, Group, Node, Spread
+from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Spread
 from headrace.lowering.groups import for_all
 from headrace.lowering.outer_joins import expand
 from headrace.lowering.panes import panes_of
@@ -57,22 +57,25 @@ def lower(
     queries: Mapping[str, Plan],
     starts: Mapping[str, int] = MappingProxyType({}),
     shared: Mapping[str, Plan] = MappingProxyType({}),
+    merges: Iterable[Merge] = (),
 ) -> Graph:
     """The graph that answers all queries; equal subplans become one node.
 
-    A query answers from its start on, so that state is shared only among queries of the same start. What
-    holds no state, and has nothing below it that does, is shared by all.
+    A query answers from its start on, so that state is shared among queries of the same start, and where
+    states have become equal and were merged. What holds no state, and has nothing below it that does, is
+    shared by all.
 
     Args:
         queries: optimized plans by query name.
         starts: the epoch from which on a query answers, 1 if it is not named.
         shared: what some queries are carried out as to share more with others (`headrace.lowering.sharing`).
+        merges: the plans whose state since some epoch is that of an operator that is older.
     """
     plans = {
         name: (shared[name], chosen_in(shared[name])) if name in shared else constants_as_data(expand(plan))
         for name, plan in queries.items()
     }
-    lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen))
+    lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen), merges)
     results: dict[str, int | Group] = {}
     for name, (plan, chosen) in plans.items():
         part = for_all(plan) if chosen else None
@@ -92,13 +95,13 @@ def lower(
 class _Lowering:
     """Adds node after node; plans are identified by their parameters and their inputs' nodes."""
 
-    def __init__(self, filled_filters: Mapping[Filter, Filter]) -> None:
+    def __init__(self, filled_filters: Mapping[Filter, Filter], merges: Iterable[Merge]) -> None:
         self._filled = filled_filters
+        self._merged = {(merge.shape, merge.start): merge.into for merge in merges}
         self.nodes: list[Node] = []
         self._numbers: dict[tuple[object, ...], int] = {}
         self._known: dict[tuple[int, int], tuple[Plan, int]] = {}
-        self._digests: list[str] = []
-        self._keeping: list[bool] = []
+        self._digests: dict[int, str] = {}
         self._partitionings: list[Partitioning] = []
 
     def add(self, plan: Plan, start: int) -> int:
@@ -109,11 +112,12 @@ class _Lowering:
         return self._known[id(plan), start][1]
 
     def _add(self, plan: Plan, start: int) -> int:
-        producers, digest = self._producers(plan, start)
+        digest = _digest_of(plan, self._digests)
+        start = self._merged.get((shape_of(digest), start), start)
+        producers = self._producers(plan, start)
         # Each query sees all of a relation, whenever it starts.
         own = is_stateful(plan) or isinstance(plan, Relation)
-        keeping = own or any(self._keeping[producer] for producer in producers)
-        since = start if keeping else 1
+        since = start if own else max((self.nodes[producer].start for producer in producers), default=1)
         key = (type(plan), parameters_of(plan), producers, since)
         if key in self._numbers:
             return self._numbers[key]
@@ -125,14 +129,14 @@ class _Lowering:
         )
         number = self._numbers[key] = len(self.nodes)
         carried_out = self._filled[plan] if is_unfilled(plan) else plan
-        self.nodes.append(Node(number, carried_out, edges, level, _identity(digest, since), since))
-        self._digests.append(digest)
-        self._keeping.append(keeping)
+        self.nodes.append(
+            Node(number, carried_out, edges, level, _identity(digest, since), since, shape_of(digest))
+        )
         self._partitionings.append(self._partitioning(plan, producers))
         return number
 
-    def _producers(self, plan: Plan, start: int) -> tuple[tuple[int, ...], str]:
-        """The numbers of the nodes whose output a plan's operator reads, and the plan's digest.
+    def _producers(self, plan: Plan, start: int) -> tuple[int, ...]:
+        """The numbers of the nodes whose output a plan's operator reads.
 
         An aggregation reads the inputs of a union one by one where they are ready at different levels: then
         each is added up before it travels, while the union would be sent all elements of the lower ones.
@@ -142,10 +146,8 @@ class _Lowering:
         if isinstance(plan, Aggregate) and isinstance(union, Union) and _reduced_for(plan) is not None:
             parts = tuple(self.add(part, start) for part in union.inputs)
             if len({self.nodes[part].level for part in parts}) > 1:
-                digest = _digest(union, [self._digests[part] for part in parts])
-                return parts, _digest(plan, [digest])
-        producers = tuple(self.add(part, start) for part in below)
-        return producers, _digest(plan, [self._digests[producer] for producer in producers])
+                return parts
+        return tuple(self.add(part, start) for part in below)
 
     def _exchanges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[Exchange | None, ...]:
         """The exchange each input needs for the operator to see all of a key in one bucket."""
@@ -324,14 +326,19 @@ def identity(plan: Plan, start: int = 1) -> str:
         plan: the operator's.
         start: the epoch from which on it has seen its input.
     """
-    known: dict[int, str] = {}
+    return _identity(_digest_of(plan, {}), start)
 
-    def digest(part: Plan) -> str:
-        if id(part) not in known:
-            known[id(part)] = _digest(part, [digest(below) for below in inputs_of(part)])
-        return known[id(part)]
 
-    return _identity(digest(plan), start)
+def shape_of(digest: str) -> str:
+    """What `Node.shape` says of a plan with that digest."""
+    return digest[:16]
+
+
+def _digest_of(plan: Plan, known: dict[int, str]) -> str:
+    """The digest of a plan; `known` has those of other plans that are still there, by their ids."""
+    if id(plan) not in known:
+        known[id(plan)] = _digest(plan, [_digest_of(below, known) for below in inputs_of(plan)])
+    return known[id(plan)]
 
 
 def _identity(digest: str, start: int) -> str:

@@ -120,6 +120,13 @@ class Area(Protocol):
         """How many rows it holds."""
         ...
 
+    def content(self) -> pa.RecordBatch | None:
+        """What it holds, in any order, without what it has yet to forget; None if that is nothing.
+
+        Two areas with equal contents are the same to their operator, however they came about.
+        """
+        ...
+
 
 TIER = 4
 """So many runs are merged into one."""
@@ -160,6 +167,13 @@ def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> Run:
         by_expiry = by_time if ends is times else stable_order(ends)
         rows = rows.append_column(ORDER, pa.array(places[by_expiry]))
     return Run(None, lambda: rows, rows.num_rows, _span(times, ends))
+
+
+def unindexed(rows: pa.RecordBatch) -> pa.RecordBatch | None:
+    """The rows without the endpoint index, None without rows: the content of an area."""
+    if not rows.num_rows:
+        return None
+    return rows.drop_columns([ORDER]) if ORDER in rows.schema.names else rows
 
 
 def _span(times: Int64Array, ends: Int64Array) -> tuple[int, int, int]:

@@ -17,10 +17,10 @@ from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.schedule import net_schedule, next_rows
 from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
-from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Run, is_tier_full
+from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Run, is_tier_full, unindexed
 from headrace.operators.state.sum_columns import SumColumns, sum_arrays, sums_of
 from headrace.operators.state.sweep_area import Layout
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY
 
 
 class Schedule:
@@ -34,6 +34,7 @@ class Schedule:
     def __init__(self, layout: Layout, runs: Iterable[Run] = ()) -> None:
         self.layout = layout
         self.runs = list(runs)
+        self._horizon = BEGINNING
 
     def __len__(self) -> int:
         return sum(run.rows for run in self.runs)
@@ -95,11 +96,21 @@ class Schedule:
         A run that is dead goes; one that is more than half dead is cut; the newest `TIER` runs are merged
         where they are alike in size.
         """
+        self._horizon = horizon
         self.runs = [_cut(run, horizon) for run in self.runs if run.last >= horizon]
         while is_tier_full(self.runs):
             merged = self.runs[-TIER:]
             del self.runs[-TIER:]
             self._insert_rows(concat_rows([_cut(run, horizon, at_once=True).batch for run in merged]))
+
+    def content(self) -> pa.RecordBatch | None:
+        """The changes from the horizon on, those of one key and time added up; None if there are none."""
+        rows = self.due(self._horizon, INFINITY)
+        if rows is None:
+            return None
+        whole = Schedule(self.layout)
+        whole._insert_rows(rows)
+        return unindexed(whole.runs[0].batch)
 
     def _insert_rows(self, rows: pa.RecordBatch) -> None:
         keys, hashes = [rows.column(name) for name in self.layout.keys], integers(rows.column(HASH))

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.elements import LIMB, Int64Array, concat_rows, integers, limbs_of
 from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, order_by
-from headrace.operators.state.runs import HASH, TIER, TIME, Run, is_tier_full
+from headrace.operators.state.runs import HASH, TIER, TIME, Run, is_tier_full, unindexed
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -61,6 +62,7 @@ class StepArea:
     def __init__(self, keys: tuple[str, ...], ints: tuple[str, ...]) -> None:
         self._keys, self._ints = keys, ints
         self.runs: list[Run] = []
+        self._instant = BEGINNING
 
     def __len__(self) -> int:
         return sum(run.rows for run in self.runs)
@@ -103,10 +105,27 @@ class StepArea:
 
     def expire(self, instant: int) -> None:
         """Forget the steps up to an instant; runs are merged as in a sweep area."""
+        self._instant = instant
         self.runs = [run for run in self.runs if run.last > instant]
         while is_tier_full(self.runs):
             merged = self._merge(self.runs[-TIER:], instant)
             self.runs[-TIER:] = [merged] if merged.rows else []
+
+    def content(self) -> pa.RecordBatch | None:
+        """The steps that are left, with what was added up since the first one of their key; None without any.
+
+        Only differences of sums are ever used, so that what was added up before makes no difference.
+        """
+        if not self.runs:
+            return None
+        rows = self._merge(self.runs, self._instant).batch
+        names = (*self._ints, *limbs_of(rows))
+        keys = [rows.column(name) for name in self._keys]
+        codes = encode_keys(keys, integers(rows.column(HASH)))
+        first = pa.array(codes.first[codes.codes])
+        sums = {name: pc.subtract(rows.column(name), rows.column(name).take(first)) for name in names}
+        others = {name: rows.column(name) for name in rows.schema.names if name not in sums}
+        return unindexed(pa.RecordBatch.from_pydict(others | sums))
 
     def _merge(self, runs: list[Run], instant: int) -> Run:
         rows = concat_rows([run.batch for run in runs])

@@ -19,7 +19,7 @@ from headrace.kernels.joins import match_hashes
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import count_before, net_points, smallest_per_code
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
-from headrace.operators.state.runs import END, HASH, ORDER, TIER, TIME, Run, is_tier_full, new_run
+from headrace.operators.state.runs import END, HASH, ORDER, TIER, TIME, Run, is_tier_full, new_run, unindexed
 from headrace.operators.state.sum_columns import sum_arrays, sums_of
 from headrace.time import BEGINNING
 
@@ -71,6 +71,7 @@ class SweepArea:
     def __init__(self, layout: Layout, runs: Iterable[Run] = ()) -> None:
         self.layout = layout
         self.runs = list(runs)
+        self._heartbeat = BEGINNING
 
     def __len__(self) -> int:
         return sum(run.rows for run in self.runs)
@@ -125,12 +126,17 @@ class SweepArea:
         A run that is dead goes; one that is more than half dead is written again; the newest `TIER`
         runs are merged where they are alike in size.
         """
+        self._heartbeat = heartbeat
         if self.layout.netting is not Netting.EXPIRE:
             self._merge_when_grown(heartbeat)
             return
         alive = [run for run in self.runs if run.last >= heartbeat]
         self.runs = [self._without_dead(run, heartbeat) for run in alive]
         self._merge_full_tiers(heartbeat)
+
+    def content(self) -> pa.RecordBatch | None:
+        """What it holds, netted, without what the heartbeat has passed; None if that is nothing."""
+        return unindexed(self._merge(self.runs, self._heartbeat).batch) if self.runs else None
 
     def _without_dead(self, run: Run, heartbeat: int) -> Run:
         if run.first >= heartbeat:

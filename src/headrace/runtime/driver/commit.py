@@ -376,6 +376,7 @@ def described(
         description,
         buckets=buckets,
         starts={name: queries.start_of(name) for name in queries.plans},
+        merges=queries.merges,
         streams={name: text for name, text in description.streams.items() if name in known},
         shared=queries.packed,
     )

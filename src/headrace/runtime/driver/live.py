@@ -195,6 +195,7 @@ class LiveRun:
                 intakes = self._next()
                 if intakes is not None:
                     failed = self._run_epoch(intakes)
+                    self._run.merge()
                     blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
                     self._blamed = {**blamed, **failed}
                     self._settle(failed)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Plan, Relation, Source
-from headrace.lowering.graph import Graph
+from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import lower
 from headrace.lowering.sharing.share import share
 from headrace.runtime.journal.description import Description
@@ -29,12 +29,14 @@ class QuerySet:
         failed: the queries that have ended early, with the reason.
         shared: what some queries are carried out as to share more with those that started with them; it stays
             so when these are gone.
+        merges: the operators whose state has become that of older ones.
     """
 
     plans: Mapping[str, Plan]
     starts: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, Reason] = field(default_factory=dict)
     shared: Mapping[str, Plan] = field(default_factory=dict)
+    merges: tuple[Merge, ...] = ()
 
     @classmethod
     def begun(cls, plans: Mapping[str, Plan]) -> QuerySet:
@@ -59,6 +61,7 @@ class QuerySet:
             present.starts,
             {name: reason for name, reason in failed.items() if name in known},
             {name: plan for name, plan in shared.items() if name in known},
+            present.merges,
         )
 
     def changed(self, plans: Mapping[str, Plan], epoch: int) -> QuerySet:
@@ -69,13 +72,25 @@ class QuerySet:
             epoch: the epoch of the change, at which new queries start.
         """
         kept = {name for name, plan in plans.items() if self.plans.get(name) == plan}
+        starts = {name: self.start_of(name) if name in kept else epoch for name in plans}
         return QuerySet(
             dict(plans),
-            {name: self.start_of(name) if name in kept else epoch for name in plans},
+            starts,
             {name: reason for name, reason in self.failed.items() if name in kept},
             {name: plan for name, plan in self.shared.items() if name in kept}
             | share({name: plan for name, plan in plans.items() if name not in kept}),
+            _needed(self.merges, starts.values()),
         )
+
+    def merged(self, merges: Collection[Merge]) -> QuerySet:
+        """The set when further operators go on as older ones; itself without any."""
+        if not merges:
+            return self
+        into = {(merge.shape, merge.start): merge.into for merge in merges}
+        before = (
+            replace(merge, into=into.get((merge.shape, merge.into), merge.into)) for merge in self.merges
+        )
+        return replace(self, merges=(*before, *merges))
 
     def with_failures(self, failed: Mapping[str, Reason]) -> QuerySet:
         """The set when further queries have failed; itself when none has."""
@@ -94,7 +109,7 @@ class QuerySet:
     @cached_property
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
-        return lower(self.live, self.starts, self.shared)
+        return lower(self.live, self.starts, self.shared, self.merges)
 
     @cached_property
     def packed(self) -> Packed:
@@ -136,3 +151,14 @@ class QuerySet:
         """The part of some state that belongs to operators of these queries."""
         kept = {node.identity for node in self.graph.nodes}
         return {key: value for key, value in state.items() if key[0] in kept}
+
+
+def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:
+    """Those merges that operators of queries of some starts go by."""
+    known = set(starts)
+    found = []
+    for merge in sorted(merges, key=lambda merge: -merge.start):
+        if merge.start in known:
+            known.add(merge.into)
+            found.append(merge)
+    return tuple(found)

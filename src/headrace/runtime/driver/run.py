@@ -23,6 +23,7 @@ from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of
 from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.inputs import columns_of, inputs_of, promises_of
 from headrace.runtime.driver.kept import Kept
+from headrace.runtime.driver.merging import Holding, Merging
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
@@ -126,6 +127,7 @@ class Run:
         self._journal: Journal | None = None
         self._description = Description({}, {}, self._buckets)
         self._last_clock = 0
+        self._merging = Merging()
         self._effort = Effort()
         self.kept = Kept(store, settings.retain)
         self.totals = Totals()
@@ -200,8 +202,25 @@ class Run:
             StoreError: the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        queries = self._queries.changed(plans, self.totals.epochs + 1)
-        description = description or self._description
+        queries = self._merged(self._queries.changed(plans, self.totals.epochs + 1))
+        self._change(queries, streams, description or self._description, started)
+
+    def merge(self) -> None:
+        """Let operators of one plan whose states have become equal go on as one: a change of the plan.
+
+        Raises:
+            StoreError: state cannot be read, or the record cannot be written; nothing has changed then.
+        """
+        started = time.perf_counter()
+        queries = self._merged(self._queries)
+        if queries is not self._queries:
+            self._change(queries, self._declared, self._description, started)
+
+    def _merged(self, queries: QuerySet) -> QuerySet:
+        return self._merging.merged(Holding(queries, self._points, self._state, self._buckets, self._store))
+
+    def _change(self, queries: QuerySet, streams: Streams, description: Description, started: float) -> None:
+        """Commit a change of the plan, and go on with it."""
         outcome = commit_of_change(self._known(), queries, streams, description, started)
         reach("change.begun")
         if self._journal is not None:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from headrace.errors import StoreError
+from headrace.lowering.graph import Merge
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.plans import Packed
 from headrace.time import TimeDomain
@@ -27,6 +28,7 @@ class Description:
         choices: per query what was decided about how it runs that does not follow from its text, as JSON has
             it, so that a restart decides the same.
         shared: what queries are carried out as that share more than equal plans, as `journal.plans` packs it.
+        merges: the operators whose state has become that of older ones.
     """
 
     queries: Mapping[str, str]
@@ -39,6 +41,7 @@ class Description:
     forms: Mapping[str, Form] = field(default_factory=dict)
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: Packed = field(default_factory=dict)
+    merges: tuple[Merge, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
 
     Raises:
         KeyError: a part is missing.
+        TypeError: a merge has other parts.
         ValueError: there is no such type or time domain.
     """
     return Description(
@@ -84,6 +88,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         {name: unpacked_form(form) for name, form in content.get("forms", {}).items()},
         content.get("choices", {}),
         content.get("shared", {}),
+        tuple(Merge(**merge) for merge in content.get("merges", ())),
     )
 
 

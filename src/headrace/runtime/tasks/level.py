@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from headrace.elements import Batch, concat, decode, decode_rows, empty, encode_
 from headrace.errors import ExecutionError
 from headrace.lowering.graph import Edge, Exchange, Node
 from headrace.operators.before_exchange import part_for, reduction_for
-from headrace.operators.contract import Operator, Progress
+from headrace.operators.contract import Operator, Progress, Report
 from headrace.operators.create import create_operator
 from headrace.operators.state.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import apply
@@ -23,6 +23,7 @@ from headrace.runtime.tasks.messages import (
     REPORT_CHANNEL,
     Chunk,
     EpochWork,
+    Manifest,
     pickled,
 )
 from headrace.runtime.tasks.task import Task, label
@@ -129,12 +130,8 @@ class Level:
                 self._task.outbox.put(node.number, outputs[node.number])
 
     def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
-        operator = create_operator(
-            plan, node.reduced_for is not None, self._task.letters.reporter(node.number)
-        )
-        for name, refs in self._task.work.state.get((node.identity, bucket), {}).items():
-            operator.areas[name].runs = [stored_run(ref, self._load) for ref in refs]
-        return operator
+        manifest = self._task.work.state.get((node.identity, bucket), {})
+        return loaded_operator(node, plan, manifest, self._task.letters.reporter(node.number), self._load)
 
     def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
         for port, edge in enumerate(node.inputs):
@@ -170,6 +167,28 @@ class Level:
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         with self._task.watch("load state"):
             return decode_rows(self._reader.read(ref.part))
+
+
+def loaded_operator(
+    node: Node,
+    plan: Stateful,
+    manifest: Manifest,
+    report: Report,
+    load: Callable[[RunRef], pa.RecordBatch],
+) -> Operator:
+    """A node's operator with its state of a bucket.
+
+    Args:
+        node: the node.
+        plan: the plan that it carries out.
+        manifest: where the state is.
+        report: receives the elements for which an expression fails.
+        load: reads a run when it is looked at.
+    """
+    operator = create_operator(plan, node.reduced_for is not None, report)
+    for name, refs in manifest.items():
+        operator.areas[name].runs = [stored_run(ref, load) for ref in refs]
+    return operator
 
 
 def store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[RunRef, ...]]:

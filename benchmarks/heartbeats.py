@@ -168,8 +168,8 @@ def per_device(random: np.random.Generator) -> float:
             def step(
                 codes: Int64Array = codes, times: Int64Array = times, clock: int = number * SECOND
             ) -> None:
-                nonlocal state, heartbeat
-                state = judge_by_value(rules, state, codes, times, heartbeat, clock).state
+                nonlocal heartbeat
+                judge_by_value(rules, state, codes, times, heartbeat, clock)
                 heartbeat = heartbeat_after(rules, heartbeat, [least(rules, state, clock)], 0, clock)
 
             yield step

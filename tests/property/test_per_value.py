@@ -19,6 +19,7 @@ from headrace.heartbeats.per_value import (
     least,
     rises,
 )
+from headrace.kernels.disorder import suffix_candidates, suffix_minima
 from headrace.reference.per_value import per_value
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
@@ -39,10 +40,9 @@ class Shard:
         self.numbers |= {value: len(self.numbers) + place for place, value in enumerate(new)}
         codes = np.array([self.numbers[value] for value, _ in rows], dtype=np.int64)
         times = np.array([instant for _, instant in rows], dtype=np.int64)
-        judged = judge_by_value(rules, self.state, codes, times, heartbeat, clock)
-        self.state = judged.state
-        found: list[int] = judged.late.tolist()
-        assert (judged.heartbeats > times[judged.late]).all()
+        late, heartbeats = judge_by_value(rules, self.state, codes, times, heartbeat, clock)
+        found: list[int] = late.tolist()
+        assert (heartbeats > times[late]).all()
         return found
 
     def forget(self, rules: ValueRules, heartbeat: int, clock: int) -> None:
@@ -129,6 +129,21 @@ def test_many_rises_are_foreseen_roughly() -> None:
     assert len(found) <= 32
     assert (found[0], found[-1]) == (Rise(count - 1, 0, 0), Rise(2 * count - 2, count - 1, count - 1))
     assert all(step.least == least(rules, state, step.when) for step in found)
+
+
+@given(st.integers(0, 2**32), st.sampled_from((1, 50, 3_000, 10**9)), st.sampled_from((1, 50, 3_000, 10**9)))
+def test_only_values_that_make_no_difference_are_not_looked_at(seed: int, times: int, clock: int) -> None:
+    random = np.random.default_rng(seed)
+    newest, heard = random.integers(0, times, 300), random.integers(0, clock, 300)
+    idle = int(random.integers(-1, clock))
+    some = suffix_candidates(newest, heard, idle, clock)
+    found = [
+        suffix_minima(newest, heard, values[np.argsort(heard[values], kind="stable")], idle)
+        for values in (some, np.arange(300))
+    ]
+    for one, other in zip(*found, strict=True):
+        assert one.tolist() == other.tolist()
+    assert len(some) < 200 or clock < 50
 
 
 def test_a_value_is_forgotten_when_the_stream_has_come_as_far() -> None:

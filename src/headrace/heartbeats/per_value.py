@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from headrace.elements import Int64Array
 from headrace.heartbeats.timing import PerValue, Timing
-from headrace.kernels.disorder import late_by_value, suffix_minima
+from headrace.kernels.disorder import late_by_value, suffix_candidates, suffix_minima
+from headrace.kernels.sorting import stable_order
 from headrace.time import BEGINNING, INFINITY
 
 Mask = NDArray[np.bool_]
@@ -92,37 +93,23 @@ class ValuesState:
         return ValuesState(self.newest[~forgotten], self.heard[~forgotten])
 
 
-@dataclass(frozen=True, eq=False)
-class ValuesJudged:
-    """Rows judged, each by those of its own value.
-
-    Attributes:
-        late: int64[n], the places of the late rows, increasing.
-        heartbeats: int64[n], the heartbeat (instant) that each of them is below.
-        state: after the rows.
-    """
-
-    late: Int64Array
-    heartbeats: Int64Array
-    state: ValuesState
-
-
 def judge_by_value(
     rules: ValueRules, state: ValuesState, codes: Int64Array, times: Int64Array, heartbeat: int, clock: int
-) -> ValuesJudged:
-    """Judge consecutive rows.
+) -> tuple[Int64Array, Int64Array]:
+    """Judge consecutive rows, each by those of its own value.
 
     Args:
         rules: what is promised of each value.
-        state: before them, with all their values.
+        state: before them, with all their values; on return its arrays are what they are after them.
         codes: int64[n], the number of each row's value.
         times: int64[n], their timestamps, none out of range.
         heartbeat: the stream's, before the epoch (instant).
         clock: counted time (microseconds).
+
+    Returns:
+        int64[n], the places of the late rows, increasing; and the heartbeat (instant) that each is below.
     """
-    newest, heard = state.newest.copy(), state.heard.copy()
-    late, limits = late_by_value(codes, times, heartbeat, rules.disorder, clock, newest, heard)
-    return ValuesJudged(late, limits, ValuesState(newest, heard))
+    return late_by_value(codes, times, heartbeat, rules.disorder, clock, state.newest, state.heard)
 
 
 def least(rules: ValueRules, state: ValuesState, clock: int) -> int:
@@ -193,8 +180,10 @@ def _steps(rules: ValueRules, state: ValuesState, clock: int) -> tuple[Int64Arra
     if rules.idle_after is None:
         smallest = np.array([state.newest.argmin()] if len(state.newest) else [], dtype=np.int64)
         return smallest, np.full_like(smallest, -1)
-    order = np.argsort(state.heard, kind="stable")
-    return suffix_minima(state.newest, state.heard, order, clock - rules.idle_after)
+    idle = max(clock - rules.idle_after, int(state.heard.min(initial=clock)) - 1)
+    candidates = suffix_candidates(state.newest, state.heard, idle, clock)
+    order = candidates[stable_order(state.heard[candidates])]
+    return suffix_minima(state.newest, state.heard, order, idle)
 
 
 def _some(steps: Int64Array) -> Int64Array:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numba
 import numpy as np
 
 from headrace.elements import Int64Array
 from headrace.kernels.jit import INT1, INT1_OUT, kernel
+
+_NONE: Final = np.iinfo(np.int64).max
+
+_PARTS: Final = 1024
+"""Into so many parts time is cut to look for the smallest values."""
 
 
 @kernel(INT1)
@@ -63,6 +70,47 @@ def late_by_value(
     return late[:count].copy(), limits[:count].copy()
 
 
+@kernel(INT1, INT1, numba.int64, numba.int64)
+def suffix_candidates(newest: Int64Array, heard: Int64Array, until: int, last: int) -> Int64Array:
+    """Those of the values that `suffix_minima` has to look at, so that few have to be sorted.
+
+    Time is cut into parts. A value makes no difference if one of a later part has no larger timestamp, or if
+    it came no later than the smallest value of its part.
+
+    Args:
+        newest: int64[values], the largest timestamp of each value.
+        heard: int64[values], when each came last, not negative.
+        until: those that came then or before are left out.
+        last: none came after that.
+
+    Returns:
+        The values, increasing.
+    """
+    shift = np.uint64(0)
+    while (last - until) >> np.int64(shift) >= _PARTS:
+        shift += np.uint64(1)
+    smallest, came = np.full(_PARTS, _NONE), np.full(_PARTS, -1)
+    for value in range(len(heard)):
+        if heard[value] > until:
+            part = np.uint64(last - heard[value]) >> shift
+            if newest[value] <= smallest[part]:
+                if newest[value] < smallest[part] or heard[value] > came[part]:
+                    came[part] = heard[value]
+                smallest[part] = newest[value]
+    limits = np.full(_PARTS, _NONE)
+    for later in range(_PARTS - 1):
+        limits[later + 1] = min(limits[later], smallest[later])
+    found, count = np.empty(len(heard), dtype=np.int64), np.uint64(0)
+    for value in range(len(heard)):
+        if heard[value] > until:
+            part = np.uint64(last - heard[value]) >> shift
+            is_smallest = (heard[value] == came[part]) & (newest[value] == smallest[part])
+            found[count] = value
+            # Without a branch, since nobody can foresee it.
+            count += np.uint64((newest[value] < limits[part]) & ((heard[value] > came[part]) | is_smallest))
+    return found[:count].copy()
+
+
 @kernel(INT1, INT1, INT1, numba.int64)
 def suffix_minima(
     newest: Int64Array, heard: Int64Array, order: Int64Array, until: int
@@ -72,7 +120,7 @@ def suffix_minima(
     Args:
         newest: int64[values], the largest timestamp of each value.
         heard: int64[values], when each came last, not negative.
-        order: int64[values], the values in order of that.
+        order: int64[n], the values to look at in order of that.
         until: those that came then or before are left out.
 
     Returns:
@@ -94,3 +142,36 @@ def suffix_minima(
             count += 1
         values[count - 1], before[count - 1] = value, -1
     return values[:count][::-1].copy(), before[:count][::-1].copy()
+
+
+@kernel(INT1, numba.int64, INT1_OUT, INT1_OUT)
+def renew(codes: Int64Array, place: int, places: Int64Array, sizes: Int64Array) -> None:
+    """Move values to another place, such as the run that an epoch writes.
+
+    Args:
+        codes: int64[n], the values, each any number of times.
+        place: where they go.
+        places: int64[values], where each is, and on return where it is by then.
+        sizes: int64[places], how many values are at each, likewise.
+    """
+    for value in codes:
+        if places[value] != place:
+            sizes[places[value]] -= 1
+            sizes[place] += 1
+            places[value] = place
+
+
+@kernel(INT1_OUT, numba.int64)
+def join_places(places: Int64Array, first: int) -> Int64Array:
+    """Move all values that are at a place or a later one to that one; which they are, increasing.
+
+    Args:
+        places: int64[values], where each is, and on return where it is by then.
+        first: the place.
+    """
+    found, count = np.empty(len(places), dtype=np.int64), np.uint64(0)
+    for value in range(len(places)):
+        found[count] = value
+        count += np.uint64(places[value] >= first)
+        places[value] = min(places[value], first)
+    return found[:count].copy()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from headrace.elements import Int64Array
+from headrace.elements import BoolArray, Int64Array
 from headrace.kernels.jit import BYTES, INT1, INT1_OUT, OFFSETS, kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -61,3 +61,29 @@ def buckets_of(hashes: Int64Array, count: int) -> Int64Array:
             ((np.uint64(hashes[row]) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)
         )
     return result
+
+
+@kernel(OFFSETS, BYTES, OFFSETS, BYTES, INT1)
+def equal_bytes(
+    offsets: np.ndarray, data: np.ndarray, other_offsets: np.ndarray, other_data: np.ndarray, rows: Int64Array
+) -> BoolArray:
+    """Whether each string of a column is that of a row of another column; bool[n].
+
+    Args:
+        offsets: int32[n + 1], of the strings (Arrow offsets).
+        data: their bytes.
+        other_offsets: likewise of the other column.
+        other_data: its bytes.
+        rows: int64[n], the row of the other column for each.
+    """
+    equal = np.empty(len(rows), dtype=np.bool_)
+    for row in range(len(rows)):
+        start, other = np.uint64(offsets[row]), np.uint64(other_offsets[rows[row]])
+        size = np.uint64(offsets[row + 1]) - start
+        differ = np.uint8(size != np.uint64(other_offsets[rows[row] + 1]) - other)
+        if not differ:
+            # To the end, so that many bytes are compared at once.
+            for at in range(size):
+                differ = np.uint8(differ | (data[start + at] ^ other_data[other + at]))
+        equal[row] = not differ
+    return equal

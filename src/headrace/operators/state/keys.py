@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.history import normalise_column
 from headrace.kernels.grouping import dense_codes, order_by_code
-from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
+from headrace.kernels.hashing import buckets_of, equal_bytes, fold_bytes, fold_words
 from headrace.kernels.sorting import stable_order
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
 
@@ -80,8 +79,8 @@ def equal_rows(
     for ours, theirs in zip(left, right, strict=True):
         if ours.type == STRING:
             mine = ours if left_rows is None else ours.take(pa.array(left_rows))
-            pairs = pc.equal(mine, theirs.take(pa.array(right_rows)))
-            equal = np.asarray(pairs.fill_null(False).to_numpy(zero_copy_only=False))
+            rows = right_rows.astype(np.int64, copy=False)
+            equal = equal_bytes(*_string_buffers(mine), *_string_buffers(theirs), rows)
         elif pa.types.is_list(ours.type):
             mine = ours if left_rows is None else ours.take(pa.array(left_rows))
             equal = _equal_lists(mine, theirs.take(pa.array(right_rows)))

@@ -20,9 +20,12 @@ from headrace.elements import Int64Array, decode_rows, encode_rows, integers
 from headrace.heartbeats.bounded import Arrivals, Judgement
 from headrace.heartbeats.per_value import ValuesState, forgettable, judge_by_value, rises, rules_of
 from headrace.heartbeats.timing import PerValue
+from headrace.kernels.disorder import join_places, renew
 from headrace.operators.state.numbers import Numbers
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter, Store
 from headrace.runtime.tasks.messages import EpochWork, SlowValue, ValuesPoint, ValuesRun
+
+_NONE: Final = np.empty(0, dtype=np.int64)
 
 _SHOWN: Final = 40
 """So many characters of a value are shown at most."""
@@ -30,17 +33,19 @@ _SHOWN: Final = 40
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What has been written of the values.
+    """What has been written of the values. Whoever has taken it changes it.
 
     Attributes:
         numbers: of the values.
         state: how far they have come, by their numbers.
         run: int64[values], in which run each lies as it is now.
+        sizes: int64[runs], how many values lie in each.
     """
 
     numbers: Numbers
     state: ValuesState
     run: Int64Array
+    sizes: Int64Array
 
 
 class Recent:
@@ -94,9 +99,10 @@ class Values:
         self._runs = () if found.values is None else found.values.runs
         self._came = False
         type_ = found.schema[found.schema.names.index(per.column)].type
-        self._known = RECENT.take(self._runs) or read_values(work.store, self._runs, type_)
-        self._numbers, self._state = self._known.numbers, self._known.state
-        self._listed = self._number(pa.array(list(per.listed), type_))
+        known = RECENT.take(self._runs) or read_values(work.store, self._runs, type_)
+        self._numbers, self._state, self._run = known.numbers, known.state, known.run
+        self._sizes = np.append(known.sizes, 0)
+        self._listed = self._number(pa.array(list(per.listed), type_)) if per.listed else _NONE
 
     def judge(self, rows: pa.RecordBatch, times: Int64Array) -> Judgement:
         """Judge consecutive rows, each by the rows of its value before it.
@@ -109,12 +115,11 @@ class Values:
             return Judgement(Arrivals(), times, times)
         self._came = True
         codes = self._number(rows.column(self._per.column))
-        found = judge_by_value(self._rules, self._state, codes, times, self._heartbeat, self._clock)
-        self._state = found.state
-        late = len(found.late)
-        drop = int((found.heartbeats - times[found.late]).max()) + self._rules.disorder if late else 0
-        seen = Arrivals(len(times) - late, late, 0, int(times.max()), int(times.min()), drop)
-        return Judgement(seen, found.late, found.heartbeats)
+        late, limits = judge_by_value(self._rules, self._state, codes, times, self._heartbeat, self._clock)
+        renew(codes, len(self._runs), self._run, self._sizes)
+        drop = int((limits - times[late]).max()) + self._rules.disorder if len(late) else 0
+        seen = Arrivals(len(times) - len(late), len(late), 0, int(times.max()), int(times.min()), drop)
+        return Judgement(seen, late, limits)
 
     def stored(self, writer: SegmentWriter) -> ValuesPoint | None:
         """Where the values lie after the epoch; None where no row came, so that nothing has changed.
@@ -124,16 +129,15 @@ class Values:
         """
         if not self._came:
             return None
-        run = self._run()
-        first = _first_rewritten(self._runs, run)
+        first = _first_rewritten(self._runs, self._sizes)
         if first == 0:
-            run = self._forget(run)
-        written = np.flatnonzero(run >= first)
-        run[written] = first
-        runs = self._runs[:first]
+            self._forget()
+        written = join_places(self._run, first)
+        runs, sizes = self._runs[:first], self._sizes[:first]
         if len(written):
             runs += (ValuesRun(writer.add(encode_rows(self._rows(written))), len(written)),)
-        RECENT.keep(runs, Known(self._numbers, self._state, run))
+            sizes = np.append(sizes, len(written))
+        RECENT.keep(runs, Known(self._numbers, self._state, self._run, sizes))
         steps = rises(self._rules, self._state, self._clock)
         return ValuesPoint(
             self._per.column,
@@ -146,30 +150,26 @@ class Values:
     def _number(self, column: pa.Array) -> Int64Array:
         """The number of each value, of which those that have none get one. NULL is a value."""
         found = self._numbers.of(column)
-        self._state = self._state.joined_by(len(self._numbers) - len(self._state.newest), self._clock)
+        new = len(self._numbers) - len(self._run)
+        if new:
+            self._state = self._state.joined_by(new, self._clock)
+            self._run = np.append(self._run, np.full(new, len(self._runs)))
+            self._sizes[-1] += new
         return found
 
-    def _run(self) -> Int64Array:
-        """int64[values], in which run each lies; for one that has changed or is new, the number of runs."""
-        before, count = self._known, len(self._known.run)
-        newest, heard = self._state.newest[:count], self._state.heard[:count]
-        changed = (newest != before.state.newest) | (heard != before.state.heard)
-        new = np.full(len(self._numbers) - count, len(self._runs))
-        return np.append(np.where(changed, len(self._runs), before.run), new)
-
-    def _forget(self, run: Int64Array) -> Int64Array:
-        """Forget the values that make no difference; the runs of the others."""
+    def _forget(self) -> None:
+        """Forget the values that make no difference."""
         gone = forgettable(self._rules, self._state, self._heartbeat, self._clock)
         gone[self._listed] = False
         if gone.any():
-            self._state = self._state.without(gone)
+            self._state, self._run = self._state.without(gone), self._run[~gone]
             self._numbers = Numbers(self._numbers.keys.filter(pa.array(~gone)))
-        return run[~gone]
 
     def _rows(self, numbers: Int64Array) -> pa.RecordBatch:
-        state = self._state
-        columns = {"newest": state.newest[numbers], "heard": state.heard[numbers]}
-        return pa.RecordBatch.from_pydict({"value": self._numbers.keys.take(pa.array(numbers)), **columns})
+        keys, newest, heard = self._numbers.keys, self._state.newest, self._state.heard
+        if len(numbers) < len(keys):
+            keys, newest, heard = keys.take(pa.array(numbers)), newest[numbers], heard[numbers]
+        return pa.RecordBatch.from_pydict({"value": keys, "newest": newest, "heard": heard})
 
     def _shown(self, number: int) -> SlowValue:
         return SlowValue(_literal(self._numbers.keys[number]), int(self._state.newest[number]))
@@ -190,21 +190,20 @@ def read_values(store: Store, runs: tuple[ValuesRun, ...], type_: pa.DataType) -
             integers(rows.column("heard")),
         )
         run[codes] = number
-    return Known(numbers, state, run)
+    return Known(numbers, state, run, np.bincount(run, minlength=len(runs)))
 
 
-def _first_rewritten(runs: tuple[ValuesRun, ...], run: Int64Array) -> int:
+def _first_rewritten(runs: tuple[ValuesRun, ...], sizes: Int64Array) -> int:
     """From which run on all are written anew as one.
 
     Args:
         runs: the runs so far.
-        run: int64[values], in which of them each value lies, the number of runs for one that has changed.
+        sizes: int64[runs + 1], how many values lie in each of them, and at the end how many have changed.
     """
-    sizes: list[int] = np.bincount(run, minlength=len(runs) + 1).tolist()
-    first, size = len(runs), sizes[-1]
+    first, size = len(runs), int(sizes[-1])
     while first and runs[first - 1].rows <= size:
         first -= 1
-        size += sizes[first]
+        size += int(sizes[first])
     return first
 
 

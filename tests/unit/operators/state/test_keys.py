@@ -81,3 +81,16 @@ def test_arrays_of_dates_that_python_does_not_have_may_collide(
 
 def test_no_key_is_one_bucket() -> None:
     assert len(set(bucket_rows(hash_rows([], 9), 8).tolist())) == 1
+
+
+def test_strings_are_equal_by_all_their_bytes() -> None:
+    """Of any length, in a part of a column, and where one is the beginning of another."""
+    texts = ["a" * length for length in range(40)] + ["a" * length + "b" for length in range(40)] + [None, "ä"]
+    column = pa.array(texts, STRING)
+    rows = np.arange(len(texts))
+    for shift in range(len(texts)):
+        other = np.roll(rows, shift)
+        same = [texts[row] == texts[place] for row, place in zip(rows, other, strict=True)]
+        assert equal_rows([column], None, [column], other).tolist() == same
+        part = equal_rows([column.slice(3)], None, [column], other[3:].astype(np.int32))
+        assert part.tolist() == same[3:]

@@ -182,6 +182,37 @@ def test_the_clock_alone_closes_windows_and_then_nothing_is_done(clock: Clock) -
         assert db.stop().late == 0
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT COUNT(*) AS n FROM s [RANGE 10 SECONDS SLIDE 4 SECONDS]",
+        "SELECT a FROM s [RANGE 5 SECONDS SLIDE 9 SECONDS]",
+        "SELECT SUM(a) AS n FROM SESSION(TABLE s, DESCRIPTOR(arrival), INTERVAL '3' SECONDS)",
+        """SELECT a, COUNT(*) AS n
+           FROM SESSION(TABLE s PARTITION BY a, DESCRIPTOR(arrival), INTERVAL '3' SECONDS) GROUP BY a""",
+    ],
+)
+def test_windows_that_slide_and_sessions_follow_the_clock(query: str, clock: Clock) -> None:
+    """What the clock alone makes of them is what they are in a file of the same rows, whose end is known."""
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute("CREATE STREAM s (a BIGINT) FROM push TIMESTAMP BY ARRIVAL")
+        answer, all_rows = db.query(query), db.query("SELECT a, arrival FROM s")
+        db.start()
+        for a, pause in ((1, 1), (2, 1), (1, 4), (3, 7), (4, 40)):
+            db.push("s", {"a": a})
+            clock.let_pass(pause)
+        found, epochs = answer.history(), db.status.epoch
+        rows = all_rows.stream().select(["a", "arrival"])
+        clock.let_pass(20)
+        assert db.status.epoch == epochs, "an idle system makes no epochs"
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows, timestamp="arrival")
+        known = db.query(query)
+        db.run()
+        assert len(found) > 1
+        assert found.to_pylist() == known.history().to_pylist()
+
+
 def test_an_answer_over_several_streams_needs_no_further_epoch(clock: Clock) -> None:
     with hr.connect(runner="inline", clock=clock) as db:
         db.execute("""

@@ -85,7 +85,9 @@ def test_no_key_is_one_bucket() -> None:
 
 def test_strings_are_equal_by_all_their_bytes() -> None:
     """Of any length, in a part of a column, and where one is the beginning of another."""
-    texts = ["a" * length for length in range(40)] + ["a" * length + "b" for length in range(40)] + [None, "ä"]
+    texts = (
+        ["a" * length for length in range(40)] + ["a" * length + "b" for length in range(40)] + [None, "ä"]
+    )
     column = pa.array(texts, STRING)
     rows = np.arange(len(texts))
     for shift in range(len(texts)):

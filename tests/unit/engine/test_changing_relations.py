@@ -102,6 +102,21 @@ def test_streams_of_a_relation(db: Database) -> None:
     assert history(gone) == [(1, 5, 8), (2, 9, 12), (1, 12, 15)]
 
 
+def test_new_users_as_the_thesis_asks_for_them(db: Database) -> None:
+    """Example 17.7, the data of `tests/worked/test_thesis_examples.py`."""
+    persons = {"op": ["i", "i", "i", "d"], "id": [1, 2, 3, 3], "name": ["Ada", "Ben", "Cy", None]}
+    db.relation("Person", pa.table(persons | {"at": [0, 5, 6, 9]}), "id", changes_by="op", timestamp="at")
+    opened = {"item": [10, 11, 12, 15, 13, 14], "sellerID": [1, 1, 1, 3, 2, 2], "ts": [4, 4, 12, 10, 16, 17]}
+    db.stream("OpenAuction", pa.table(opened).sort_by("ts"), timestamp="ts")
+    db.execute("CREATE STREAM NewPersonStream AS SELECT P.id, P.name FROM Istream(Person) P")
+    new = db.query(
+        "SELECT DISTINCT P.id, P.name FROM NewPersonStream WINDOW(RANGE 12) P, OpenAuction O "
+        "WHERE P.id = O.sellerID"
+    )
+    db.run()
+    assert new.stream().to_pydict() == {"id": [1, 3, 2], "name": ["Ada", "Cy", "Ben"], "ts": [4, 10, 16]}
+
+
 def test_changes_that_cannot_be_applied_are_set_apart(db: Database) -> None:
     rows = {"op": ["upsert", None, "i", "i", "i"], "id": [1, 1, None, 1, 1], "ts": [1, 1, 1, None, 7]}
     db.relation("t", pa.table(rows), "id", changes_by="op", timestamp="ts")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import headrace as hr
-from headrace.errors import LanguageError
+from headrace.errors import LanguageError, StoreError
+from headrace.time import ManualClock
 
 
 @pytest.mark.parametrize(
@@ -93,3 +97,47 @@ def test_a_relation_that_does_not_fit_is_refused(values: str, message: str, hint
         assert message in raised.value.message
         assert hint in (raised.value.hint or "")
         assert raised.value.position is not None
+
+
+def declared(db: hr.Database, folder: Path, sensors: list[str], source: str) -> None:
+    """A stream whose devices are listed in a file that nothing else reads."""
+    pq.write_table(pa.table({"id": sensors}), folder / "sensors.parquet")
+    db.execute(f"""
+        CREATE RELATION sensor KEY (id) FROM parquet OPTIONS (path '{folder}/sensors.parquet');
+        CREATE STREAM s {source} TIMESTAMP BY ts PER id OF sensor;
+        CREATE QUERY q AS SELECT id, ts FROM s;
+    """)
+
+
+def test_a_restart_over_a_file_refuses_another_list(tmp_path: Path) -> None:
+    """Which rows are late follows from it, and must not depend on whether the run was stopped."""
+    pq.write_table(pa.table({"id": ["a", "b"], "ts": [5, 3]}), tmp_path / "rows.parquet")
+    source = f"FROM parquet OPTIONS (path '{tmp_path}/rows.parquet')"
+    many = [f"sensor {number}" for number in range(10_000)]
+    for sensors, message in ((many, ""), (many, ""), ([*many[:-1], "b"], "'sensor 9998', 'b'[)]")):
+        with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+            declared(db, tmp_path, sensors, source)
+            if message:
+                with pytest.raises(StoreError, match=message) as raised:
+                    db.run()
+                assert "the text that made the store" in (raised.value.hint or "")
+                assert len(raised.value.message) < 2000
+            else:
+                db.run()
+
+
+def test_a_restart_of_a_live_stream_waits_for_the_devices_of_the_new_list(tmp_path: Path) -> None:
+    """As where they are listed in the text: one that is new holds the stream where it is until it comes."""
+    clock = ManualClock()
+    for sensors, rows, reached in (
+        (["a", "b"], [("a", 5), ("b", 3)], 3),
+        (["a", "b", "c"], [("a", 9), ("b", 8)], 3),
+        (["a", "b", "c"], [("c", 7)], 7),
+    ):
+        with hr.connect(runner="inline", storage=tmp_path / "store", clock=clock) as db:
+            declared(db, tmp_path, sensors, "(id STRING, ts BIGINT) FROM push")
+            db.start()
+            db.push("s", [{"id": id, "ts": ts} for id, ts in rows])
+            # What the devices have come to moves the stream with the next epoch.
+            db.push("s", {"id": rows[0][0], "ts": rows[0][1]})
+            assert (db.status.stream("s").heartbeat, db.stop().late) == (reached, 0)

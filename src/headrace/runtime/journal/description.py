@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from itertools import takewhile
+from typing import Any, Final
 
 from headrace.errors import StoreError
 from headrace.lowering.graph import Merge
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.plans import Packed
 from headrace.time import TimeDomain
+
+_SHOWN: Final = 400
+"""So many characters of what a stream is read from are shown at most."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +128,8 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
                 # A query's identity is a digest, which means nothing to people.
                 details, altered = "", ""
                 if what == "stream":
-                    details = f": over {its[name]}, not {mine[name]}"
+                    one, other = _where_they_differ(its[name], mine[name])
+                    details = f": over {one}, not {other}"
                     altered = ", and what ALTER STREAM changed since then"
                 raise StoreError(
                     f"the store {folder} is for another {what} {name} than the one given now{details}",
@@ -134,6 +139,15 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
         tuple(sorted(ours.queries.keys() - theirs.queries.keys())),
         tuple(sorted(theirs.queries.keys() - ours.queries.keys())),
     )
+
+
+def _where_they_differ(one: str, other: str) -> tuple[str, str]:
+    """Two texts, of long ones only the part in which they differ."""
+    if max(len(one), len(other)) <= _SHOWN:
+        return one, other
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+    part = slice(max(same - _SHOWN // 4, 0), same + _SHOWN)
+    return f"...{one[part]}...", f"...{other[part]}..."
 
 
 def refuse(found: Differences, folder: str) -> None:

@@ -18,6 +18,7 @@ from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    Coalesce,
     Distinct,
     Dstream,
     Filter,
@@ -42,6 +43,8 @@ from headrace.algebra.nodes import (
     Union,
     WindowBounds,
     column,
+    inputs_of,
+    with_inputs,
 )
 from headrace.algebra.predicates import conjunction
 from headrace.algebra.properties import lasts_at_most
@@ -51,6 +54,7 @@ from headrace.expressions.functions import literal, make_cast
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
 from headrace.heartbeats.timing import Timing
 from headrace.language.binding.empty_row import with_empty_row
+from headrace.optimizer import optimize
 from headrace.reference.contents import Element, Payload, Stream
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names
@@ -223,6 +227,21 @@ def cases(
     known = tuple(draw(relations(f"r{number}")) for number in range(few))
     leaves: list[Source | Relation] = [*(stream.source for stream in made), *(one.leaf for one in known)]
     return Case(draw(plans(leaves, depth=depth, root=root)), made, known)
+
+
+def as_it_is(plan: Plan) -> Plan:
+    """The plan."""
+    return plan
+
+
+def coalesced(plan: Plan) -> Plan:
+    """The plan with a Coalesce below every node that does not read chronons."""
+    inputs = tuple(map(coalesced, inputs_of(plan)))
+    return with_inputs(plan, tuple(below if below.is_chronon else Coalesce(below) for below in inputs))
+
+
+FORMS = st.sampled_from((as_it_is, optimize, coalesced))
+"""What makes of a plan another that answers the same."""
 
 
 ROOTS = (

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given, settings
+import tempfile
+from contextlib import closing
+
+from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Plan
 from headrace.elements import from_rows, to_rows
 from headrace.errors import PlanError
 from headrace.history import canonical, equivalent
-from headrace.optimizer import optimize
-from headrace.optimizer.migration import Migration, ends_by, entries
+from headrace.optimizer.migration import Migration, ends_by, entries, takeover
 from headrace.reference.operators import evaluate
+from headrace.runtime.store.segments import FolderStore, MemoryStore
 from headrace.time import BEGINNING, INFINITY
-from property.plan_strategies import Case, cases
+from property.plan_strategies import FORMS, Case, cases
 from property.strategies import BUCKETS
-from property.test_plans import coalesced
+from property.test_plan_changes import EPOCHS, Script
 from support import run_plans
 
 
-def as_it_is(plan: Plan) -> Plan:
-    return plan
+def is_exchangeable(case: Case) -> bool:
+    """Whether another plan could take over."""
+    try:
+        takeover(case.plan, dict.fromkeys((stream.name for stream in case.streams), 0))
+    except PlanError:
+        return False
+    return True
 
 
-FORMS = st.sampled_from((optimize, coalesced, as_it_is))
-"""Plans that answer as a plan does."""
+EXCHANGEABLE = cases().filter(is_exchangeable)
 
 
 @st.composite
@@ -38,6 +44,7 @@ def migrations(draw: st.DrawFn) -> tuple[Case, Migration]:
         raise
 
 
+@settings(max_examples=25)
 @given(migrations())
 def test_both_plans_clipped_and_united_mean_the_same(found: tuple[Case, Migration]) -> None:
     case, migration = found
@@ -45,6 +52,7 @@ def test_both_plans_clipped_and_united_mean_the_same(found: tuple[Case, Migratio
     assert evaluate(migration.plan, streams) == evaluate(case.plan, streams)
 
 
+@settings(max_examples=25)
 @given(migrations(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
 def test_both_plans_clipped_and_united_answer_the_same(
     found: tuple[Case, Migration], buckets: int, epoch_rows: int
@@ -57,7 +65,7 @@ def test_both_plans_clipped_and_united_answer_the_same(
     assert equivalent(answered, expected), (history, to_rows(canonical(answered)))
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(cases(root="window", depth=2))
 def test_what_has_entered_ends_by_then(case: Case) -> None:
     """The bound holds for all of a stream, and so for each part of it."""
@@ -70,3 +78,28 @@ def test_what_has_entered_ends_by_then(case: Case) -> None:
         end = ends_by(parts[name], latest)
         emitted = reader.elements().te
         assert end == INFINITY or not len(emitted) or emitted.max() <= end
+
+
+EXCHANGING = ("go on", "exchange", "restart", "exchange", "add", "add again")
+
+
+@settings(max_examples=40)
+@given(st.data(), EXCHANGEABLE, BUCKETS, EPOCHS)
+def test_plans_are_exchanged_while_they_run(
+    data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
+) -> None:
+    script = Script(data, case, MemoryStore(), buckets, epoch, EXCHANGING)
+    script.play()
+    event(f"exchanged {script.exchanged}")
+    script.check()
+
+
+@settings(max_examples=12)
+@given(st.data(), EXCHANGEABLE, EPOCHS)
+def test_plans_are_exchanged_between_restarts(
+    data: st.DataObject, case: Case, epoch: tuple[int, int]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
+        script = Script(data, case, store, 2, epoch, EXCHANGING)
+        script.play()
+        script.check()

@@ -1,4 +1,4 @@
-"""Queries that are added and dropped while a run goes on.
+"""Queries that are added and dropped while a run goes on, and whose plans are exchanged.
 
 An added query answers as the reference does over the rows that arrived after it was added; whatever else is
 added, dropped or restarted, the others answer as if they were alone. Operators whose states have become
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Plan
 from headrace.elements import from_rows, to_rows
+from headrace.errors import PlanError
 from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
@@ -29,11 +30,11 @@ from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
-from property.plan_strategies import Case, cases, plans
+from property.plan_strategies import FORMS, Case, cases, plans
 from property.relatives import relatives
 from property.strategies import BUCKETS
 
-ACTIONS = ("go on", "go on", "add", "add", "drop", "restart")
+ACTIONS = ("go on", "go on", "add", "add", "drop", "restart", "exchange")
 EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart")
 
 
@@ -67,6 +68,7 @@ class Script:
         self.everything: list[Answered] = []
         self.live: dict[str, Answered] = {}
         self.journal: Journal | None = None
+        self.exchanged = 0
         for plan in (case.plan, *data.draw(st.lists(relatives(case.plan), max_size=2))):
             self._register(next(self.names), plan, 1, {})
         self.run = self._start()
@@ -88,9 +90,12 @@ class Script:
                 elif action == "restart" and self.journal is not None:
                     self.journal.close()
                     self.run = self._start()
+                elif action == "exchange":
+                    self._exchange(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif share := self.run.next_share():
                     self.run.step(share)
                     self.run.merge()
+                    self.run.end_exchanges()
                 else:
                     return
         finally:
@@ -156,6 +161,13 @@ class Script:
         self.run.change(self._plans(), self.streams, self._description())
         assert self.run.results[-1].epoch == self.live[reused].start
         assert self.run.results[-1].heartbeats.keys() == self.live.keys()
+
+    def _exchange(self, name: str) -> None:
+        """Another plan with the same answer takes over, where it can."""
+        form = self.data.draw(FORMS)
+        with suppress(PlanError):
+            self.run.exchange(name, form(self.live[name].plan))
+            self.exchanged += 1
 
     def _drop(self, name: str) -> None:
         self.live.pop(name).end = self.run.totals.epochs + 1

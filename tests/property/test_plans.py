@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Coalesce, Plan, inputs_of, with_inputs
+from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import is_insert_only, settles_within
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
-from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
 from headrace.time import ALWAYS, BEGINNING, INFINITY
-from property.plan_strategies import ROOTS, Case, cases, plans
+from property.plan_strategies import FORMS, ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
 from support import run_plans
 
@@ -23,18 +22,8 @@ def query_sets(draw: st.DrawFn, root: str) -> tuple[Case, dict[str, Plan]]:
     """Up to three plans over the same streams, each as it is, optimized, or coalesced all over."""
     case = draw(cases(root=root, max_relations=2))
     made = [case.plan, *draw(st.lists(plans(case.leaves, depth=2), max_size=2))]
-    ready = [draw(st.sampled_from((_as_it_is, optimize, coalesced)))(plan) for plan in made]
+    ready = [draw(FORMS)(plan) for plan in made]
     return case, {f"q{number}": plan for number, plan in enumerate(ready)}
-
-
-def _as_it_is(plan: Plan) -> Plan:
-    return plan
-
-
-def coalesced(plan: Plan) -> Plan:
-    """The plan with a Coalesce below every node that does not read chronons."""
-    inputs = tuple(map(coalesced, inputs_of(plan)))
-    return with_inputs(plan, tuple(below if below.is_chronon else Coalesce(below) for below in inputs))
 
 
 @pytest.mark.parametrize("root", ROOTS)

@@ -329,6 +329,30 @@ def identity(plan: Plan, start: int = 1) -> str:
     return _identity(_digest_of(plan, {}), start)
 
 
+def identities(plan: Plan, start: int, merges: Iterable[Merge] = ()) -> dict[int, str]:
+    """What names the state of each part of a plan, by its `id`.
+
+    Args:
+        plan: what a query is carried out as.
+        start: the epoch from which on the query answers.
+        merges: as `lower` takes them.
+    """
+    merged = {(merge.shape, merge.start): merge.into for merge in merges}
+    digests: dict[int, str] = {}
+    found: dict[int, str] = {}
+
+    def add(part: Plan, start: int) -> None:
+        if id(part) not in found:
+            digest = _digest_of(part, digests)
+            start = merged.get((shape_of(digest), start), start)
+            found[id(part)] = _identity(digest, start)
+            for below in inputs_of(part):
+                add(below, start)
+
+    add(plan, start)
+    return found
+
+
 def shape_of(digest: str) -> str:
     """What `Node.shape` says of a plan with that digest."""
     return digest[:16]

@@ -57,7 +57,14 @@ from headrace.algebra.nodes import (
     inputs_of,
     with_inputs,
 )
-from headrace.algebra.properties import granule_start, is_stateful, parameters_of, slide_start, walk
+from headrace.algebra.properties import (
+    granule_start,
+    is_stateful,
+    names_read,
+    parameters_of,
+    slide_start,
+    walk,
+)
 from headrace.errors import PlanError
 from headrace.time import BEGINNING, INFINITY
 
@@ -100,6 +107,8 @@ class Migration:
     def __post_init__(self) -> None:
         boxes = self.boxes
         assert boxes[0].schema == boxes[1].schema, "the plans yield other columns"
+        if set(names_read(self.old)) != set(names_read(self.new)):
+            raise PlanError("the plans do not read the same streams")
         known = {part for entry in entries(boxes[0]) for part in walk(entry) if is_stateful(part)}
         for entry in entries(boxes[1]):
             other = next((part for part in walk(entry) if is_stateful(part) and part not in known), None)

@@ -6,13 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate, follow
 from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import StreamState
+from headrace.lowering.adoption import Adopted
 from headrace.lowering.graph import Graph
+from headrace.runtime.driver.exchange import with_adopted
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake
 from headrace.runtime.journal.description import Description
@@ -141,7 +144,12 @@ def commit_of_epoch(
 
 
 def commit_of_change(
-    before: RunState, queries: QuerySet, streams: Streams, description: Description, started: float
+    before: RunState,
+    queries: QuerySet,
+    streams: Streams,
+    description: Description,
+    started: float,
+    adopted: Adopted = MappingProxyType({}),
 ) -> Outcome:
     """What a change of the plan commits: an epoch without input.
 
@@ -151,6 +159,7 @@ def commit_of_change(
         streams: all streams from then on; how far others have been read is forgotten.
         description: what the run is from then on.
         started: when the change began (`time.perf_counter()`).
+        adopted: the operators that go on with the state of others.
     """
     epoch = before.totals.epochs + 1
     new = dict.fromkeys(queries.columns, StreamPoint(0))
@@ -161,7 +170,7 @@ def commit_of_change(
     }
     heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
     results = results_of_change(epoch, queries, heartbeats, before.results)
-    state = queries.state_of(before.state)
+    state = queries.state_of(with_adopted(before.state, before.queries, adopted))
     totals = replace(
         before.totals,
         epochs=epoch,
@@ -379,6 +388,7 @@ def described(
         merges=queries.merges,
         streams={name: text for name, text in description.streams.items() if name in known},
         shared=queries.packed,
+        exchanges=queries.packed_exchanges,
     )
 
 

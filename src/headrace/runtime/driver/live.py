@@ -49,6 +49,19 @@ class PlanChange:
     feed: Callable[[str], Feed]
 
 
+@dataclass(frozen=True)
+class PlanExchange:
+    """A plan that takes over from the one that answers a query; see `Run.exchange`.
+
+    Attributes:
+        query: the query's name.
+        plan: the other plan.
+    """
+
+    query: str
+    plan: Plan
+
+
 @dataclass(frozen=True, eq=False)
 class _Promise:
     """A heartbeat that a source has sent beside its rows.
@@ -89,7 +102,7 @@ class LiveRun:
         self._progress = progress
         self._changed = changed
         self._feeds: Mapping[str, Feed] = {}
-        self._changes: list[tuple[PlanChange, Future[int]]] = []
+        self._changes: list[tuple[PlanChange | PlanExchange, Future[int]]] = []
         self._blamed: Mapping[str, BaseException] = {}
         self._promises: list[_Promise] = []
         self._promised: list[_Promise] = []
@@ -126,14 +139,15 @@ class LiveRun:
         """What brings the rows of a live stream that some query reads."""
         return self._feeds.get(name)
 
-    def change(self, change: PlanChange) -> int:
-        """Answer other queries from the next epoch on; returns when that is committed.
+    def change(self, change: PlanChange | PlanExchange) -> int:
+        """Answer other queries, or one by another plan; returns when that is committed.
 
         Returns:
-            The epoch of the change.
+            The epoch of the change; of an exchange the instant from which on the other plan answers.
 
         Raises:
-            UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
+            UserError: a new stream cannot be started, a plan cannot be exchanged, or the run has ended.
+                Nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
         done: Future[int] = Future()
@@ -201,6 +215,8 @@ class LiveRun:
                     self._settle(failed)
                     self._keep_promises(failed)
                     self._retire_feeds()
+                    if self._run.end_exchanges():
+                        self._read_columns()
                     self.wake()
                     if self._progress is not None:
                         self._progress(self._run.progress())
@@ -247,16 +263,30 @@ class LiveRun:
         while self._changes:
             change, done = self._changes[0]
             try:
-                self._carry_out(change)
+                found = self._carry_out(change)
             except Exception as error:
                 done.set_exception(error)
             else:
-                done.set_result(self._run.totals.epochs)
+                done.set_result(found)
             with self._changed:
                 self._changes.pop(0)
                 self._changed.notify_all()
 
-    def _carry_out(self, change: PlanChange) -> None:
+    def _carry_out(self, change: PlanChange | PlanExchange) -> int:
+        """Carry out a change; the epoch in which it was, or the instant at which a plan takes over."""
+        if isinstance(change, PlanChange):
+            self._change(change)
+            return self._run.totals.epochs
+        at = self._run.exchange(change.query, change.plan)
+        self._read_columns()
+        return at
+
+    def _read_columns(self) -> None:
+        """Let the feeds know which columns are read now."""
+        for name, feed in self._feeds.items():
+            feed.read(self._run.columns[name])
+
+    def _change(self, change: PlanChange) -> None:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs any more."""
         started: dict[str, Feed] = {}
         columns = self._run.columns_for(change.plans, change.streams)
@@ -271,9 +301,8 @@ class LiveRun:
                 feed.stop()
             raise
         self._retire_feeds()
-        known, self._feeds = self._feeds, {**self._feeds, **started}
-        for name, feed in known.items():
-            feed.read(columns[name])
+        self._feeds = {**self._feeds, **started}
+        self._read_columns()
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from headrace.algebra.explain import describe
-from headrace.algebra.nodes import Plan, Relation, Source
+from headrace.algebra.nodes import Clip, Plan, Relation, Source
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import lower
 from headrace.lowering.sharing.share import share
+from headrace.optimizer.migration import Migration
+from headrace.runtime.driver.replaced import packed_exchanges, unpacked_exchanges
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
+from headrace.time import INFINITY
 
 Reason = tuple[str, str | None]
 """Why a query failed, and what may help."""
@@ -30,6 +34,8 @@ class QuerySet:
         shared: what some queries are carried out as to share more with those that started with them; it stays
             so when these are gone.
         merges: the operators whose state has become that of older ones.
+        replaced: of those whose plan was exchanged since they began, what they are carried out as now, or the
+            exchange that goes on.
     """
 
     plans: Mapping[str, Plan]
@@ -37,6 +43,7 @@ class QuerySet:
     failed: Mapping[str, Reason] = field(default_factory=dict)
     shared: Mapping[str, Plan] = field(default_factory=dict)
     merges: tuple[Merge, ...] = ()
+    replaced: Mapping[str, Plan | Migration] = field(default_factory=dict)
 
     @classmethod
     def begun(cls, plans: Mapping[str, Plan]) -> QuerySet:
@@ -62,6 +69,7 @@ class QuerySet:
             {name: reason for name, reason in failed.items() if name in known},
             {name: plan for name, plan in shared.items() if name in known},
             present.merges,
+            unpacked_exchanges(present.exchanges, known),
         )
 
     def changed(self, plans: Mapping[str, Plan], epoch: int) -> QuerySet:
@@ -80,6 +88,7 @@ class QuerySet:
             {name: plan for name, plan in self.shared.items() if name in kept}
             | share({name: plan for name, plan in plans.items() if name not in kept}),
             _needed(self.merges, starts.values()),
+            {name: other for name, other in self.replaced.items() if name in kept},
         )
 
     def merged(self, merges: Collection[Merge]) -> QuerySet:
@@ -91,6 +100,10 @@ class QuerySet:
             replace(merge, into=into.get((merge.shape, merge.into), merge.into)) for merge in self.merges
         )
         return replace(self, merges=(*before, *merges))
+
+    def replacing(self, other: Mapping[str, Plan | Migration]) -> QuerySet:
+        """The set with other plans for some queries, which answer the same and go on."""
+        return replace(self, replaced={**self.replaced, **other})
 
     def with_failures(self, failed: Mapping[str, Reason]) -> QuerySet:
         """The set when further queries have failed; itself when none has."""
@@ -107,14 +120,56 @@ class QuerySet:
         return {name: plan for name, plan in self.plans.items() if name not in self.failed}
 
     @cached_property
+    def carried_out(self) -> dict[str, Plan]:
+        """What queries are carried out as whose own plan alone does not say it."""
+        present = {
+            name: found.plan if isinstance(found, Migration) else found
+            for name, found in self.replaced.items()
+        }
+        return {**self.shared, **present}
+
+    @property
+    def migrations(self) -> dict[str, Migration]:
+        """The exchanges of plans that go on, of queries that have not failed."""
+        return {
+            name: found
+            for name, found in self.replaced.items()
+            if isinstance(found, Migration) and name not in self.failed
+        }
+
+    def ended_migrations(self, heartbeats: Mapping[str, int]) -> dict[str, Migration]:
+        """The exchanges whose old plan has said all that it will.
+
+        Args:
+            heartbeats: of the inputs (instants).
+        """
+        if not self.migrations:
+            return {}
+        after, outputs = self.graph.heartbeats(dict(heartbeats)), dict(self.graph.outputs)
+        return {
+            name: migration
+            for name, migration in self.migrations.items()
+            if all(
+                after[number] == INFINITY
+                for number in self.graph.below(self.graph.node_of(outputs[name]))
+                if isinstance(clip := self.graph.nodes[number].plan, Clip) and clip.end == migration.at
+            )
+        }
+
+    @cached_property
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
-        return lower(self.live, self.starts, self.shared, self.merges)
+        return lower(self.live, self.starts, self.carried_out, self.merges)
 
     @cached_property
     def packed(self) -> Packed:
         """What queries are carried out as to share more, as a store keeps it."""
         return packed_plans(self.shared)
+
+    @cached_property
+    def packed_exchanges(self) -> dict[str, Any]:
+        """What has come to answer queries, as a store keeps it."""
+        return packed_exchanges(self.replaced)
 
     @cached_property
     def inputs(self) -> dict[str, str]:

@@ -49,6 +49,7 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
     while intakes := run.next_share():
         run_epoch(run, intakes)
         run.merge()
+        run.end_exchanges()
         if progress is not None:
             progress(run.progress())
 

@@ -18,9 +18,11 @@ from headrace.algebra.properties import has_unbounded_state
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
+from headrace.lowering.adoption import Adopted
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
+from headrace.runtime.driver.exchange import begun, ended
 from headrace.runtime.driver.inputs import columns_of, inputs_of, promises_of
 from headrace.runtime.driver.kept import Kept
 from headrace.runtime.driver.merging import Holding, Merging
@@ -219,9 +221,52 @@ class Run:
     def _merged(self, queries: QuerySet) -> QuerySet:
         return self._merging.merged(Holding(queries, self._points, self._state, self._buckets, self._store))
 
-    def _change(self, queries: QuerySet, streams: Streams, description: Description, started: float) -> None:
-        """Commit a change of the plan, and go on with it."""
-        outcome = commit_of_change(self._known(), queries, streams, description, started)
+    def exchange(self, name: str, plan: Plan) -> int:
+        """Let another plan with the same answer take over from the one that answers a query.
+
+        It is a change of the plan, and so is the end of the exchange.
+
+        Args:
+            name: the query's, which has not failed.
+            plan: the other plan.
+
+        Returns:
+            The instant from which on it answers.
+
+        Raises:
+            PlanError: the plan cannot be exchanged, and why; nothing has changed then.
+            StoreError: the record cannot be written; nothing has changed then.
+        """
+        started = time.perf_counter()
+        queries, adopted = begun(self._queries, name, plan, self._points, self._buckets)
+        self._change(queries, self._declared, self._description, started, adopted)
+        at = queries.migrations[name].at
+        self.end_exchanges()
+        return at
+
+    def end_exchanges(self) -> bool:
+        """Let go of the plans from which others have taken over; whether there was one.
+
+        Raises:
+            StoreError: the record cannot be written; nothing has changed then.
+        """
+        started = time.perf_counter()
+        heartbeats = {name: self._points[name].heartbeat for name in self._streams}
+        over = ended(self._queries, heartbeats)
+        if over is not None:
+            self._change(over[0], self._declared, self._description, started, over[1])
+        return over is not None
+
+    def _change(
+        self,
+        queries: QuerySet,
+        streams: Streams,
+        description: Description,
+        started: float,
+        adopted: Adopted = MappingProxyType({}),
+    ) -> None:
+        """Commit a change of the plan, and move on to what it says."""
+        outcome = commit_of_change(self._known(), queries, streams, description, started, adopted)
         reach("change.begun")
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))

@@ -33,6 +33,7 @@ class Description:
             it, so that a restart decides the same.
         shared: what queries are carried out as that share more than equal plans, as `journal.plans` packs it.
         merges: the operators whose state has become that of older ones.
+        exchanges: per query whose plan was exchanged what answers it now, as JSON.
     """
 
     queries: Mapping[str, str]
@@ -46,6 +47,7 @@ class Description:
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: Packed = field(default_factory=dict)
     merges: tuple[Merge, ...] = ()
+    exchanges: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         content.get("choices", {}),
         content.get("shared", {}),
         tuple(Merge(**merge) for merge in content.get("merges", ())),
+        content.get("exchanges", {}),
     )
 
 

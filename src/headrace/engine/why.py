@@ -166,6 +166,7 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     alone = len(query.reads) == 1
     orders = [" or ".join((*ways_on(one, needed), *ways_without(one, alone=alone))) for one in slowest]
     yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))
+    yield from (_of_wait(one, one.waits) for one in slowest if one.waits is not None)
     yield from (_of_value(one, one.slowest) for one in slowest if one.slowest is not None)
     yield from _window(status, query, needed)
     if query.unreleased:
@@ -173,6 +174,15 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     held = sum(status.operators[number].state_rows for number in status.graph.below(query.chain[0].node))
     if held:
         yield Finding(f"its operators keep {count(held, 'row')}")
+
+
+def _of_wait(stream: StreamStatus, left: int) -> Finding:
+    """What there is to say of a stream that waits for values that it does not know."""
+    seconds = f"{left / 1e6:,.1f} s"
+    return Finding(
+        f"{stream.name} waits for further values, as WAIT says: {seconds} were left at the last epoch",
+        "only time counts in which all rows of the stream had been taken",
+    )
 
 
 def _of_value(stream: StreamStatus, slowest: SlowestValue) -> Finding:
@@ -197,6 +207,8 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
         row += f" with {stream.slowest.column} {stream.slowest.value}"
     if stream.share is not None:
         yield f"let {stream.name} be read on: {100 * stream.share:.0f} % of it has been"
+    elif stream.waits is not None:
+        yield f"wait: {stream.name} declares WAIT"
     elif stream.by_arrival and needed != BEGINNING:
         yield f"wait until the clock has passed {instant_text(needed, stream.domain)}"
     elif needed == BEGINNING or stream.disorder is None:
@@ -224,7 +236,7 @@ def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:
         stream: one that never ends.
         alone: whether the query reads no other stream.
     """
-    if stream.share is not None or stream.by_arrival:
+    if stream.share is not None or stream.by_arrival or stream.waits is not None:
         return
     for clause, length, useful in (
         ("IDLE AFTER", stream.idle_after, not alone or stream.slowest is not None),

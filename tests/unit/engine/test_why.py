@@ -75,6 +75,24 @@ def test_the_value_that_holds_its_stream_back(db: hr.Database) -> None:
     assert re.search(r"\bv 2 +ts BIGINT", str(db.execute("SHOW STREAMS")[0]))
 
 
+def test_a_stream_that_waits_for_values_it_does_not_know(db: hr.Database) -> None:
+    """No value holds it back yet, and no row moves it."""
+    db.execute("ALTER STREAM a PER v WAIT 1 HOUR IDLE AFTER 1 MINUTE")
+    started(db, "SELECT v FROM a")
+    assert db.status.stream("a").waits is None
+    push(db, "a", 500)
+    found = db.status.stream("a")
+    assert (found.slowest, found.waits) == (None, 3_600_000_000)
+    assert hints(db.why("q"))[1] == "wait: a declares WAIT"
+    finding = told(db.why("q"), "a waits for further values, as WAIT says: 3,600.0 s were left at the last")
+    assert finding.hint is not None
+    assert "WAIT, 3,600.0 s left" in str(db.execute("SHOW STREAMS")[0])
+    db.execute("ALTER STREAM a PER v IDLE AFTER 1 MINUTE")
+    push(db, "a", 501)
+    found = db.status.stream("a")
+    assert (found.slowest and found.slowest.latest, found.waits) == (500, None)
+
+
 def test_streams_that_have_brought_nothing(db: hr.Database) -> None:
     started(db, JOIN)
     push(db, "a", 5)

@@ -75,6 +75,8 @@ class StreamStatus:
         slowest: the value of the column named by PER that holds the stream back; None if none does.
         by_arrival: whether the clock times its rows, and moves its heartbeat.
         skews: how far it is behind other streams, where that is estimated.
+        waits: how much of the time of WAIT was left at the last commit (microseconds of time that counts), in
+            which values may still come and `slowest` is None; None before the first row, and afterwards.
     """
 
     name: str
@@ -97,6 +99,7 @@ class StreamStatus:
     slowest: SlowestValue | None = None
     by_arrival: bool = False
     skews: tuple[SkewStatus, ...] = ()
+    waits: int | None = None
 
 
 @dataclass(frozen=True)
@@ -239,13 +242,23 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             by_arrival=stream.timing.by_arrival,
             skews=tuple(_skew(name, follow, point) for follow in stream.timing.follows if follow.estimated),
             slowest=_slowest(stream.timing, point),
+            waits=_waits(stream.timing, point),
         )
+
+
+def _waits(timing: Timing, point: StreamPoint) -> int | None:
+    """How much longer a stream waits for values that it does not know (microseconds), None if it does not."""
+    values = values_of(timing, point)
+    if timing.per is None or values is None:
+        return None
+    left = values.begun + timing.per.wait - point.time.clock
+    return left if left > 0 else None
 
 
 def _slowest(timing: Timing, point: StreamPoint) -> SlowestValue | None:
     """The value that holds a stream back, as far as that was known when it was committed last."""
     values, clock = values_of(timing, point), point.time.clock
-    if timing.per is None or values is None or clock - values.begun < timing.per.wait:
+    if values is None or _waits(timing, point) is not None:
         return None
     step = bisect_right(values.due, clock, key=lambda step: step[0])
     if not step:

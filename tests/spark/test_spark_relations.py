@@ -28,3 +28,35 @@ def test_a_frame_is_looked_up_in_also_by_a_query_that_is_added(spark: Any) -> No
         assert later.stream().column("room").to_pylist() == ["room 900", "room 1000"]
         assert count.snapshot(0).to_pydict() == {"n": [1000]}
         db.stop()
+
+
+def test_changes_from_a_frame_and_pushed_ones(spark: Any) -> None:
+    renamed = "CASE WHEN id % 10 = 0 THEN 'd' WHEN id > 1000 THEN 'u' ELSE 'i' END AS op"
+    changes = spark.range(1, 2001).selectExpr(
+        "id % 1000 AS id", "concat('room ', id) AS room", renamed, "id DIV 1001 * 10 AS ts", "id AS seq"
+    )
+    with connect(spark=spark, buckets=3) as db:
+        db.relation("sensor", changes, "id", changes_by="op", timestamp="ts", version="seq")
+        db.execute("""
+            CREATE STREAM reading (id BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts;
+            CREATE RELATION owner (id BIGINT, name STRING, op STRING, ts BIGINT) KEY (id) FROM push
+              CHANGES BY op TIMESTAMP BY ts
+        """)
+        query = db.query("""
+            SELECT r.id, s.room, o.name FROM reading r
+            LEFT JOIN sensor FOR SYSTEM_TIME AS OF r.ts s ON s.id = r.id
+            LEFT JOIN owner FOR SYSTEM_TIME AS OF r.ts o ON o.id = r.id
+        """)
+        db.start()
+        db.push("owner", [{"id": 7, "name": "Ada", "op": "i", "ts": 1}, {"id": 7, "op": "d", "ts": 12}])
+        db.push(
+            "reading", [{"id": 7, "ts": 9}, {"id": 10, "ts": 9}, {"id": 7, "ts": 11}, {"id": 7, "ts": 13}]
+        )
+        db.heartbeat("reading", 14)
+        assert query.stream().select(["room", "name"]).to_pylist() == [
+            {"room": "room 7", "name": "Ada"},
+            {"room": None, "name": None},
+            {"room": "room 1007", "name": "Ada"},
+            {"room": "room 1007", "name": None},
+        ]
+        db.stop()

@@ -98,7 +98,7 @@ class GeneratedStream:
 
 @dataclass(frozen=True)
 class GeneratedRelation:
-    """A constant relation, or a temporal one with the periods in its columns `begin` and `end`.
+    """A constant relation, a temporal one with the periods in its columns `begin` and `end`, or instants.
 
     Attributes:
         leaf: the plan's leaf, which may read only some of the columns.
@@ -123,6 +123,9 @@ class GeneratedRelation:
         """The same for the reference."""
         if self.leaf.valid is None:
             return Stream(self.schema.names, [(row, ALWAYS, INFINITY, 1) for row in self.rows])
+        if self.leaf.is_chronon:
+            instants = ((row, cast(int | None, row[-2])) for row in self.rows)
+            return Stream(self.schema.names, [(row, at, at + 1, 1) for row, at in instants if at is not None])
         periods = ((row, *cast(tuple[int | None, int | None], row[-2:])) for row in self.rows)
         bounded = (
             (row, ALWAYS if begin is None else begin, INFINITY if end is None else end)
@@ -201,7 +204,7 @@ def relations(
     bound = st.none() | st.integers(0, 12)
     found = draw(st.lists(st.tuples(row, bound, bound), max_size=max_size))
     read = draw(st.just(data) | st.permutations(range(len(schema))).map(_some(schema)))
-    leaf = Relation(name, read, TimeDomain.INTEGER, ("begin", "end"))
+    leaf = Relation(name, read, TimeDomain.INTEGER, ("begin", draw(st.sampled_from(("end", "end", None)))))
     return GeneratedRelation(leaf, schema, tuple((*values, *period) for values, *period in found))
 
 

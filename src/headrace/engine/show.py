@@ -27,7 +27,7 @@ Rows = list[tuple[str, ...]]
 
 _STREAMS: Final = ("name", "reads", "timed_by", "disorder")
 _STREAM_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
-_RELATIONS: Final = ("name", "key", "valid", "columns")
+_RELATIONS: Final = ("name", "key", "valid")
 _QUERIES: Final = ("name", "reads", "timed_by", "state")
 _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _SKEWS: Final = ("from", "to", "wait", "behind")
@@ -55,7 +55,7 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
         case Shown.STREAMS:
             return _streams(definitions, status)
         case Shown.RELATIONS:
-            return _table(_RELATIONS, _relations(definitions))
+            return _relations(definitions, status)
         case Shown.QUERIES:
             return _queries(definitions, status)
         case Shown.SKEWS:
@@ -70,8 +70,7 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
 
 def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
     running = {} if status is None else {part.name: part for part in status.streams}
-    known = {name: _stream_news(part) for name, part in running.items()}
-    news = () if status is None else _STREAM_NEWS
+    news, known = _all_stream_news(status)
     rows: Rows = []
     for entry in definitions.catalog.entries.values():
         told = known.get(entry.name, ("",) * len(news))
@@ -94,9 +93,28 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
     return _table((*_STREAMS, *news, "columns"), rows)
 
 
-def _relations(definitions: Definitions) -> Rows:
-    infos = (info for info in definitions.catalog.entries.values() if isinstance(info, RelationInfo))
-    return [(info.name, ", ".join(info.key), _valid(info), _columns(info.schema)) for info in infos]
+def _relations(definitions: Definitions, status: Status | None) -> pa.Table:
+    infos = [info for info in definitions.catalog.entries.values() if isinstance(info, RelationInfo)]
+    moving = [info.name for info in infos if info.name in definitions.inputs]
+    # Only those that are read as streams have a time of their own.
+    news, known = _all_stream_news(status if moving else None)
+    nothing = ("",) * len(news)
+    rows = [
+        (
+            *(info.name, ", ".join(info.key), _valid(info)),
+            *(known.get(info.name, nothing) if info.name in moving else nothing),
+            _columns(info.schema),
+        )
+        for info in infos
+    ]
+    return _table((*_RELATIONS, *news, "columns"), rows)
+
+
+def _all_stream_news(status: Status | None) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The columns with what a run has seen of streams, and their values by stream."""
+    if status is None:
+        return (), {}
+    return _STREAM_NEWS, {part.name: _stream_news(part) for part in status.streams}
 
 
 def _valid(info: RelationInfo) -> str:

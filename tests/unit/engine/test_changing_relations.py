@@ -147,7 +147,45 @@ def test_a_live_relation_follows_the_streams_that_it_meets(db: Database) -> None
     db.push("orders", [{"ts": 9, "id": 1, "n": 3}, {"ts": 10, "id": 2, "n": 4}])
     assert query.stream().column("segment").to_pylist() == ["new", "gold", "new"]
     assert db.dead_letters().column("reason").to_pylist() == ["late: older than the heartbeat 8"]
+    db.relation("room", pa.table({"name": ["hall"]}))
+    (text,) = db.execute("SHOW RELATIONS")
+    shown = [line.split() for line in str(text).splitlines()]
+    assert shown[0] == ["name", "key", "valid", "heartbeat", "lag", "late", "held_by", "columns"]
+    assert shown[2][-9:-6] == ["10", "0", "1"]
+    assert shown[3] == ["room", "always", "name", "STRING"]
     db.stop()
+
+
+def test_a_live_relation_comes_and_goes_during_a_run(db: Database) -> None:
+    stream = "CREATE STREAM orders (ts BIGINT, id BIGINT, n BIGINT) FROM push TIMESTAMP BY ts"
+    db.execute(f"{stream}; CREATE QUERY n AS SELECT n FROM orders")
+    db.start()
+    db.push("orders", {"ts": 1, "id": 1, "n": 1})
+    relation = PUSHED.partition(";")[0]
+    for segment, at in (("new", 2), ("gold", 5)):
+        db.execute(f"{relation}; CREATE QUERY q AS {LOOK_UP}")
+        db.push("customer", {"op": "i", "id": 1, "segment": segment, "ts": at})
+        db.push("orders", [{"ts": at + 1, "id": 1, "n": 2}, {"ts": at + 2, "id": 1, "n": 3}])
+        assert db["q"].stream().column("segment").to_pylist() == [segment]
+        db.execute("DROP QUERY q; DROP RELATION customer")
+    db.stop()
+
+
+def test_what_was_changed_again_is_not_kept(db: Database) -> None:
+    changes = pa.table({"op": ["u"] * 300, "id": [1, 2, 3] * 100, "x": range(300), "ts": range(300)})
+    orders = pa.table({"id": [1] * 300, "ts": range(300)})
+    held: list[int] = []
+    pushed = PUSHED.partition(";")[0].replace("segment STRING", "x BIGINT")
+    db.execute(f"{pushed}; CREATE STREAM orders (id BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+    query = db.query("SELECT o.ts, c.x FROM orders o JOIN customer c ON c.id = o.id")
+    db.start(lambda progress: held.append(progress.buffered))
+    for first in range(0, 300, 10):
+        db.push("customer", changes.slice(first, 10))
+        db.push("orders", orders.slice(first, 10))
+    assert len(query.stream()) == 299
+    db.stop()
+    # Ten changes and ten orders wait at most, beside three rows of the relation in three places.
+    assert max(held) <= 10 + 10 + 3 * 10
 
 
 def test_a_live_relation_that_declares_a_bound_is_waited_for(db: Database) -> None:

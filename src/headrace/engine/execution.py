@@ -6,7 +6,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,11 +18,14 @@ import pyarrow as pa
 from headrace.engine.answers import Answers
 from headrace.engine.definitions import Definitions
 from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
+from headrace.engine.samples import looked_at
 from headrace.engine.status import Status, status_of
 from headrace.engine.summary import Summary, summarise
 from headrace.engine.times import instant_of
 from headrace.errors import ExecutionError, UserError
+from headrace.lowering.graph import Graph
 from headrace.lowering.lower import identity
+from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.live import LiveRun, PlanChange
@@ -89,7 +92,7 @@ class Execution:
         adapt: bool,
     ) -> None:
         self._runner = runner
-        self._defined = defined
+        self._defined = self._asked = defined
         self._settings = settings
         self._folders = TemporaryFolders()
         self._feed_folder = settings.storage or self._folders.new()
@@ -106,9 +109,8 @@ class Execution:
             self._journal = Journal(self.store, description)
             buckets = self._journal.buckets
         self._buckets = buckets
-        self.run = Run(
-            runner, self.store, defined.streams, defined.plans, replace(settings.run, buckets=buckets)
-        )
+        how = replace(settings.run, buckets=buckets, look=self._look)
+        self.run = Run(runner, self.store, defined.streams, defined.plans, how)
         if self._journal is not None:
             try:
                 self.differences = self.run.resume(self._journal, description, adapt=adapt)
@@ -160,6 +162,7 @@ class Execution:
         if defined.queries == self._defined.queries and not (gone or retimed):
             return
         description = self._described(defined, self._buckets) if self._journal is not None else None
+        self._asked = defined
         failed = self.run.failed
         epoch = self._live.change(
             PlanChange(
@@ -170,6 +173,9 @@ class Execution:
         self._answer(defined, epoch, failed)
         for name in gone:
             self._forget_stream(name)
+
+    def _look(self, graph: Graph) -> Sequence[Expectation] | None:
+        return looked_at(self._asked, graph)
 
     def drop_sinks(self, query: str) -> None:
         """End the deliveries of a query that was dropped, when they have delivered what was committed.

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
 from functools import partial
-from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
 from headrace.engine.analysis import RESULT
 from headrace.engine.definitions import Definitions
-from headrace.engine.samples import Sampled, sampled
+from headrace.engine.samples import FEW_ROWS, Sampled, calls_user, sampled
 from headrace.errors import UserError
-from headrace.expressions.tree import Call
-from headrace.expressions.user import UserFunction
 from headrace.lowering.costs import expectations
 from headrace.lowering.lower import lower
 from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.orders import best_order
 from headrace.optimizer.join_graph import JoinGraph, Order, Orders
 from headrace.optimizer.order_joins import join_orders
-
-SAMPLE_ROWS: Final = 20_000
-"""About so many rows of each stream are looked at: it happens while the query is defined."""
 
 
 def chosen_orders(defined: Definitions, plan: Plan) -> Orders:
@@ -36,10 +29,10 @@ def chosen_orders(defined: Definitions, plan: Plan) -> Orders:
         defined: the streams and relations.
         plan: the query's, optimized.
     """
-    if not (present := join_orders(plan, _present)) or _calls_user(plan):
+    if not (present := join_orders(plan, _present)) or calls_user(plan):
         return present
     try:
-        look = sampled(defined, walk(plan), SAMPLE_ROWS, None)
+        look = sampled(defined, walk(plan), FEW_ROWS, None)
     except UserError:
         return present
     return join_orders(plan, partial(_best, look))
@@ -59,16 +52,3 @@ def _flow(look: Sampled, plan: Plan) -> Flow:
     graph = lower({RESULT: plan})
     ((_, number),) = graph.outputs
     return expectations(graph, look.samples, look.sizes, look.elapsed)[number].flow
-
-
-def _calls_user(part: object) -> bool:
-    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
-    match part:
-        case Call(user=UserFunction()):
-            return True
-        case tuple():
-            return any(map(_calls_user, part))
-        case _ if is_dataclass(part):
-            return any(_calls_user(getattr(part, field.name)) for field in fields(part))
-        case _:
-            return False

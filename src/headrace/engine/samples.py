@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.engine.definitions import Definitions
-from headrace.errors import LanguageError, Position
+from headrace.errors import LanguageError, Position, UserError
+from headrace.expressions.tree import Call
+from headrace.expressions.user import UserFunction
+from headrace.lowering.costs import expectations
+from headrace.lowering.graph import Graph
+from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.flow import Sample
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.sources import SplitSource
 from headrace.runtime.sources.tables import read_table
+
+FEW_ROWS: Final = 20_000
+"""About so many rows of each stream are looked at while a query is defined, or a run begins."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,40 @@ def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Po
     tables = {name: table.relation.source for name, table in defined.relations.items() if name in wanted}
     samples |= {name: _of_relation(source, wanted[name], rows, begin) for name, source in tables.items()}
     return Sampled(samples, {name: source.rows for name, source in tables.items()}, elapsed)
+
+
+def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | None:
+    """What is expected of a graph's nodes, by some rows of the streams that it reads.
+
+    Args:
+        defined: the streams and relations.
+        graph: the graph.
+
+    Returns:
+        None where nothing can be seen of an input: of a stream that never ends or is timed by arrival, or one
+        that cannot be read; and where a function of the user's is called.
+    """
+    plans = [node.plan for node in graph.nodes]
+    if any(map(calls_user, plans)):
+        return None
+    try:
+        look = sampled(defined, plans, FEW_ROWS, None)
+    except UserError:
+        return None
+    return expectations(graph, look.samples, look.sizes, look.elapsed)
+
+
+def calls_user(part: object) -> bool:
+    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
+    match part:
+        case Call(user=UserFunction()):
+            return True
+        case tuple():
+            return any(map(calls_user, part))
+        case _ if is_dataclass(part):
+            return any(calls_user(getattr(part, field.name)) for field in fields(part))
+        case _:
+            return False
 
 
 def _columns(nodes: Iterable[Plan]) -> dict[str, set[str]]:

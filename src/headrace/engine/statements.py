@@ -15,6 +15,7 @@ from headrace.engine.inputs import Input, declared
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query, explain_plan
 from headrace.engine.relations import Table, declared_relation, with_values
+from headrace.engine.sharing import shared_by, users_of
 from headrace.engine.show import show
 from headrace.errors import LanguageError
 from headrace.language.binding.binder import derive
@@ -32,6 +33,7 @@ from headrace.language.statements import (
     Explain,
     ExplainAnalyze,
     ExplainCost,
+    ExplainShared,
     Select,
     SetDialect,
     Show,
@@ -69,7 +71,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             return core.register(None, query, None, policy)
         case Piece():
             return core.register(statement.name, statement, statement.position, policy)
-        case Explain() | ExplainAnalyze() | ExplainCost() | Show() | Why():
+        case Explain() | ExplainAnalyze() | ExplainCost() | ExplainShared() | Show() | Why():
             return _text(core, statement, policy)
         case DropStream() | DropRelation() | DropQuery():
             _drop(core, statement, policy)
@@ -114,7 +116,9 @@ def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy)
     return declared_changes(statement, replace(changes, stream=stream), base, policy, core.read_stream)
 
 
-def _text(core: Core, statement: Explain | ExplainAnalyze | ExplainCost | Show | Why, policy: Policy) -> str:
+def _text(
+    core: Core, statement: Explain | ExplainAnalyze | ExplainCost | ExplainShared | Show | Why, policy: Policy
+) -> str:
     """What a statement asks of streams, queries and plans, as text."""
     catalog = policy.visible(core.definitions.catalog)
     match statement:
@@ -124,6 +128,8 @@ def _text(core: Core, statement: Explain | ExplainAnalyze | ExplainCost | Show |
         case ExplainCost(query=query, position=position):
             found = core.compiled(query, policy)
             return PlanText(costs(core.definitions, found.optimized, position))
+        case ExplainShared():
+            return _shared(core, statement, policy)
         case ExplainAnalyze():
             return _analyzed(core, statement, policy)
         case Why(query=name, position=position):
@@ -133,6 +139,21 @@ def _text(core: Core, statement: Explain | ExplainAnalyze | ExplainCost | Show |
             return show(what, core.definitions, catalog.functions, core.known_status)
         case _:
             assert_never(statement)
+
+
+def _shared(core: Core, statement: ExplainShared, policy: Policy) -> str:
+    """The operators that queries have in common: of the run that goes on, or if all started together."""
+    policy.check_change("EXPLAIN SHARED", statement.position)
+    if statement.query is None and core.running:
+        return PlanText(users_of(core.status.graph))
+    plans = dict(core.definitions.plans)
+    if statement.query is not None:
+        plans[RESULT] = core.compiled(statement.query, policy).optimized
+    if not plans:
+        raise LanguageError(
+            "there is no query", position=statement.position, hint="define one with CREATE QUERY first"
+        )
+    return PlanText(shared_by(core.definitions, plans))
 
 
 def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:

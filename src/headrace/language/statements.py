@@ -296,6 +296,19 @@ class ExplainAnalyze:
 
 
 @dataclass(frozen=True)
+class ExplainShared:
+    """`EXPLAIN SHARED [query]`: which operators queries have in common.
+
+    Attributes:
+        query: one that is looked at beside those that are defined, or None.
+        position: where the statement starts.
+    """
+
+    query: Query | None
+    position: Position
+
+
+@dataclass(frozen=True)
 class ExplainCost:
     """`EXPLAIN COST query`: what a query's operators are expected to yield and to keep.
 
@@ -384,6 +397,7 @@ Statement = (
     | Explain
     | ExplainAnalyze
     | ExplainCost
+    | ExplainShared
     | Why
     | DropStream
     | DropRelation

@@ -30,6 +30,7 @@ from headrace.language.statements import (
     Explain,
     ExplainAnalyze,
     ExplainCost,
+    ExplainShared,
     Select,
     SetDialect,
     Show,
@@ -105,7 +106,7 @@ def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: s
     db.execute(text, policy=hr.Policy.closed(may_change=True))
 
 
-@pytest.mark.parametrize("text", ["WHY theirs", "EXPLAIN ANALYZE theirs"])
+@pytest.mark.parametrize("text", ["WHY theirs", "EXPLAIN ANALYZE theirs", "EXPLAIN SHARED"])
 def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, text: str) -> None:
     db.run()
     with pytest.raises(hr.PolicyError, match=r"1:1: .* is not allowed"):
@@ -118,7 +119,7 @@ def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
     changes = {AlterStream, CreateSkew, DropStream, DropRelation, DropQuery, SetDialect}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show}
-    looks = {ExplainAnalyze, Why}
+    looks = {ExplainAnalyze, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (
         "what may a new one reach under a policy?"
     )

@@ -21,6 +21,7 @@ from headrace.language.statements import (
     Explain,
     ExplainAnalyze,
     ExplainCost,
+    ExplainShared,
     Select,
     Stage,
     Statement,
@@ -191,13 +192,16 @@ def _refuse_condition(cursor: Cursor) -> None:
         raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a name is defined once")
 
 
-def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze | ExplainCost:
+def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared:
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)
     if cursor.accept("COST"):
         _refuse_other_statements(cursor)
         return ExplainCost(parse_query(cursor), position)
+    if cursor.accept("SHARED"):
+        _refuse_other_statements(cursor)
+        return ExplainShared(parse_query(cursor) if cursor.word() in _QUERIES else None, position)
     stage = None
     for candidate in Stage:
         if cursor.accept(candidate.value):

@@ -8,7 +8,7 @@ whose inputs are written in either order have one body, and so have aggregates o
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -54,6 +54,21 @@ class Reading:
 
     body: int
     columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Instead:
+    """A body as the rows of another one for which conditions are true.
+
+    Attributes:
+        body: the other one.
+        columns: for each column of the body its number in the other one.
+        parts: the conditions, over the other one's columns.
+    """
+
+    body: int
+    columns: tuple[int, ...]
+    parts: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -155,7 +170,7 @@ class Body:
         keeps_state: whether its operator keeps state.
         columns: what its columns are, by number.
         names: what they are called, by number.
-        readers: the numbers of the different plans that are parts of it.
+        readers: the numbers of the different plans that are parts of it, those apart that only pick columns.
     """
 
     what: What
@@ -189,8 +204,17 @@ class Bodies:
         self._numbers: dict[What, int] = {}
         self._plans: dict[Hashable, int] = {}
         self._readings: list[Reading] = []
-        self._inputs: list[tuple[int, ...]] = []
         self._known: dict[int, tuple[Plan, int]] = {}
+        self._instead: dict[int, Callable[[], Instead]] = {}
+
+    def put_instead(self, number: int, instead: Callable[[], Instead]) -> None:
+        """Take plans for a part of another body that filters pick, from now on.
+
+        Args:
+            number: the body of which they would be parts.
+            instead: the other body, asked for when all columns of the first one are known.
+        """
+        self._instead[number] = instead
 
     def add(self, plan: Plan) -> int:
         """The number of a plan, the same for equal plans; its body is added with those below it."""
@@ -199,30 +223,38 @@ class Bodies:
             self._known[id(plan)] = plan, self._add(plan)
         return self._known[id(plan)][1]
 
-    def reading(self, number: int) -> Reading:
-        """A plan as a part of its body, by the plan's number."""
-        return self._readings[number]
+    def find(self, what: What) -> int | None:
+        """The number of a body, if there is one."""
+        return self._numbers.get(what)
 
-    def below(self, numbers: Iterable[int]) -> set[int]:
-        """Plans with all plans below them, by number."""
+    def forget(self) -> None:
+        """Take away the plans, and keep the bodies with their numbers."""
+        for known in (self._plans, self._readings, self._known):
+            known.clear()
+        for body in self.bodies:
+            body.readers.clear()
+
+    def used(self, numbers: Iterable[int]) -> set[int]:
+        """Bodies with all bodies below them, by number."""
         found: set[int] = set()
         waiting = list(numbers)
         while waiting:
             number = waiting.pop()
             if number not in found:
                 found.add(number)
-                waiting += self._inputs[number]
+                waiting += inputs_read(self.bodies[number].what)
         return found
+
+    def reading(self, number: int) -> Reading:
+        """A plan as a part of its body, by the plan's number."""
+        return self._readings[number]
 
     def _add(self, plan: Plan) -> int:
         inputs = tuple(map(self.add, inputs_of(plan)))
         key = (type(plan), parameters_of(plan), inputs)
         if key not in self._plans:
             self._plans[key] = len(self._readings)
-            self._inputs.append(inputs)
-            reading = self._read(plan, [self._readings[below] for below in inputs])
-            self._readings.append(reading)
-            self.bodies[reading.body].readers.add(self._plans[key])
+            self._readings.append(self._read(plan, [self._readings[below] for below in inputs]))
         return self._plans[key]
 
     def _read(self, plan: Plan, inputs: Sequence[Reading]) -> Reading:
@@ -266,18 +298,21 @@ class Bodies:
         return self._part(plan, Computed(below.body, failing), items)
 
     def _join(self, plan: Join, left: Reading, right: Reading) -> Reading:
-        swapped = left.body > right.body
         pairs = [(over(one, left.columns), over(other, right.columns)) for one, other in plan.equalities]
-        columns = [(False, number) for number in left.columns] + [(True, number) for number in right.columns]
-        if swapped:
-            pairs = [(other, one) for one, other in pairs]
-            columns = [(not side, number) for side, number in columns]
-            left, right = right, left
+        columns = [(False, one) for one in left.columns] + [(True, one) for one in right.columns]
         residual = plan.residual
         if residual is not None:
-            residual = over(residual, [paired(side, number) for side, number in columns])
-        what = Paired(left.body, right.body, tuple(sorted(dict.fromkeys(pairs), key=repr)), residual)
-        return self._part(plan, what, tuple(columns))
+            residual = over(residual, [paired(*one) for one in columns])
+        what, swapped = join_of(left.body, right.body, pairs, residual)
+        reading = self._part(plan, what, [(side != swapped, one) for side, one in columns])
+        instead = self._instead.get(reading.body)
+        return reading if instead is None else self._picked(plan, reading, instead())
+
+    def _picked(self, plan: Plan, reading: Reading, instead: Instead) -> Reading:
+        """A part of a body as one of the rows that filters pick from another body."""
+        self.bodies[instead.body].readers.add(len(self._readings))
+        columns = tuple(instead.columns[one] for one in reading.columns)
+        return self._part(plan, Filtered(instead.body, _sorted(instead.parts)), columns)
 
     def _aggregate(self, plan: Aggregate, below: Reading) -> Reading:
         keys = tuple(over(key, below.columns) for _, key in plan.keys)
@@ -293,6 +328,7 @@ class Bodies:
             self.bodies.append(Body(what, plan, is_stateful(plan)))
         number = self._numbers[what]
         body = self.bodies[number]
+        body.readers.add(len(self._readings))
         named = zip(columns, plan.schema.names, strict=True)
         return Reading(number, tuple(body.number(column, name) for column, name in named))
 
@@ -300,6 +336,30 @@ class Bodies:
 def paired(side: bool, number: int) -> int:
     """A column of a pair as one number: that of a column of the left or (True) of the right input."""
     return 2 * number + side
+
+
+def join_of(
+    left: int, right: int, equalities: Iterable[Equality], residual: Expression | None
+) -> tuple[Paired, bool]:
+    """A join of two bodies, that with the smaller number on the left; and whether they had to change sides.
+
+    Args:
+        left, right: the inputs.
+        equalities: pairs of an expression over the left and one over the right input.
+        residual: over both, with columns as `paired` gives them, or None.
+    """
+    swapped = left > right
+    if swapped:
+        left, right = right, left
+        equalities = [(other, one) for one, other in equalities]
+        if residual is not None:
+            residual = moved(residual, lambda one: one ^ 1)
+    return Paired(left, right, tuple(sorted(dict.fromkeys(equalities), key=repr)), residual), swapped
+
+
+def moved(expression: Expression, number: Callable[[int], int]) -> Expression:
+    """An expression over a body as one over another body."""
+    return transform_columns(expression, lambda part: replace(part, index=number(part.index)))
 
 
 def over(expression: Expression, columns: Sequence[int]) -> Expression:

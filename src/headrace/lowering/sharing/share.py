@@ -12,55 +12,148 @@ are two projections of one join, which has both columns.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 
 from headrace.algebra.nodes import Plan
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.outer_joins import expand
-from headrace.lowering.sharing.bodies import Bodies
+from headrace.lowering.sharing.bodies import Bodies, Instead, Paired, Reading
+from headrace.lowering.sharing.filters import wider_joins
+from headrace.lowering.sharing.weighing import Look, Weighed, shows_nothing, weighed
 from headrace.lowering.sharing.writing import Writing
+from headrace.schema import unique_names
 
 
-def share(queries: Mapping[str, Plan]) -> dict[str, Plan]:
-    """What queries are carried out as that have more in common than equal plans.
+@dataclass(frozen=True)
+class Choice:
+    """What was decided about a join with filters below it that is wanted without them as well.
+
+    Attributes:
+        join: it, with its filters below.
+        wider: the join without.
+        weighed: what both are expected to do; None where nothing was known, and the wider one is shared.
+    """
+
+    join: Plan
+    wider: Plan
+    weighed: Weighed | None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether the filters were put above the wider join."""
+        return self.weighed is None or self.weighed.is_shared
+
+
+@dataclass(frozen=True)
+class Shared:
+    """What queries have in common beyond equal plans.
+
+    Attributes:
+        plans: for each query that shares more than it would by its own plan, another plan with the same
+            answer, its outer joins expanded and its constants as data. Other queries keep theirs.
+        choices: what was decided about filters below joins.
+    """
+
+    plans: dict[str, Plan]
+    choices: tuple[Choice, ...] = ()
+
+
+def share(queries: Mapping[str, Plan], look: Look = shows_nothing) -> Shared:
+    """See what queries have in common.
 
     Args:
         queries: optimized plans by query name, of queries that start together.
-
-    Returns:
-        For each query that shares more than it would by its own plan, another plan with the same answer: with
-        its outer joins expanded and its constants as data. Queries that are not named keep theirs.
+        look: says what is expected of operators.
     """
-    bodies = Bodies()
-    numbers = {name: bodies.add(constants_as_data(expand(plan))[0]) for name, plan in sorted(queries.items())}
-    together = _together(bodies, numbers)
-    if not together:
-        return {}
-    writing = Writing(bodies.bodies, (bodies.reading(numbers[name]) for name in together))
-    found = {
-        name: writing.plan(bodies.reading(numbers[name]), queries[name].schema.names) for name in together
-    }
+    plans = {name: constants_as_data(expand(plan))[0] for name, plan in sorted(queries.items())}
+    sharing = _Sharing(plans, look)
+    together = _together(sharing.bodies, sharing.readings)
+    writing = Writing(sharing.bodies.bodies, (sharing.readings[name] for name in together))
+    found = {name: writing.plan(sharing.readings[name], queries[name].schema.names) for name in together}
     assert all(found[name].schema == queries[name].schema for name in together)
-    return found
+    return Shared(found, tuple(sharing.choices.values()))
 
 
-def _together(bodies: Bodies, numbers: Mapping[str, int]) -> list[str]:
+class _Sharing:
+    """Plans as parts of bodies, some filters put above joins that are wanted without them.
+
+    Args:
+        plans: by query name.
+        look: says what is expected of operators.
+
+    Attributes:
+        bodies: of the plans.
+        readings: the plans as parts of them.
+        choices: what was decided about filters, by the numbers of the join and the wider join.
+    """
+
+    def __init__(self, plans: Mapping[str, Plan], look: Look) -> None:
+        self._look = look
+        self.bodies = Bodies()
+        self.choices: dict[tuple[int, int], Choice] = {}
+        self.readings = self._read(plans)
+        while self._take_filters_back():
+            self.bodies.forget()
+            self.readings = self._read(plans)
+
+    def _read(self, plans: Mapping[str, Plan]) -> dict[str, Reading]:
+        return {name: self.bodies.reading(self.bodies.add(plan)) for name, plan in plans.items()}
+
+    def _take_filters_back(self) -> bool:
+        """Put filters above joins that are wanted without them; whether any more were found."""
+        bodies = self.bodies
+        present = bodies.used(reading.body for reading in self.readings.values())
+        joins = [number for number in sorted(present) if isinstance(bodies.bodies[number].what, Paired)]
+        wider = {
+            one: [other.body for other in wider_joins(bodies, one) if other.body in present] for one in joins
+        }
+        found = False
+        for number, others in wider.items():
+            # One whose own filters are taken back is no operator.
+            other = next(
+                (one for one in others if not wider[one] and self._choice(number, one).is_shared), None
+            )
+            if other is not None:
+                bodies.put_instead(number, partial(_again, bodies, number, other))
+                found = True
+        return found
+
+    def _choice(self, number: int, other: int) -> Choice:
+        if (number, other) not in self.choices:
+            whole = [
+                Reading(one, tuple(range(len(self.bodies.bodies[one].columns)))) for one in (number, other)
+            ]
+            writing = Writing(self.bodies.bodies, whole)
+            join, wider = (
+                writing.plan(one, unique_names(self.bodies.bodies[one.body].names)) for one in whole
+            )
+            self.choices[number, other] = Choice(join, wider, weighed(join, wider, self._look))
+        return self.choices[number, other]
+
+
+def _again(bodies: Bodies, number: int, other: int) -> Instead:
+    """One join as filters above another one, with all columns that it has by now."""
+    return next(one for one in wider_joins(bodies, number) if one.body == other)
+
+
+def _together(bodies: Bodies, readings: Mapping[str, Reading]) -> list[str]:
     """The queries with operators in common that their plans do not show, and those that share with them.
 
     An operator with more columns is another operator also to queries that have equal plans of it.
     """
-    kept = {number: _stateful_in(bodies, number) for number in set(numbers.values())}
+    kept = {body: _stateful_in(bodies, body) for body in {reading.body for reading in readings.values()}}
     waiting = {part for found in kept.values() for part in found if len(bodies.bodies[part].readers) > 1}
     seen: set[int] = set()
     chosen: set[int] = set()
     while waiting:
         seen |= waiting
-        new = {number for number, found in kept.items() if number not in chosen and found & waiting}
+        new = {body for body, found in kept.items() if body not in chosen and found & waiting}
         chosen |= new
-        waiting = set[int]().union(*(kept[number] for number in new)) - seen
-    return [name for name, number in numbers.items() if number in chosen]
+        waiting = set[int]().union(*(kept[body] for body in new)) - seen
+    return [name for name, reading in readings.items() if reading.body in chosen]
 
 
-def _stateful_in(bodies: Bodies, number: int) -> set[int]:
-    """The bodies with state of which some plan has parts."""
-    found = {bodies.reading(part).body for part in bodies.below([number])}
-    return {part for part in found if bodies.bodies[part].keeps_state}
+def _stateful_in(bodies: Bodies, body: int) -> set[int]:
+    """The bodies with state among one and all below it."""
+    return {part for part in bodies.used([body]) if bodies.bodies[part].keeps_state}

@@ -179,9 +179,8 @@ class Writing:
         needed = sorted(self._needed[number])
         match body.what:
             case Leaf(node=node):
-                fields = sorted((cast(Field, body.columns[one]).name, one) for one in needed)
-                schema = Schema(tuple(cast(Field, body.columns[one]) for _, one in fields))
-                return replace(node, schema=schema), _places(one for _, one in fields)
+                schema = Schema(tuple(cast(Field, body.columns[one]) for one in needed))
+                return replace(node, schema=schema), _places(needed)
             case Filtered() as filtered:
                 return self._filter(body, filtered, needed)
             case Timed() | Bounded():

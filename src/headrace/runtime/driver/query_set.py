@@ -12,6 +12,7 @@ from headrace.algebra.nodes import Clip, Plan, Relation, Source
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import lower
 from headrace.lowering.sharing.share import share
+from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.replaced import packed_exchanges, unpacked_exchanges
 from headrace.runtime.journal.description import Description
@@ -46,9 +47,14 @@ class QuerySet:
     replaced: Mapping[str, Plan | Migration] = field(default_factory=dict)
 
     @classmethod
-    def begun(cls, plans: Mapping[str, Plan]) -> QuerySet:
-        """The queries that a run begins with."""
-        return cls(dict(plans), shared=share(plans))
+    def begun(cls, plans: Mapping[str, Plan], look: Look) -> QuerySet:
+        """The queries that a run begins with.
+
+        Args:
+            plans: optimized plans by query name.
+            look: says what is expected of operators.
+        """
+        return cls(dict(plans), shared=share(plans, look).plans)
 
     @classmethod
     def resumed(
@@ -72,12 +78,13 @@ class QuerySet:
             unpacked_exchanges(present.exchanges, known),
         )
 
-    def changed(self, plans: Mapping[str, Plan], epoch: int) -> QuerySet:
+    def changed(self, plans: Mapping[str, Plan], epoch: int, look: Look) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
 
         Args:
             plans: all queries from now on.
             epoch: the epoch of the change, at which new queries start.
+            look: says what is expected of operators.
         """
         kept = {name for name, plan in plans.items() if self.plans.get(name) == plan}
         starts = {name: self.start_of(name) if name in kept else epoch for name in plans}
@@ -86,7 +93,7 @@ class QuerySet:
             starts,
             {name: reason for name, reason in self.failed.items() if name in kept},
             {name: plan for name, plan in self.shared.items() if name in kept}
-            | share({name: plan for name, plan in plans.items() if name not in kept}),
+            | share({name: plan for name, plan in plans.items() if name not in kept}, look).plans,
             _needed(self.merges, starts.values()),
             {name: other for name, other in self.replaced.items() if name in kept},
         )

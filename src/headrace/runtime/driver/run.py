@@ -19,6 +19,7 @@ from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.adoption import Adopted
+from headrace.lowering.sharing.weighing import Look, shows_nothing
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
@@ -83,6 +84,7 @@ class RunSettings:
         keep_results: whether results are stored, or only counted.
         retain: of how many epochs results are kept; of all if None.
         clock: wall-clock time.
+        look: says what is expected of operators, which decides what queries share.
     """
 
     epoch_rows: int | None = None
@@ -91,6 +93,7 @@ class RunSettings:
     keep_results: bool = True
     retain: int | None = None
     clock: Clock = field(default_factory=SystemClock)
+    look: Look = shows_nothing
 
 
 class Run:
@@ -118,7 +121,7 @@ class Run:
     ) -> None:
         self._runner = runner
         self._store = store
-        self._queries = QuerySet.begun(queries)
+        self._queries = QuerySet.begun(queries, settings.look)
         self._declared = dict(streams)
         self._streams = self._read_by(self._queries)
         self._settings = settings
@@ -204,7 +207,7 @@ class Run:
             StoreError: the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        queries = self._merged(self._queries.changed(plans, self.totals.epochs + 1))
+        queries = self._merged(self._queries.changed(plans, self.totals.epochs + 1, self._settings.look))
         self._change(queries, streams, description or self._description, started)
 
     def merge(self) -> None:
@@ -319,7 +322,7 @@ class Run:
 
     def columns_for(self, plans: Mapping[str, Plan], streams: Streams) -> Mapping[str, tuple[str, ...]]:
         """The same after a change to some plans and streams."""
-        return columns_of(self._queries.changed(plans, self.totals.epochs + 1), streams)
+        return columns_of(self._queries.changed(plans, self.totals.epochs + 1, self._settings.look), streams)
 
     @property
     def streams(self) -> Streams:

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 import headrace
-from headrace.algebra.nodes import Plan
+from golden.case import CASES, load
+from headrace.algebra.nodes import Filter, Plan
 from headrace.algebra.properties import is_stateful
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
@@ -30,7 +31,7 @@ def plans_of(*texts: str) -> dict[str, Plan]:
 
 def graph_of(*texts: str) -> Graph:
     plans = plans_of(*texts)
-    return lower(plans, shared=share(plans))
+    return lower(plans, shared=share(plans).plans)
 
 
 def stateful(graph: Graph) -> dict[str, int]:
@@ -120,7 +121,7 @@ def test_a_derived_stream_that_is_used_twice_is_computed_once() -> None:
     graph = graph_of(
         derived,
         "SELECT a, MAX(d) AS m FROM both GROUP BY a",
-        "SELECT name, b FROM both",
+        "SELECT name, b FROM both WHERE c > 3",
         "SELECT DISTINCT c FROM both",
     )
     assert stateful(graph)["Join"] == 1
@@ -133,9 +134,10 @@ def test_a_query_keeps_its_plan_where_it_shares_no_more_than_that() -> None:
         "SELECT a, COUNT(*) AS n FROM t [RANGE 10] GROUP BY a",
         "SELECT b FROM r WHERE c > 1",
         "SELECT b, a FROM r WHERE c > 1",
+        "SELECT s.c FROM s [RANGE 10], t [RANGE 10] WHERE s.a = t.a",
     )
-    assert share(plans).keys() == {"q0", "q1"}
-    assert all(plan.schema == plans[name].schema for name, plan in share(plans).items())
+    assert share(plans).plans.keys() == {"q0", "q1"}
+    assert all(plan.schema == plans[name].schema for name, plan in share(plans).plans.items())
 
 
 def test_what_is_shared_does_not_depend_on_the_order_of_the_queries() -> None:
@@ -145,4 +147,46 @@ def test_what_is_shared_does_not_depend_on_the_order_of_the_queries() -> None:
 
 def test_queries_share_with_those_whose_operators_get_wider() -> None:
     texts = (f"SELECT r.c {RS}", f"SELECT r.c AS d {RS}", f"SELECT s.c {RS}")
-    assert share(plans_of(*texts)).keys() == {"q0", "q1", "q2"}
+    assert share(plans_of(*texts)).plans.keys() == {"q0", "q1", "q2"}
+
+
+def test_a_selection_over_a_join_shares_it_with_a_join_of_three() -> None:
+    """STREAM's figure 2, after optimization: both plans together have two joins."""
+    queries = ("selection_over_join", "join_of_three")
+    plans = {name: optimize(load(CASES / f"stream_{name}.txt").plan) for name in queries}
+    assert stateful(lower(plans))["Join"] == 3
+    assert stateful(lower(plans, shared=share(plans).plans)) == {"Join": 2, "RowWindow": 3}
+
+
+def test_filters_of_several_queries_are_put_above_the_join_that_one_wants_without() -> None:
+    conditions = ("r.b > 3", "s.c = 4 AND r.name = 'x'", "r.b > 3 AND s.c = 4")
+    graph = graph_of(
+        f"SELECT r.c {RS}", *(f"SELECT r.b, s.c {RS} AND {condition}" for condition in conditions)
+    )
+    assert stateful(graph) == {"Join": 1}
+
+
+def test_filters_stay_below_where_nobody_wants_the_join_without_them() -> None:
+    texts = (f"SELECT r.b, s.b AS d {RS} AND r.b > 3", f"SELECT r.b, s.b AS d {RS} AND s.b > 3")
+    assert stateful(graph_of(*texts)) == {"Join": 2}
+    assert not share(plans_of(*texts)).plans
+
+
+def test_the_weaker_of_two_filters_stays_below() -> None:
+    graph = graph_of(f"SELECT r.c {RS} AND r.b > 3", f"SELECT s.c {RS} AND r.b > 3 AND s.c = 4")
+    assert stateful(graph) == {"Join": 1}
+    above = [node for node in graph.nodes if isinstance(node.plan, Filter) and node.level]
+    assert len(above) == 1
+
+
+def test_a_filter_that_may_fail_stays_below_its_join() -> None:
+    graph = graph_of(f"SELECT r.c {RS}", f"SELECT r.c {RS} AND 1 / r.b > 3")
+    assert stateful(graph) == {"Join": 2}
+
+
+def test_a_join_of_joins_is_picked_from_the_one_without_filters() -> None:
+    three = "SELECT r.c FROM r [RANGE 10], s [RANGE 10], t [RANGE 10] WHERE r.a = s.a AND s.b = t.b"
+    graph = graph_of(
+        three, f"{three} AND r.b = 1", f"{three} AND t.c = 1", f"SELECT s.c {RS} AND s.name = 'x'"
+    )
+    assert stateful(graph) == {"Join": 2}

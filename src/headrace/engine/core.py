@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from headrace.algebra.nodes import Plan
 from headrace.engine.answers import Answers
 from headrace.engine.choices import Choices, choices_of, orders_in, stored_choices
 from headrace.engine.compiler import Compiled, Compiler
@@ -24,6 +25,7 @@ from headrace.engine.subscription import Subscription
 from headrace.engine.why import Why, why
 from headrace.errors import Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.syntax import Query as Syntax
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
@@ -123,9 +125,7 @@ class Core:
             found = self.compiled(asked, policy)
             if found.orders and (known := self._stored_choices().get(name)) is not None:
                 found = found.in_orders(orders_in(known))
-            silence = notes_on_silence(self.definitions.endless_of(found.plan), place_of(asked))
-            notes = (*found.notes, *silence)
-            query = Query(self, name, found.plan, notes, choices_of(found.orders))
+            query = Query(self, name, found.plan, found.notes, choices_of(found.orders), place_of(asked))
             self.change(self.definitions.with_query(query, found.optimized, found.streams, position))
             return query
 
@@ -240,6 +240,10 @@ class Core:
     def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
         """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
         return self._answers_of(query).follow(query, from_epoch)
+
+    def silence(self, plan: Plan, position: Position) -> tuple[Note, ...]:
+        """Notes on what happens to a query while streams that it reads send nothing; see `Query.notes`."""
+        return notes_on_silence(self.definitions.endless_of(plan), position)
 
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one; see `Query.why`."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
 from types import MappingProxyType
-from typing import Any, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from headrace.engine.display import PlanText
 from headrace.engine.readable import Readable, View
 from headrace.engine.subscription import Subscription
 from headrace.engine.why import Why
-from headrace.errors import UserError
+from headrace.errors import Position, UserError
 from headrace.language.notes import Note
 from headrace.language.statements import Stage
 from headrace.lowering.explain import explain_graph
@@ -29,6 +29,8 @@ from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals
 from headrace.schema import Schema
 from headrace.time import TimeDomain
+
+_BEGINNING: Final = Position(1, 1)
 
 
 class Answers(Protocol):
@@ -56,6 +58,10 @@ class Answers(Protocol):
         """Deliver committed changes to a sink."""
         ...
 
+    def silence(self, plan: Plan, position: Position) -> tuple[Note, ...]:
+        """Notes on what happens while streams that a query reads send nothing, as they are declared now."""
+        ...
+
     def why(self, query: str) -> Why:
         """Why the query of that name has no output, or no newer one."""
         ...
@@ -67,8 +73,6 @@ class Query(Readable):
     Attributes:
         name: unique in its database.
         plan: as it was written, bound to the streams' columns.
-        notes: what it does that its author may not expect, such as a join of streams without windows; each
-            with its place in the text and what to write if something else is meant.
         choices: what was decided about how it runs that does not follow from its text.
     """
 
@@ -79,17 +83,28 @@ class Query(Readable):
         plan: Plan,
         notes: tuple[Note, ...] = (),
         choices: Choices = MappingProxyType({}),
+        position: Position = _BEGINNING,
     ) -> None:
         self._answers = answers
         self.name = name
         self.plan = plan
-        self.notes = notes
         self.choices = choices
+        self._notes = notes
+        self._position = position
 
     def _repr_html_(self) -> str:
         answer = super()._repr_html_()
         notes = "".join(f"<div>note at {escape(str(note))}</div>" for note in self.notes)
         return (answer or f"{self._html_of_columns()}{self.explain('logical')._repr_html_()}") + notes
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What it does that its author may not expect, such as a join of streams without windows; each with
+        its place in the text and what to write if something else is meant.
+
+        What can hold it back for ever follows from how its streams are declared now.
+        """
+        return (*self._notes, *self._answers.silence(self.plan, self._position))
 
     @property
     def schema(self) -> Schema:
@@ -207,6 +222,11 @@ class Query(Readable):
 
     def _newest(self) -> int:
         return self._answers.newest(self)
+
+
+def with_notes(text: str, notes: Iterable[Note]) -> str:
+    """A plan as text, and below it what its author may not expect."""
+    return "\n".join([text, *(f"-- note at {note}" for note in notes)])
 
 
 def explain_plan(plan: Plan, orders: Orders, stage: Stage | None) -> str:

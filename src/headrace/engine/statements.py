@@ -13,10 +13,11 @@ from headrace.engine.costs import costs
 from headrace.engine.display import PlanText
 from headrace.engine.inputs import Input, declared
 from headrace.engine.policy import Policy
-from headrace.engine.query import Query, explain_plan
+from headrace.engine.query import Query, explain_plan, with_notes
 from headrace.engine.relations import Table, declared_relation, with_values
 from headrace.engine.sharing import shared_by, users_of
 from headrace.engine.show import show
+from headrace.engine.silence import place_of
 from headrace.errors import LanguageError
 from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
@@ -124,7 +125,8 @@ def _text(
     match statement:
         case Explain(query=query, stage=stage):
             found = core.compiled(query, policy)
-            return PlanText(explain_plan(found.plan, found.orders, stage))
+            notes = (*found.notes, *core.silence(found.plan, place_of(query)))
+            return PlanText(with_notes(explain_plan(found.plan, found.orders, stage), notes))
         case ExplainCost(query=query, position=position):
             found = core.compiled(query, policy)
             return PlanText(costs(core.definitions, found.optimized, position))

@@ -22,6 +22,38 @@ def db() -> Iterator[hr.Database]:
         yield db
 
 
+def test_notes_are_of_what_is_declared_now(db: hr.Database) -> None:
+    """What is declared later takes a note away, or brings one."""
+    either, one, at_last = (
+        "while a stream that the query reads",
+        "while a sends",
+        "if a and b all send nothing",
+    )
+    assert len(messages(db, "STRICT", "STRICT")) == 1
+    for statement, expected in (
+        ("CREATE SKEW BETWEEN a AND b (2 SECONDS, STRICT)", ()),
+        ("DROP SKEW BETWEEN a AND b", (either,)),
+        ("CREATE SKEW FROM a TO b (0 SECONDS, 4)", (one, at_last)),
+        ("ALTER STREAM a IDLE AFTER 5 SECONDS; ALTER STREAM b IDLE AFTER 5 SECONDS", (at_last,)),
+        ("ALTER STREAM a TIMEOUT 5 SECONDS; ALTER STREAM b TIMEOUT 5 SECONDS", ()),
+    ):
+        db.execute(statement)
+        found = [note.message for note in db["q"].notes]
+        assert len(found) == len(expected), statement
+        for message, beginning in zip(found, expected, strict=True):
+            assert message.startswith(beginning)
+
+
+@pytest.mark.parametrize("stage", ["", "LOGICAL", "OPTIMIZED", "PHYSICAL"])
+def test_explain_shows_them(db: hr.Database, stage: str) -> None:
+    messages(db, "", "")
+    (shown,) = db.execute(f"EXPLAIN {stage} {BOTH}")
+    said = f"-- note at 1:{10 + len(stage)}: while a stream that the query reads {UNBOUNDED} (hint: ALTER "
+    assert str(shown).splitlines()[-1].startswith(said)
+    db.execute("ALTER STREAM a IDLE AFTER 5 SECONDS; ALTER STREAM b IDLE AFTER 5 SECONDS")
+    assert "note at" not in str(db.execute(f"EXPLAIN {stage} {BOTH}")[0])
+
+
 def messages(db: hr.Database, a: str, b: str, more: str = "", query: str = BOTH) -> list[str]:
     """The notes on a query over `a` and `b`, which declare some clauses."""
     for name, clauses in (("a", a), ("b", b)):

@@ -16,13 +16,16 @@ from itertools import count
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Plan
+from headrace.algebra.nodes import Filter, Plan, Project, column
 from headrace.elements import from_rows, to_rows
 from headrace.errors import PlanError
+from headrace.expressions.functions import literal
+from headrace.expressions.tree import Call
 from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
+from headrace.runtime.driver.adopting import derivations
 from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, Run, RunSettings
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
@@ -30,12 +33,15 @@ from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
+from headrace.schema import BOOLEAN
+from headrace.time import BEGINNING, INFINITY
 from property.plan_strategies import FORMS, Case, cases, plans
 from property.relatives import relatives
 from property.strategies import BUCKETS
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart", "exchange")
-EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart")
+EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart", "exchange")
+WARM = ("go on", "go on", "add", "add warm", "add warm", "drop", "restart", "exchange")
 
 
 @dataclass
@@ -47,6 +53,7 @@ class Answered:
     positions: Mapping[str, int]
     start: int
     end: int | None = None
+    answers_from: int = BEGINNING
 
 
 class Script:
@@ -85,6 +92,8 @@ class Script:
                     self._add(self.data.draw(known | plans(self.case.leaves, depth=2)))
                 elif action == "add again":
                     self._add(self.case.plan)
+                elif action == "add warm" and self.run.results:
+                    self._add_warm(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "drop" and len(self.live) > 1:
                     self._drop(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "restart" and self.journal is not None:
@@ -119,7 +128,11 @@ class Script:
                 for stream in self.case.streams
             }
             rows |= {relation.name: relation.stream() for relation in self.case.relations}
-            history = evaluate(query.plan, rows)
+            history = [
+                (row, max(ts, query.answers_from), te)
+                for row, ts, te in evaluate(query.plan, rows)
+                if te > query.answers_from
+            ]
             expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in history])
             found = reader.elements()
             assert equivalent(found, expected, reader.heartbeat), (
@@ -168,6 +181,21 @@ class Script:
         with suppress(PlanError):
             self.run.exchange(name, form(self.live[name].plan))
             self.exchanged += 1
+
+    def _add_warm(self, other: str) -> None:
+        """A query that answers as another one from now on, or its rows of one kind."""
+        known, name = self.live[other], next(self.names)
+        heartbeat = self.run.results[-1].heartbeats[other]
+        if heartbeat == INFINITY:
+            return
+        plan = known.plan
+        if len(plan.schema) and self.data.draw(st.booleans()):
+            plan = Project(Filter(plan, Call("IS NULL", (column(plan, 0),), BOOLEAN)), (("x", literal(1)),))
+        epoch = self.run.totals.epochs + 1
+        self._register(name, plan, epoch, known.positions)
+        self.live[name].answers_from = max(heartbeat, known.answers_from)
+        warm = {name: derivations(plan, {other: known.plan})}
+        self.run.change(self._plans(), self.streams, self._description(), warm)
 
     def _drop(self, name: str) -> None:
         self.live.pop(name).end = self.run.totals.epochs + 1
@@ -221,5 +249,16 @@ def test_equal_plans_of_different_starts_are_merged_unnoticed(
     with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
         epoch = rows, DEFAULT_EPOCH_BYTES
         script = Script(data, prolonged(case, 4), store, 2, epoch, EQUAL_PLANS)
+        script.play()
+        script.check()
+
+
+@settings(max_examples=15)
+@given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((2, 4)))
+def test_a_warm_query_answers_as_the_one_that_it_follows_from(
+    data: st.DataObject, case: Case, rows: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
+        script = Script(data, prolonged(case, 3), store, 2, (rows, DEFAULT_EPOCH_BYTES), WARM)
         script.play()
         script.check()

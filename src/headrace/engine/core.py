@@ -23,13 +23,14 @@ from headrace.engine.silence import notes_on_silence, place_of
 from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
 from headrace.engine.why import Why, why
-from headrace.errors import Position, UserError
+from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.syntax import Query as Syntax
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
+from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
@@ -107,7 +108,13 @@ class Core:
         return self.execution
 
     def register(
-        self, name: str | None, asked: Syntax | Piece, position: Position | None, policy: Policy
+        self,
+        name: str | None,
+        asked: Syntax | Piece,
+        position: Position | None,
+        policy: Policy,
+        *,
+        warm: bool = False,
     ) -> Query:
         """Take in a query.
 
@@ -116,16 +123,26 @@ class Core:
             asked: the query.
             position: of the statement.
             policy: what it may reach.
+            warm: whether it is to take over the state of a query that runs.
 
         Raises:
-            UserError: it is wrong, its name is taken, or a stream cannot be started.
+            UserError: it is wrong, its name is taken, a stream cannot be started, or there is no state to
+                take over.
         """
         with self.lock:
             name = name or self.definitions.free_name()
+            if warm and not self.running:
+                raise LanguageError(
+                    f"{name} cannot start WARM: no endless run is going on",
+                    position=position,
+                    hint="leave out WARM; all queries that a run begins with start together",
+                )
             found = self.compiled(asked, policy)
             if found.orders and (known := self._stored_choices().get(name)) is not None:
                 found = found.in_orders(orders_in(known))
-            query = Query(self, name, found.plan, found.notes, choices_of(found.orders), place_of(asked))
+            query = Query(
+                self, name, found.plan, found.notes, choices_of(found.orders), place_of(asked), warm
+            )
             self.change(self.definitions.with_query(query, found.optimized, found.streams, position))
             return query
 
@@ -244,6 +261,10 @@ class Core:
     def silence(self, plan: Plan, position: Position) -> tuple[Note, ...]:
         """Notes on what happens to a query while streams that it reads send nothing; see `Query.notes`."""
         return notes_on_silence(self.definitions.endless_of(plan), position)
+
+    def warm_start(self, query: str) -> WarmStart | None:
+        """How the query of that name began, if it took over the state of another one."""
+        return None if self.execution is None else self.execution.run.warm_start_of(query)
 
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one; see `Query.why`."""

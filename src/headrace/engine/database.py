@@ -200,8 +200,9 @@ class Database(UserCode):
         match self._core.compiler.statements(text):
             case [Select(query=query)]:
                 return self._core.register(name, query, None, policy or self._policy)
-            case [CreateQuery(name=own, query=query, position=position)]:
-                return self._core.register(name or own.text, query, position, policy or self._policy)
+            case [CreateQuery(name=own, query=query, position=position, warm=warm)]:
+                allowed = policy or self._policy
+                return self._core.register(name or own.text, query, position, allowed, warm=warm)
             case [Piece() as piece]:
                 return self._core.register(name or piece.name, piece, piece.position, policy or self._policy)
             case _:

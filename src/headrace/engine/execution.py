@@ -28,6 +28,7 @@ from headrace.lowering.lower import identity
 from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
+from headrace.runtime.driver.adopting import derivations
 from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
@@ -164,9 +165,16 @@ class Execution:
         description = self._described(defined, self._buckets) if self._journal is not None else None
         self._asked = defined
         failed = self.run.failed
+        known = {name: query.plan for name, query in self._defined.queries.items()}
+        new = ((name, query) for name, query in defined.queries.items() if name not in known)
+        warm = {name: derivations(query.plan, known) for name, query in new if query.warm}
         epoch = self._live.change(
             PlanChange(
-                defined.plans, defined.streams, description, lambda name: self._feed(defined.inputs[name])
+                defined.plans,
+                defined.streams,
+                description,
+                lambda name: self._feed(defined.inputs[name]),
+                warm,
             )
         )
         self._defined = defined

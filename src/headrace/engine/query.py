@@ -24,11 +24,12 @@ from headrace.lowering.lower import lower
 from headrace.optimizer import rewrites_in_orders
 from headrace.optimizer.join_graph import Orders
 from headrace.runtime.delivery.contract import Retry, SinkLike
+from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals
 from headrace.schema import Schema
-from headrace.time import TimeDomain
+from headrace.time import TimeDomain, format_instant
 
 _BEGINNING: Final = Position(1, 1)
 
@@ -62,6 +63,10 @@ class Answers(Protocol):
         """Notes on what happens while streams that a query reads send nothing, as they are declared now."""
         ...
 
+    def warm_start(self, query: str) -> WarmStart | None:
+        """How the query of that name began, if it took over the state of another one."""
+        ...
+
     def why(self, query: str) -> Why:
         """Why the query of that name has no output, or no newer one."""
         ...
@@ -74,6 +79,7 @@ class Query(Readable):
         name: unique in its database.
         plan: as it was written, bound to the streams' columns.
         choices: what was decided about how it runs that does not follow from its text.
+        warm: whether it is to take over the state of a query that runs.
     """
 
     def __init__(
@@ -84,6 +90,7 @@ class Query(Readable):
         notes: tuple[Note, ...] = (),
         choices: Choices = MappingProxyType({}),
         position: Position = _BEGINNING,
+        warm: bool = False,
     ) -> None:
         self._answers = answers
         self.name = name
@@ -91,6 +98,16 @@ class Query(Readable):
         self.choices = choices
         self._notes = notes
         self._position = position
+        self.warm = warm
+
+    def described(self) -> tuple[str, str, str]:
+        """The query's name, its columns and how far its answer has come, as texts."""
+        name, columns, answer = super().described()
+        start = self.warm_start
+        if start is None:
+            return name, columns, answer
+        answers_from = format_instant(start.answers_from, self.domain)
+        return name, columns, f"{answer}; over the rows since epoch {start.since}, from {answers_from} on"
 
     def _repr_html_(self) -> str:
         answer = super()._repr_html_()
@@ -105,6 +122,11 @@ class Query(Readable):
         What can hold it back for ever follows from how its streams are declared now.
         """
         return (*self._notes, *self._answers.silence(self.plan, self._position))
+
+    @property
+    def warm_start(self) -> WarmStart | None:
+        """How it began, if it took over the state of another one; None if it did not, or has yet to run."""
+        return self._answers.warm_start(self.name)
 
     @property
     def schema(self) -> Schema:

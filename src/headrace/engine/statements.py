@@ -66,8 +66,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _define(core, statement, base, policy)
         case AlterStream() | CreateSkew():
             _retime(core, statement, policy)
-        case CreateQuery(name=name, query=query, position=position):
-            return core.register(name.text, query, position, policy)
+        case CreateQuery(name=name, query=query, position=position, warm=warm):
+            return core.register(name.text, query, position, policy, warm=warm)
         case Select(query=query):
             return core.register(None, query, None, policy)
         case Piece():

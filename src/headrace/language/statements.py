@@ -258,11 +258,19 @@ class CreateStreamAs:
 
 @dataclass(frozen=True)
 class CreateQuery:
-    """`CREATE QUERY name AS query`: a continuous query under a name of its own."""
+    """`CREATE QUERY name [WARM] AS query`: a continuous query under a name of its own.
+
+    Attributes:
+        name: the query's.
+        query: the query.
+        position: where the statement starts.
+        warm: whether it is to take over the state of a query that runs.
+    """
 
     name: Name
     query: Query
     position: Position
+    warm: bool = False
 
 
 @dataclass(frozen=True)

@@ -152,8 +152,9 @@ def _create(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("QUERY"):
         _refuse_condition(cursor)
         name = cursor.name("the query's name")
+        warm = cursor.accept("WARM")
         cursor.expect("AS", f"after CREATE QUERY {name.text}")
-        return CreateQuery(name, parse_query(cursor), position)
+        return CreateQuery(name, parse_query(cursor), position, warm)
     if cursor.accept("RELATION"):
         _refuse_condition(cursor)
         return parse_create_relation(cursor, cursor.name("the relation's name"), position)

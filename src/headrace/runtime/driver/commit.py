@@ -150,6 +150,7 @@ def commit_of_change(
     description: Description,
     started: float,
     adopted: Adopted = MappingProxyType({}),
+    begins: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
 ) -> Outcome:
     """What a change of the plan commits: an epoch without input.
 
@@ -160,6 +161,7 @@ def commit_of_change(
         description: what the run is from then on.
         started: when the change began (`time.perf_counter()`).
         adopted: the operators that go on with the state of others.
+        begins: what some queries begin with.
     """
     epoch = before.totals.epochs + 1
     new = dict.fromkeys(queries.columns, StreamPoint(0))
@@ -169,7 +171,7 @@ def commit_of_change(
         if name in new or (name in streams and not isinstance(streams[name], BoundedRelation))
     }
     heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
-    results = results_of_change(epoch, queries, heartbeats, before.results)
+    results = replace(results_of_change(epoch, queries, heartbeats, before.results), results=begins)
     state = queries.state_of(with_adopted(before.state, before.queries, adopted))
     totals = replace(
         before.totals,
@@ -386,6 +388,7 @@ def described(
         buckets=buckets,
         starts={name: queries.start_of(name) for name in queries.plans},
         merges=queries.merges,
+        warm=queries.warm,
         streams={name: text for name, text in description.streams.items() if name in known},
         shared=queries.packed,
         exchanges=queries.packed_exchanges,

@@ -39,7 +39,7 @@ def begun(
         )
     latest = {point: seen.time.latest for point, seen in points.items()}
     migration = Migration(old, _carried_out(new), max(takeover(old, latest), MIN_INSTANT))
-    adopted = adoptions(migration, queries.start_of(name), queries.merges)
+    adopted = adoptions(migration, queries.state_start_of(name), queries.merges)
     both, alone = queries.replacing({name: migration}), queries.replacing({name: migration.new})
     if buckets > 1:
         require_same_places(adopted.begin, queries.graph, both.graph)
@@ -67,7 +67,7 @@ def ended(queries: QuerySet, heartbeats: Mapping[str, int]) -> tuple[QuerySet, A
         return None
     adopted: dict[str, str] = {}
     for name, migration in over.items():
-        adopted |= adoptions(migration, queries.start_of(name), queries.merges).end
+        adopted |= adoptions(migration, queries.state_start_of(name), queries.merges).end
     return queries.replacing({name: migration.new for name, migration in over.items()}), adopted
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError, told
+from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
@@ -41,12 +42,14 @@ class PlanChange:
         streams: all streams from then on, by name.
         description: the same for a durable store, or None.
         feed: makes the feed of a live stream that is read from then on.
+        warm: the new queries that take over the state of others, and from whose answers each follows.
     """
 
     plans: Mapping[str, Plan]
     streams: Mapping[str, Incoming]
     description: Description | None
     feed: Callable[[str], Feed]
+    warm: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -295,7 +298,7 @@ class LiveRun:
                 if isinstance(change.streams.get(name), LiveStream) and name not in self._feeds:
                     started[name] = change.feed(name)
                     started[name].start(self._run.point(name), columns[name])
-            self._run.change(change.plans, change.streams, change.description)
+            self._run.change(change.plans, change.streams, change.description, change.warm)
         except BaseException:
             for feed in started.values():
                 feed.stop()

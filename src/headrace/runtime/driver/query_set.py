@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from headrace.algebra.explain import describe
@@ -15,13 +16,28 @@ from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.replaced import packed_exchanges, unpacked_exchanges
-from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.description import Description, WarmStart
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import INFINITY
 
 Reason = tuple[str, str | None]
 """Why a query failed, and what may help."""
+
+
+@dataclass(frozen=True)
+class Adoption:
+    """What a query that is added takes over from one that runs.
+
+    Attributes:
+        start: since when the operators have seen their input (epoch).
+        answers_from: the heartbeat from which the query answers (instant).
+        plan: what it is carried out as.
+    """
+
+    start: int
+    answers_from: int
+    plan: Plan
 
 
 @dataclass(frozen=True)
@@ -37,6 +53,7 @@ class QuerySet:
         merges: the operators whose state has become that of older ones.
         replaced: of those whose plan was exchanged since they began, what they are carried out as now, or the
             exchange that goes on.
+        warm: how those queries began that took over the state of others.
     """
 
     plans: Mapping[str, Plan]
@@ -45,6 +62,7 @@ class QuerySet:
     shared: Mapping[str, Plan] = field(default_factory=dict)
     merges: tuple[Merge, ...] = ()
     replaced: Mapping[str, Plan | Migration] = field(default_factory=dict)
+    warm: Mapping[str, WarmStart] = field(default_factory=dict)
 
     @classmethod
     def begun(cls, plans: Mapping[str, Plan], look: Look) -> QuerySet:
@@ -76,27 +94,43 @@ class QuerySet:
             {name: plan for name, plan in shared.items() if name in known},
             present.merges,
             unpacked_exchanges(present.exchanges, known),
+            {name: start for name, start in present.warm.items() if name in known},
         )
 
-    def changed(self, plans: Mapping[str, Plan], epoch: int, look: Look) -> QuerySet:
+    def changed(
+        self,
+        plans: Mapping[str, Plan],
+        epoch: int,
+        look: Look,
+        adoptions: Mapping[str, Adoption] = MappingProxyType({}),
+    ) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
 
         Args:
             plans: all queries from now on.
             epoch: the epoch of the change, at which new queries start.
             look: says what is expected of operators.
+            adoptions: what some of the new queries take over.
         """
         kept = {name for name, plan in plans.items() if self.plans.get(name) == plan}
         starts = {name: self.start_of(name) if name in kept else epoch for name in plans}
-        return QuerySet(
+        cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
+        adopted = {name: adoption.plan for name, adoption in adoptions.items()}
+        warm = {name: start for name, start in self.warm.items() if name in kept} | {
+            name: WarmStart(adoption.start, adoption.answers_from) for name, adoption in adoptions.items()
+        }
+        found = QuerySet(
             dict(plans),
             starts,
             {name: reason for name, reason in self.failed.items() if name in kept},
             {name: plan for name, plan in self.shared.items() if name in kept}
-            | share({name: plan for name, plan in plans.items() if name not in kept}, look).plans,
-            _needed(self.merges, starts.values()),
+            | share(cold, look).plans
+            | adopted,
+            self.merges,
             {name: other for name, other in self.replaced.items() if name in kept},
+            warm,
         )
+        return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
 
     def merged(self, merges: Collection[Merge]) -> QuerySet:
         """The set when further operators go on as older ones; itself without any."""
@@ -120,6 +154,10 @@ class QuerySet:
     def start_of(self, name: str) -> int:
         """The epoch from which on a query answers."""
         return self.starts.get(name, 1)
+
+    def state_start_of(self, name: str) -> int:
+        """The epoch since which a query's operators have seen their input."""
+        return self.warm[name].since if name in self.warm else self.start_of(name)
 
     @cached_property
     def live(self) -> dict[str, Plan]:
@@ -166,7 +204,8 @@ class QuerySet:
     @cached_property
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
-        return lower(self.live, self.starts, self.carried_out, self.merges)
+        starts = {name: self.state_start_of(name) for name in self.live}
+        return lower(self.live, starts, self.carried_out, self.merges)
 
     @cached_property
     def packed(self) -> Packed:

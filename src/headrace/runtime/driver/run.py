@@ -21,6 +21,7 @@ from headrace.heartbeats.timing import Timing
 from headrace.lowering.adoption import Adopted
 from headrace.lowering.sharing.weighing import Look, shows_nothing
 from headrace.operators.state.runs import Part
+from headrace.runtime.driver.adopting import Derivation, adopt, begin
 from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.exchange import begun, ended
@@ -44,7 +45,7 @@ from headrace.runtime.intake.shares import (
     rows_left,
 )
 from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake, check_unchanged
-from headrace.runtime.journal.description import Description, Differences
+from headrace.runtime.journal.description import Description, Differences, WarmStart
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
     EpochResults,
@@ -62,6 +63,7 @@ from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.messages import (
     EpochWork,
     Manifest,
+    ResultRef,
     StateKey,
     TaskReport,
 )
@@ -192,6 +194,7 @@ class Run:
         plans: Mapping[str, Plan],
         streams: Streams,
         description: Description | None = None,
+        warm: Mapping[str, Sequence[Derivation]] = MappingProxyType({}),
     ) -> None:
         """Answer other queries from now on; what goes on keeps its state.
 
@@ -202,13 +205,27 @@ class Run:
             plans: all queries from now on, optimized, by name.
             streams: all streams from now on, by name; how far others have been read is forgotten.
             description: the same for a store; as it was if None.
+            warm: the new queries that take over the state of others, and from whose answers each follows.
 
         Raises:
+            UserError: a query has no state that it could take over.
             StoreError: the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        queries = self._merged(self._queries.changed(plans, self.totals.epochs + 1, self._settings.look))
-        self._change(queries, streams, description or self._description, started)
+        adopted = {
+            name: adopt(name, read, self._queries, self.results, self._settings.keep_results)
+            for name, read in warm.items()
+        }
+        prefix = f"results/e{self.totals.epochs + 1}-{self._token}-warm"
+        adoptions = {name: found.adoption for name, found in adopted.items()}
+        queries = self._merged(
+            self._queries.changed(plans, self.totals.epochs + 1, self._settings.look, adoptions)
+        )
+        begins = {
+            name: begin(name, found, self._queries, queries, self.results, self._store, f"{prefix}{place}")
+            for place, (name, found) in enumerate(adopted.items())
+        }
+        self._change(queries, streams, description or self._description, started, begins=begins)
 
     def merge(self) -> None:
         """Let operators of one plan whose states have become equal go on as one: a change of the plan.
@@ -267,9 +284,10 @@ class Run:
         description: Description,
         started: float,
         adopted: Adopted = MappingProxyType({}),
+        begins: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
     ) -> None:
         """Commit a change of the plan, and move on to what it says."""
-        outcome = commit_of_change(self._known(), queries, streams, description, started, adopted)
+        outcome = commit_of_change(self._known(), queries, streams, description, started, adopted, begins)
         reach("change.begun")
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))
@@ -349,6 +367,10 @@ class Run:
     def growing(self) -> tuple[str, ...]:
         """The queries whose state grows for as long as they run."""
         return tuple(name for name, plan in self._queries.live.items() if has_unbounded_state(plan))
+
+    def warm_start_of(self, query: str) -> WarmStart | None:
+        """How a query began that has taken over the state of another one; None if it did not."""
+        return self._queries.warm.get(query)
 
     def start_of(self, query: str) -> int:
         """The epoch from which on a query answers."""

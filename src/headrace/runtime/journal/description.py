@@ -18,6 +18,19 @@ _SHOWN: Final = 400
 
 
 @dataclass(frozen=True)
+class WarmStart:
+    """How a query began that took over the state of another one.
+
+    Attributes:
+        since: the epoch since which its rows have come.
+        answers_from: the heartbeat from which it answers (instant).
+    """
+
+    since: int
+    answers_from: int
+
+
+@dataclass(frozen=True)
 class Description:
     """The queries and streams of a run.
 
@@ -34,6 +47,7 @@ class Description:
         shared: what queries are carried out as that share more than equal plans, as `journal.plans` packs it.
         merges: the operators whose state has become that of older ones.
         exchanges: per query whose plan was exchanged what answers it now, as JSON.
+        warm: how those queries began that took over the state of others.
     """
 
     queries: Mapping[str, str]
@@ -48,6 +62,7 @@ class Description:
     shared: Packed = field(default_factory=dict)
     merges: tuple[Merge, ...] = ()
     exchanges: Mapping[str, Any] = field(default_factory=dict)
+    warm: Mapping[str, WarmStart] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -80,7 +95,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
 
     Raises:
         KeyError: a part is missing.
-        TypeError: a merge has other parts.
+        TypeError: a merge or a start has other parts.
         ValueError: there is no such type or time domain.
     """
     return Description(
@@ -96,6 +111,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         content.get("shared", {}),
         tuple(Merge(**merge) for merge in content.get("merges", ())),
         content.get("exchanges", {}),
+        {name: WarmStart(**start) for name, start in content.get("warm", {}).items()},
     )
 
 

@@ -110,6 +110,11 @@ def _after(batch: Batch, boundary: int) -> Batch:
     return Batch(rest.payload, np.maximum(rest.ts, boundary), rest.te, rest.w)
 
 
+def held_from(batch: Batch, instant: int) -> Batch:
+    """What elements say about the instants from one on, with equal elements added up."""
+    return _netted(_after(batch, instant))
+
+
 def _netted(batch: Batch) -> Batch:
     """The same content with equal elements added up."""
     keys = np.stack([payload_codes(normalise(batch.payload)), batch.ts, batch.te])

@@ -107,6 +107,13 @@ class ResultReader:
         news = [batch for epoch, batch in self.released() if epoch >= first]
         return concat(self.form.schema, [known, *news])
 
+    def yielded(self) -> Batch:
+        """All elements, those that are not yet final included; those before the boundary are folded."""
+        release = Release(self.form.schema)
+        for part in self.epochs:
+            self.release(release, part)
+        return concat(self.form.schema, [self.content(), release.next(0, INFINITY, [])])
+
     def history(self) -> pa.Table:
         """The final content from the boundary on as coalesced intervals, by `valid_from`, then payload.
 

@@ -88,10 +88,10 @@ def handed_over(
         raise UserError(
             "changes have a timestamp and no period", hint='give timestamp="ts", and leave out valid'
         )
-    return changes_of(name, data, key, (operation, version), timestamp, folders)
+    return _changes_of(name, data, key, (operation, version), timestamp, folders)
 
 
-def changes_of(
+def _changes_of(
     name: str,
     data: Any,
     key: str | Sequence[str] | None,

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headrace.errors import StoreError
-from headrace.optimizer.join_graph import Order, Orders
+from headrace.optimizer.decisions import Decisions
+from headrace.optimizer.join_graph import Order
 from headrace.runtime.journal.inspect import committed
 
 Choices: TypeAlias = Mapping[str, Any]
@@ -30,14 +31,15 @@ def stored_choices(folder: Path | None) -> Mapping[str, Choices]:
     return {name: description.choices.get(name, {}) for name in description.queries}
 
 
-def choices_of(orders: Orders) -> Choices:
-    """What a store is to remember of a query that joins in some orders."""
-    return {"joins": orders} if orders else {}
+def choices_of(decisions: Decisions | None) -> Choices:
+    """What a store is to remember of a query for which something was decided."""
+    found = {} if decisions is None else {"rules": decisions.rules, "joins": decisions.orders}
+    return {kind: what for kind, what in found.items() if what}
 
 
-def orders_in(choices: Choices) -> Orders:
-    """In which orders a query joins of which that was decided."""
-    return tuple(map(_order, choices.get("joins", ())))
+def decisions_in(choices: Choices) -> Decisions:
+    """What was decided about a query of which a store remembers that."""
+    return Decisions(tuple(choices.get("rules", ())), tuple(map(_order, choices.get("joins", ()))))
 
 
 def _order(packed: Any) -> Order:

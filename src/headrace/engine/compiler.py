@@ -20,8 +20,8 @@ from headrace.language.parsing.pieces import Piece, pieces_of
 from headrace.language.references import streams_named
 from headrace.language.statements import CreateQuery, Select, Statement
 from headrace.language.syntax import Query
-from headrace.optimizer import optimize, optimize_in_orders
-from headrace.optimizer.join_graph import Orders
+from headrace.optimizer import optimize, optimize_by
+from headrace.optimizer.decisions import Decisions
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 """What some editors begin a text with."""
@@ -38,24 +38,24 @@ class Compiled:
         optimized: the same, optimized.
         streams: the streams that its text names, in lower case.
         notes: what it does that its author may not expect.
-        orders: in which orders it joins, where there is a choice.
+        decisions: what was decided about how it runs; None where there was nothing to decide.
     """
 
     plan: Plan
     optimized: Plan
     streams: frozenset[str]
     notes: tuple[Note, ...]
-    orders: Orders = ()
+    decisions: Decisions | None = None
 
-    def in_orders(self, orders: Orders) -> Compiled:
-        """The same, joining in other orders."""
-        if orders == self.orders:
+    def decided(self, decisions: Decisions | None) -> Compiled:
+        """The same, with something else decided."""
+        if decisions == self.decisions or decisions is None:
             return self
-        return replace(self, optimized=optimize_in_orders(self.plan, orders), orders=orders)
+        return replace(self, optimized=optimize_by(self.plan, decisions), decisions=decisions)
 
 
-Choose = Callable[[Plan], Orders]
-"""The orders in which an optimized plan is to join."""
+Decide = Callable[[Plan], Decisions | None]
+"""What is decided about an optimized plan; None where there is nothing to decide."""
 
 
 Key = tuple[str, tuple[str, ...]]
@@ -130,21 +130,21 @@ class Compiler:
             raise
         return found
 
-    def compiled(self, asked: Query | Piece, catalog: Catalog, choose: Choose = lambda _: ()) -> Compiled:
+    def compiled(self, asked: Query | Piece, catalog: Catalog, decide: Decide = lambda _: None) -> Compiled:
         """What a query means.
 
         Args:
             asked: its syntax tree, or its text, which can be parsed.
             catalog: the streams it may use.
-            choose: says in which orders to join; asked once for texts that differ in constants alone, so that
-                their queries can share their joins.
+            decide: asked once for texts that differ in constants alone, so that their queries can share their
+                operators.
 
         Raises:
             LanguageError: an unknown name, a wrong type, or a window where none is allowed.
         """
         if not isinstance(asked, Piece):
             found = _compiled(asked, catalog)
-            return found.in_orders(choose(found.optimized))
+            return found.decided(decide(found.optimized))
         with self._lock:
             if catalog != self._catalog or len(self._forms) >= MAX_FORMS:
                 self._catalog, self._bound = catalog, Known()
@@ -152,7 +152,7 @@ class Compiler:
             key = self._bound.key(asked)
             form = None if key is None else self._forms.get(key)
             if form is None:
-                form = self._form(asked, catalog, choose)
+                form = self._form(asked, catalog, decide)
             made: Compiled = form.filled([constant.value for constant in asked.constants])
             if made.notes:
                 # Those are at the places of the text that was parsed.
@@ -175,7 +175,7 @@ class Compiler:
                 self._parsing.add(key)
             return replace(piece, query=query)
 
-    def _form(self, piece: Piece, catalog: Catalog, choose: Choose) -> Form:
+    def _form(self, piece: Piece, catalog: Catalog, decide: Decide) -> Form:
         query = piece.query or _query_of(piece)
         nodes = open_constants(query)
         seen: set[int] = set()
@@ -187,7 +187,7 @@ class Compiler:
         put_parameters(nodes, parameters)
         found = _compiled(query, catalog)
         plain: Compiled = Form(found, len(piece.constants)).filled([part.value for part in piece.constants])
-        form = Form(found.in_orders(choose(plain.optimized)), len(piece.constants))
+        form = Form(found.decided(decide(plain.optimized)), len(piece.constants))
         key = self._bound.learn(piece, frozenset(form.parameters - seen))
         if key is not None:
             self._forms[key] = form

@@ -10,12 +10,12 @@ from typing import Any
 
 from headrace.algebra.nodes import Plan
 from headrace.engine.answers import Answers
-from headrace.engine.choices import Choices, choices_of, orders_in, stored_choices
+from headrace.engine.choices import Choices, choices_of, decisions_in, stored_choices
 from headrace.engine.compiler import Compiled, Compiler
+from headrace.engine.decisions import decided
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.inputs import TemporaryFolders
-from headrace.engine.orders import chosen_orders
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query
 from headrace.engine.readable import View
@@ -138,10 +138,10 @@ class Core:
                     hint="leave out WARM; all queries that a run begins with start together",
                 )
             found = self.compiled(asked, policy)
-            if found.orders and (known := self._stored_choices().get(name)) is not None:
-                found = found.in_orders(orders_in(known))
+            if found.decisions is not None and (known := self._stored_choices().get(name)) is not None:
+                found = found.decided(decisions_in(known))
             query = Query(
-                self, name, found.plan, found.notes, choices_of(found.orders), place_of(asked), warm
+                self, name, found.plan, found.notes, choices_of(found.decisions), place_of(asked), warm
             )
             self.change(self.definitions.with_query(query, found.optimized, found.streams, position))
             return query
@@ -157,8 +157,8 @@ class Core:
             LanguageError: it is wrong.
         """
         defined = self.definitions
-        choose = partial(chosen_orders, defined)
-        return self.compiler.compiled(asked, policy.visible(defined.catalog), choose)
+        decide = partial(decided, defined)
+        return self.compiler.compiled(asked, policy.visible(defined.catalog), decide)
 
     def drop_stream(self, name: str, position: Position | None) -> None:
         """Drop a stream that nothing uses."""

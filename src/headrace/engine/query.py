@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
-from headrace.engine.choices import Choices, orders_in
+from headrace.engine.choices import Choices, decisions_in
 from headrace.engine.display import PlanText
 from headrace.engine.readable import Readable, View
 from headrace.engine.subscription import Subscription
@@ -21,8 +21,8 @@ from headrace.language.notes import Note
 from headrace.language.statements import Stage
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import lower
-from headrace.optimizer import rewrites_in_orders
-from headrace.optimizer.join_graph import Orders
+from headrace.optimizer import rewrites_by
+from headrace.optimizer.decisions import Decisions
 from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.results.changes import Change
@@ -161,7 +161,7 @@ class Query(Readable):
         """
         if stage.upper() not in Stage.__members__:
             raise UserError(f"there is no stage {stage}", hint="ask for logical, optimized or physical")
-        return PlanText(explain_plan(self.plan, orders_in(self.choices), Stage[stage.upper()]))
+        return PlanText(explain_plan(self.plan, decisions_in(self.choices), Stage[stage.upper()]))
 
     def subscribe(self, from_epoch: int = 1) -> Subscription[Change]:
         """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
@@ -251,17 +251,17 @@ def with_notes(text: str, notes: Iterable[Note]) -> str:
     return "\n".join([text, *(f"-- note at {note}" for note in notes)])
 
 
-def explain_plan(plan: Plan, orders: Orders, stage: Stage | None) -> str:
+def explain_plan(plan: Plan, decisions: Decisions, stage: Stage | None) -> str:
     """A plan as text.
 
     Args:
         plan: as it was written.
-        orders: those in which it joins, where there is a choice.
+        decisions: what was decided about how it runs.
         stage: as written, optimized with the rewrites that led there, or as it runs; all three for None.
     """
     if stage is Stage.LOGICAL:
         return explain(plan)
-    steps = rewrites_in_orders(plan, orders)
+    steps = rewrites_by(plan, decisions)
     optimized = steps[-1][1] if steps else plan
 
     def shown(stage: Stage) -> str:

@@ -43,6 +43,7 @@ from headrace.language.statements import (
     Why,
 )
 from headrace.language.syntax import Name
+from headrace.optimizer.decisions import Decisions
 
 
 def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Policy) -> Query | str | None:
@@ -126,7 +127,9 @@ def _text(
         case Explain(query=query, stage=stage):
             found = core.compiled(query, policy)
             notes = (*found.notes, *core.silence(found.plan, place_of(query)))
-            return PlanText(with_notes(explain_plan(found.plan, found.orders, stage), notes))
+            return PlanText(
+                with_notes(explain_plan(found.plan, found.decisions or Decisions(), stage), notes)
+            )
         case ExplainCost(query=query, position=position):
             found = core.compiled(query, policy)
             return PlanText(costs(core.definitions, found.optimized, position))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from headrace.algebra.nodes import Relation, Source
@@ -36,3 +36,19 @@ def expectations(
             inputs = [found[edge.producer].flow for edge in node.inputs]
             found.append(expected(node.plan, inputs, elapsed))
     return tuple(found)
+
+
+def total(graph: Graph, found: Sequence[Expectation], elapsed: float) -> float:
+    """The rows that the operators are expected to take and to yield, all together, and to keep at an instant.
+
+    Args:
+        graph: the query graph.
+        found: what is expected of every node.
+        elapsed: for how long (instants).
+    """
+    everything = 0.0
+    for node, expectation in zip(graph.nodes, found, strict=True):
+        if node.inputs:
+            rates = [expectation.flow.rate, *(found[edge.producer].flow.rate for edge in node.inputs)]
+            everything += expectation.state + elapsed * sum(rates)
+    return everything

@@ -12,12 +12,14 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
+from headrace.optimizer.aggregate_before_join import aggregate_before_join
 from headrace.optimizer.coalesce_below_join import coalesce_below_join
 from headrace.optimizer.connect_joins import connect_joins
+from headrace.optimizer.decisions import Decisions
+from headrace.optimizer.distinct_before_join import distinct_before_join
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
-from headrace.optimizer.join_graph import Orders
 from headrace.optimizer.limit_from_row_number import limit_from_row_number
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
@@ -89,6 +91,9 @@ only when lists have been merged and columns pruned. Bounds of windows that nobo
 that an aggregate is settled only where they are read.
 """
 
+CHOSEN_RULES: Final[tuple[Rule, ...]] = (everywhere(aggregate_before_join), everywhere(distinct_before_join))
+"""Rules that do not always pay, and are applied, after all others, to the plans for which they are chosen."""
+
 MAX_ROUNDS: Final = 1_000
 """More rounds than any plan needs; a plan that takes more shows that some rules undo each other."""
 
@@ -111,20 +116,23 @@ def rewrites(plan: Plan) -> list[tuple[str, Plan]]:
     raise AssertionError(f"these rules undo each other: {', '.join(_alternating(steps))}")
 
 
-def optimize_in_orders(plan: Plan, orders: Orders) -> Plan:
-    """The optimized plan that joins in the orders that were chosen for it."""
-    steps = rewrites_in_orders(plan, orders)
+def optimize_by(plan: Plan, decisions: Decisions) -> Plan:
+    """The optimized plan for which something was decided."""
+    steps = rewrites_by(plan, decisions)
     return steps[-1][1] if steps else plan
 
 
-def rewrites_in_orders(plan: Plan, orders: Orders) -> list[tuple[str, Plan]]:
-    """Every rewrite on the way to a plan that joins in the orders that were chosen."""
-    steps = rewrites(plan)
-    optimized = steps[-1][1] if steps else plan
-    ordered = in_orders(optimized, orders)
-    if ordered is optimized:
-        return steps
-    return [*steps, (order_joins.__name__, ordered), *rewrites(ordered)]
+def rewrites_by(plan: Plan, decisions: Decisions) -> list[tuple[str, Plan]]:
+    """Every rewrite on the way to a plan for which something was decided."""
+    steps = [(optimize.__name__, plan), *rewrites(plan)]
+    rewritings = [(rule.name, rule.rewrite) for rule in CHOSEN_RULES if rule.name in decisions.rules]
+    rewritings.append((order_joins.__name__, lambda below: in_orders(below, decisions.orders)))
+    for name, rewrite in rewritings:
+        _, below = steps[-1]
+        rewritten = rewrite(below)
+        if rewritten is not below:
+            steps += [(name, rewritten), *rewrites(rewritten)]
+    return steps[1:]
 
 
 def _apply(rules: Sequence[Rule], plan: Plan, steps: list[tuple[str, Plan]]) -> Plan:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from headrace.algebra.nodes import Filter, Join, Plan, Project, column, inputs_of
+from headrace.algebra.nodes import Filter, Join, Plan, Project, column, inputs_of, project
 from headrace.algebra.predicates import conjunction, conjuncts, split_equalities
 from headrace.expressions.functions import resolve
 from headrace.expressions.tree import Column, Expression, columns_of, shift_columns, transform_columns
@@ -50,12 +50,8 @@ class JoinGraph:
         """Two parts joined by all conditions that read both and nothing else."""
         columns = (*left.columns, *right.columns)
         places = {number: place for place, number in enumerate(columns)}
-
-        def moved(part: Column) -> Expression:
-            return replace(part, index=places[part.index])
-
         usable = (part for part in self.conditions if _is_between(columns_of(part), left, right))
-        parts = [transform_columns(part, moved) for part in usable]
+        parts = [mapped(part, places) for part in usable]
         equalities, rest = split_equalities(parts, len(left.columns))
         names = tuple(unique_names([*left.plan.schema.names, *right.plan.schema.names]))
         join = Join(left.plan, right.plan, equalities, conjunction(rest), names)
@@ -76,7 +72,13 @@ class JoinGraph:
             (name, column(whole.plan, places[number]))
             for name, number in zip(names, self.outputs, strict=True)
         )
-        return Project(whole.plan, tuple(items))
+        return project(whole.plan, tuple(items))
+
+    def whole(self) -> Plan:
+        """The plan with all columns of all inputs, joined in the graph's own order."""
+        names = unique_names([name for below in self.inputs for name in below.schema.names])
+        everything = tuple(range(len(names)))
+        return replace(self, outputs=everything).planned(self.order, tuple(names))
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,8 @@ class JoinedPart:
         return isinstance(self.plan, Join) and self.plan.equalities != ()
 
 
-def join_graph(plan: Join) -> JoinGraph:
-    """What a join, and the joins that it is over, put together."""
+def join_graph(plan: Plan) -> JoinGraph:
+    """What a join, with the joins that it is over, puts together; columns may be left out above it."""
     inputs: list[Plan] = []
     owner: list[int] = []
     conditions: list[Expression] = []
@@ -118,7 +120,7 @@ def join_graph(plan: Join) -> JoinGraph:
         assert isinstance(part, Join)
         (left, first), (right, second) = flat(part.left), flat(part.right)
         found = (*left, *right)
-        conditions.extend(_renumbered(condition, found) for condition in _conditions(part))
+        conditions.extend(mapped(condition, found) for condition in _conditions(part))
         return found, (first, second)
 
     outputs, order = flat(plan)
@@ -132,6 +134,11 @@ def join_graph(plan: Join) -> JoinGraph:
             place = min(read, default=0)
             inputs[place] = Filter(inputs[place], shift_columns(condition, -owner.index(place)))
     return JoinGraph(tuple(inputs), tuple(between), outputs, order)
+
+
+def mapped(expression: Expression, places: Mapping[int, int] | Sequence[int]) -> Expression:
+    """An expression over columns that are at other places."""
+    return transform_columns(expression, lambda part: replace(part, index=places[part.index]))
 
 
 def is_joined(plan: Plan) -> bool:
@@ -154,10 +161,6 @@ def _conditions(plan: Join) -> list[Expression]:
     width = len(plan.left.schema)
     found = [resolve("=", (left, shift_columns(right, width))) for left, right in plan.equalities]
     return found if plan.residual is None else [*found, *conjuncts(plan.residual)]
-
-
-def _renumbered(condition: Expression, columns: Sequence[int]) -> Expression:
-    return transform_columns(condition, lambda part: replace(part, index=columns[part.index]))
 
 
 def _is_between(read: frozenset[int], left: JoinedPart, right: JoinedPart) -> bool:

@@ -14,12 +14,13 @@ import pytest
 import headrace as hr
 from headrace.algebra.nodes import Join, Plan
 from headrace.algebra.properties import walk
-from headrace.engine.choices import orders_in
-from headrace.engine.orders import chosen_orders
+from headrace.engine.choices import decisions_in
+from headrace.engine.decisions import decided
 from headrace.engine.query import Query
 from headrace.engine.status import status_of
 from headrace.history import equivalent
-from headrace.optimizer import optimize, optimize_in_orders
+from headrace.optimizer import optimize, optimize_by
+from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.join_graph import JoinGraph, Order, join_graph
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.retries import run_to_end
@@ -191,9 +192,9 @@ def test_the_chosen_order_is_nearly_the_best_of_all(join: str) -> None:
         for name, table in tables(join, 1).items():
             db.stream(name, table, timestamp="ts")
         query = db.query(text_of(join))
-    (chosen,) = orders_in(query.choices)
+    (chosen,) = decisions_in(query.choices).orders
     orders = {chosen, *all_orders(graph_of(query.plan))}
-    plans = {str(order): optimize_in_orders(query.plan, (order,)) for order in orders}
+    plans = {str(order): optimize_by(query.plan, Decisions((), (order,))) for order in orders}
     assert all(plan.schema == query.schema for plan in plans.values())
     # Not the rows that were looked at.
     found = work(plans, tables(join, 100))
@@ -217,12 +218,12 @@ def test_a_restart_joins_in_the_order_that_was_chosen_before(
             return query.choices, query.history()
 
     choices, first = answer(tmp_path)
-    assert orders_in(choices) == ((0, (1, 2)),)
+    assert decisions_in(choices).orders == ((0, (1, 2)),)
     # Whatever a sample says then.
-    monkeypatch.setattr("headrace.engine.core.chosen_orders", lambda *_: (((0, 1), 2),))
-    assert orders_in(answer(None)[0]) == (((0, 1), 2),)
+    monkeypatch.setattr("headrace.engine.core.decided", lambda *_: Decisions((), (((0, 1), 2),)))
+    assert decisions_in(answer(None)[0]).orders == (((0, 1), 2),)
     again, second = answer(tmp_path)
-    assert orders_in(again) == orders_in(choices)
+    assert decisions_in(again).orders == decisions_in(choices).orders
     assert second.equals(first)
     with hr.connect(runner="inline", storage=tmp_path) as db:
         assert "order_joins" in defined(db).explain()
@@ -232,8 +233,8 @@ def test_a_store_that_does_not_say_so_has_joined_in_the_order_of_the_text(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     join = "a rare stream at the end"
-    for storage, chosen in ((tmp_path, lambda *_: ()), (tmp_path, chosen_orders)):
-        monkeypatch.setattr("headrace.engine.core.chosen_orders", chosen)
+    for storage, chosen in ((tmp_path, lambda *_: None), (tmp_path, decided)):
+        monkeypatch.setattr("headrace.engine.core.decided", chosen)
         with hr.connect(runner="inline", storage=storage) as db:
             for name, table in tables(join, 1).items():
                 db.stream(name, table, timestamp="ts")
@@ -268,7 +269,7 @@ def test_where_nothing_can_be_seen_the_order_is_that_of_the_text() -> None:
             f"SELECT a.ts FROM a [RANGE 20], b [RANGE 20], p [RANGE 20] c {clause}",
             f"SELECT a.ts FROM a [RANGE 20], b [RANGE 20], c [RANGE 20] {clause} AND noted(a.x) < 5",
         ):
-            assert orders_in(db.query(text).choices) == (((0, 1), 2),)
+            assert decisions_in(db.query(text).choices).orders == (((0, 1), 2),)
     assert not calls
 
 
@@ -278,6 +279,6 @@ def test_relations_are_joined_where_they_leave_the_fewest_rows() -> None:
         db.relation("many", pa.table({"x": [1] * 30}))
         db.relation("few", pa.table({"y": [7, 9]}))
         query = db.query("SELECT s.ts FROM s, many, few WHERE s.x = many.x AND s.y = few.y")
-        assert orders_in(query.choices) == (((0, 2), 1),)
+        assert decisions_in(query.choices).orders == (((0, 2), 1),)
         db.run()
         assert len(query.stream()) == 60

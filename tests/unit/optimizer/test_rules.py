@@ -12,7 +12,9 @@ from headrace.algebra.nodes import Coalesce, Plan, Project, Rstream, Sample, Sou
 from headrace.algebra.properties import sources_of, walk
 from headrace.language.printer import to_sql
 from headrace.optimizer import RULES, optimize, rewrites
+from headrace.optimizer.aggregate_before_join import aggregate_before_join
 from headrace.optimizer.connect_joins import connect_joins
+from headrace.optimizer.distinct_before_join import distinct_before_join
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
@@ -118,6 +120,26 @@ CASES = [
         connect_joins,
         "SELECT * FROM tick a JOIN tick b ON TRUE JOIN tick c ON a.id = c.id AND c.at = b.at",
         """SELECT a.*, b.*, c.* FROM tick a JOIN tick c ON a.id = c.id JOIN tick b ON c.at = b.at""",
+    ),
+    (
+        aggregate_before_join,
+        """SELECT a.id, b.kind, MAX(a.price) AS m, COUNT(*) AS n, COUNT(a.at) FILTER (WHERE a.at > 3) AS o
+           FROM tick a JOIN tick b ON a.id = b.id GROUP BY a.id, b.kind""",
+        """SELECT a.id, b.kind, MAX(a.m) AS m, SUM(a.n) AS n, SUM(a.o) AS o
+           FROM (SELECT id, MAX(price) AS m, COUNT(*) AS n, COUNT(at) FILTER (WHERE at > 3) AS o FROM tick
+           GROUP BY id) a JOIN tick b ON a.id = b.id GROUP BY a.id, b.kind""",
+    ),
+    (
+        distinct_before_join,
+        "SELECT DISTINCT a.kind, b.price FROM tick a JOIN tick b ON a.id = b.id",
+        """SELECT DISTINCT a.kind, b.price FROM (SELECT DISTINCT id, kind FROM tick) a
+           JOIN (SELECT DISTINCT id, price FROM tick) b ON a.id = b.id""",
+    ),
+    (
+        distinct_before_join,
+        "SELECT DISTINCT a.kind, a.id, b.id FROM tick a JOIN tick b ON a.id = b.id",
+        """SELECT a.kind, a.id, b.id FROM (SELECT DISTINCT id, kind FROM tick) a
+           JOIN (SELECT DISTINCT id FROM tick) b ON a.id = b.id""",
     ),
     (
         merge_projects,
@@ -247,6 +269,14 @@ UNCHANGED = [
     (equalities_into_join, "SELECT * FROM tick a, tick b WHERE a.id = 1 AND 1 = 2"),
     (connect_joins, "SELECT * FROM tick a JOIN tick b ON TRUE JOIN tick c ON a.id < c.id"),
     (connect_joins, "SELECT * FROM tick a JOIN tick b ON a.id = b.id JOIN tick c ON a.id = c.id"),
+    (aggregate_before_join, "SELECT SUM(a.at), MAX(a.at) FROM tick a JOIN tick b ON a.id = b.id"),
+    (aggregate_before_join, "SELECT MAX(a.at), MAX(b.at) FROM tick a JOIN tick b ON a.id = b.id"),
+    (aggregate_before_join, "SELECT COUNT(DISTINCT a.at) FROM tick a JOIN tick b ON a.id = b.id"),
+    (  # 0 and -0 are in one group
+        aggregate_before_join,
+        """SELECT CAST(a.x AS STRING), MAX(a.at) FROM (SELECT id * 1e0 AS x, at FROM tick) a JOIN tick b
+           ON a.x = b.at GROUP BY CAST(a.x AS STRING)""",
+    ),
     (fold_constants, "SELECT 1 / 0, MOD(1, 0), id + 1 FROM tick"),
     (push_filter_below_row_window, "SELECT * FROM tick [ROWS 10] WHERE id > 1"),
     (push_filter_below_row_window, "SELECT * FROM (SELECT id FROM tick ORDER BY id LIMIT 3) WHERE id > 1"),

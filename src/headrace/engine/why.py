@@ -98,7 +98,7 @@ def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
     """What is wrong with the streams that a query reads."""
     for stream in streams:
         if stream.problem is not None:
-            yield Finding(f"the stream {stream.name} was given up: {stream.problem}")
+            yield Finding(f"the stream {stream.name} was given up: {stream.problem}", _GIVEN_UP)
         apart = f"{count(stream.late, 'late row')}, {stream.rejected:,} rejected"
         if not stream.rows and not stream.late + stream.rejected:
             yield Finding(f"the stream {stream.name} has brought no row", _NOTHING[stream.share is None])
@@ -109,6 +109,7 @@ def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
 
 
 _NOTHING: Final = ("see that its files hold rows", "see that whatever sends its rows is at work")
+_GIVEN_UP: Final = "it never counts as idle, since rows may wait where it reads from"
 _APART: Final = "dead_letters() says why; of late rows, a larger DISORDER takes more"
 
 
@@ -165,7 +166,8 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     ]
     alone = len(query.reads) == 1
     orders = [" or ".join((*ways_on(one, needed), *ways_without(one, alone=alone))) for one in slowest]
-    yield Finding(what, " and ".join([*(["start the run again"] * (not status.running)), *orders]))
+    again = not status.running and stream.problem is None
+    yield Finding(what, " and ".join([*(["start the run again"] * again), *orders]))
     yield from (_of_wait(one, one.waits) for one in slowest if one.waits is not None)
     yield from (_of_value(one, one.slowest) for one in slowest if one.slowest is not None)
     yield from _window(status, query, needed)
@@ -205,7 +207,9 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
     row = f"a row of {stream.name}"
     if stream.slowest is not None:
         row += f" with {stream.slowest.column} {stream.slowest.value}"
-    if stream.share is not None:
+    if stream.problem is not None:
+        yield f"mend what {stream.name} was given up for, then start the run again"
+    elif stream.share is not None:
         yield f"let {stream.name} be read on: {100 * stream.share:.0f} % of it has been"
     elif stream.waits is not None:
         yield f"wait: {stream.name} declares WAIT"
@@ -232,11 +236,14 @@ def _bound(stream: StreamStatus, disorder: int) -> str:
 def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:
     """What would let a query go on without further rows of a stream: alternatives, each as an order.
 
+    No time counts for one that was given up, so that it is never idle.
+
     Args:
-        stream: one that never ends.
+        stream: the stream.
         alone: whether the query reads no other stream.
     """
-    if stream.share is not None or stream.by_arrival or stream.waits is not None:
+    never_ends, given_up = stream.share is None, stream.problem is not None
+    if given_up or not never_ends or stream.by_arrival or stream.waits is not None:
         return
     for clause, length, useful in (
         ("IDLE AFTER", stream.idle_after, not alone or stream.slowest is not None),

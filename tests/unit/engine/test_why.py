@@ -223,10 +223,14 @@ def test_a_stream_that_was_given_up_and_a_run_that_is_over(db: hr.Database) -> N
     push(db, "a", 1)
     db.stop()
     status = db.status
-    found = why(replace(status, streams=(replace(status.streams[0], problem="it broke"),)), "q")
-    assert "the stream a was given up: it broke" in messages(found)
-    waiting = next(hint for hint in hints(found) if hint is not None)
+    waiting = told(why(status, "q"), "q waits for a").hint or ""
     assert waiting.startswith("start the run again and send a row of a at 2 or later (DISORDER 2) or write")
+    for running in (True, False):
+        broken = replace(status.streams[0], problem="it broke", idle_after=1_000_000, timeout=1_000_000)
+        found = why(replace(status, running=running, streams=(broken,)), "q")
+        assert "never counts as idle" in (told(found, "the stream a was given up: it broke").hint or "")
+        # Neither a row nor IDLE AFTER helps.
+        assert told(found, "q waits for a").hint == "mend what a was given up for, then start the run again"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ are two projections of one join, which has both columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -108,28 +108,28 @@ class _Sharing:
         wider = {
             one: [other.body for other in wider_joins(bodies, one) if other.body in present] for one in joins
         }
+        self._weigh([(number, other) for number, others in wider.items() for other in others])
         found = False
         for number, others in wider.items():
             # One whose own filters are taken back is no operator.
-            other = next(
-                (one for one in others if not wider[one] and self._choice(number, one).is_shared), None
-            )
-            if other is not None:
+            shared = (one for one in others if not wider[one] and self.choices[number, one].is_shared)
+            if (other := next(shared, None)) is not None:
                 bodies.put_instead(number, partial(_again, bodies, number, other))
                 found = True
         return found
 
-    def _choice(self, number: int, other: int) -> Choice:
-        if (number, other) not in self.choices:
-            whole = [
-                Reading(one, tuple(range(len(self.bodies.bodies[one].columns)))) for one in (number, other)
-            ]
-            writing = Writing(self.bodies.bodies, whole)
-            join, wider = (
-                writing.plan(one, unique_names(self.bodies.bodies[one.body].names)) for one in whole
-            )
-            self.choices[number, other] = Choice(join, wider, weighed(join, wider, self._look))
-        return self.choices[number, other]
+    def _weigh(self, pairs: Sequence[tuple[int, int]]) -> None:
+        """See what joins and wider ones are expected to do, with one look at the streams for all of them."""
+        new = [pair for pair in pairs if pair not in self.choices]
+        plans = [(self._whole(number), self._whole(other)) for number, other in new]
+        for pair, (join, wider), found in zip(new, plans, weighed(plans, self._look), strict=True):
+            self.choices[pair] = Choice(join, wider, found)
+
+    def _whole(self, number: int) -> Plan:
+        """A body as a plan with all columns that anybody reads."""
+        body = self.bodies.bodies[number]
+        reading = Reading(number, tuple(range(len(body.columns))))
+        return Writing(self.bodies.bodies, [reading]).plan(reading, unique_names(body.names))
 
 
 def _again(bodies: Bodies, number: int, other: int) -> Instead:

@@ -44,23 +44,25 @@ def shows_nothing(_: Graph) -> None:
     return
 
 
-def weighed(join: Plan, wider: Plan, look: Look) -> Weighed | None:
-    """What a join and a wider one are expected to do; None where nothing is known of their inputs.
+def weighed(pairs: Sequence[tuple[Plan, Plan]], look: Look) -> list[Weighed | None]:
+    """What joins and wider ones are expected to do; None where nothing is known of their inputs.
 
     Args:
-        join: with its filters below it, and columns picked from it.
-        wider: the same without.
-        look: says what is expected.
+        pairs: a join with its filters below it, and columns picked from it; and the same without filters.
+        look: says what is expected, asked once for all.
     """
-    plans = {"own": join, "wider": wider}
+    plans = {f"{place} {side}": plan for place, pair in enumerate(pairs) for side, plan in enumerate(pair)}
     graph = lower(plans, shared=plans)
-    expected = look(graph)
+    expected = look(graph) if pairs else None
     if expected is None:
-        return None
-    places = {name: _join_at(graph, number) for name, number in graph.outputs}
-    own, other = graph.nodes[places["own"]], graph.nodes[places["wider"]]
-    taken = sum(expected[edge.producer].flow.rate for edge in own.inputs)
-    return Weighed(taken + expected[own.number].flow.rate, expected[other.number].flow.rate)
+        return [None] * len(pairs)
+    joins = {name: graph.nodes[_join_at(graph, number)] for name, number in graph.outputs}
+    found: list[Weighed | None] = []
+    for place in range(len(pairs)):
+        own, wider = joins[f"{place} 0"], joins[f"{place} 1"]
+        taken = sum(expected[edge.producer].flow.rate for edge in own.inputs)
+        found.append(Weighed(taken + expected[own.number].flow.rate, expected[wider.number].flow.rate))
+    return found
 
 
 def _join_at(graph: Graph, output: int) -> int:

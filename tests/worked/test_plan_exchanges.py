@@ -67,9 +67,9 @@ def run_of(store: Store, plan: Plan = OLD, rows: Mapping[str, Sequence[int]] = S
     return Run(InlineRunner(), store, streams(rows), {"q": plan}, RunSettings(2, buckets=2))
 
 
-def answer(run: Run, store: Store) -> tuple[list[tuple[object, ...]], int]:
+def answer(run: Run, store: Store, name: str = "q") -> tuple[list[tuple[object, ...]], int]:
     """The history of the query so far, and its heartbeat."""
-    reader = ResultReader("q", form_of(OLD), store, run.results)
+    reader = ResultReader(name, form_of(OLD), store, run.results)
     return [(*row, ts, te) for row, ts, te, _ in to_rows(canonical(reader.elements()))], reader.heartbeat
 
 
@@ -190,3 +190,25 @@ def test_state_that_would_have_to_move() -> None:
     run.step(run.next_share())
     with pytest.raises(PlanError, match="Istream would get its rows by other keys"):
         run.exchange("q", new)
+
+
+def test_an_exchange_waits_for_another_query_with_the_same_operators() -> None:
+    """Both have said what lies ahead in pieces of their own, and neither can go on with the other's state."""
+    store = MemoryStore()
+    settings = RunSettings(2, buckets=2)
+    run = Run(InlineRunner(), store, streams(LONG), {"q": OLD, "r": OLD, "s": NEW}, settings)
+    for _ in range(20):
+        run.step(run.next_share())
+    first = run.exchange("q", NEW)
+    assert run.exchange("r", NEW) == first + 1, "each has operators of its own"
+    for _ in range(15):
+        run.step(run.next_share())
+        assert not run.end_exchanges()
+    run.change({"q": OLD, "r": OLD}, streams(LONG))
+    assert run.end_exchanges()
+    assert run.reading.queries.migrations.keys() == {"r"}
+    while share := run.next_share():
+        run.step(share)
+        assert not run.end_exchanges()
+    found = [answer(run, store, name) for name in ("q", "r")]
+    assert found == [(expected(), INFINITY)] * 2

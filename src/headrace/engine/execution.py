@@ -32,6 +32,7 @@ from headrace.runtime.driver.adopting import derivations
 from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.reordering import Reoptimized
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.driver.strictness import refuse_dead_letters
@@ -181,6 +182,16 @@ class Execution:
         self._answer(defined, epoch, failed)
         for name in gone:
             self._forget_stream(name)
+
+    def reoptimize(self, query: str) -> Reoptimized:
+        """Let a query join in a better order, if there is one; see `Run.reoptimize`.
+
+        Raises:
+            UserError: the plan cannot be exchanged, or the run has ended; nothing has changed then.
+            StoreError: the change cannot be written; nothing has changed then.
+        """
+        assert self._live is not None
+        return self._live.reoptimize(query)
 
     def _look(self, graph: Graph) -> Sequence[Expectation] | None:
         return looked_at(self._asked, graph)

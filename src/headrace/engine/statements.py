@@ -15,6 +15,7 @@ from headrace.engine.inputs import Input, declared
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query, explain_plan, with_notes
 from headrace.engine.relations import Table, declared_relation, with_values
+from headrace.engine.reoptimize import reoptimized
 from headrace.engine.sharing import shared_by, users_of
 from headrace.engine.show import show
 from headrace.engine.silence import place_of
@@ -35,6 +36,7 @@ from headrace.language.statements import (
     ExplainAnalyze,
     ExplainCost,
     ExplainShared,
+    Reoptimize,
     Select,
     SetDialect,
     Show,
@@ -67,6 +69,9 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _define(core, statement, base, policy)
         case AlterStream() | CreateSkew():
             _retime(core, statement, policy)
+        case Reoptimize(query=name, position=position):
+            policy.check_change("ALTER QUERY", position)
+            return PlanText(reoptimized(core, name))
         case CreateQuery(name=name, query=query, position=position, warm=warm):
             return core.register(name.text, query, position, policy, warm=warm)
         case Select(query=query):

@@ -209,6 +209,19 @@ class AlterStream:
 
 
 @dataclass(frozen=True)
+class Reoptimize:
+    """`ALTER QUERY name REOPTIMIZE`: a running query may join in another order from now on.
+
+    Attributes:
+        query: the query's name.
+        position: where the statement starts.
+    """
+
+    query: Name
+    position: Position
+
+
+@dataclass(frozen=True)
 class SkewPair:
     """`(wait, behind)` of CREATE SKEW.
 
@@ -398,6 +411,7 @@ Statement = (
     CreateStream
     | CreateRelation
     | AlterStream
+    | Reoptimize
     | CreateSkew
     | CreateStreamAs
     | CreateQuery

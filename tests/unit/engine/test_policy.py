@@ -31,6 +31,7 @@ from headrace.language.statements import (
     ExplainAnalyze,
     ExplainCost,
     ExplainShared,
+    Reoptimize,
     Select,
     SetDialect,
     Show,
@@ -117,7 +118,7 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
-    changes = {AlterStream, CreateSkew, DropStream, DropRelation, DropQuery, SetDialect}
+    changes = {AlterStream, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery, SetDialect}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show}
     looks = {ExplainAnalyze, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (

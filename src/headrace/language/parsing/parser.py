@@ -22,6 +22,7 @@ from headrace.language.statements import (
     ExplainAnalyze,
     ExplainCost,
     ExplainShared,
+    Reoptimize,
     Select,
     Stage,
     Statement,
@@ -172,8 +173,14 @@ def _create(cursor: Cursor, position: Position) -> Statement:
 def _alter(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("STREAM"):
         return parse_alter_stream(cursor, position)
-    hint = "write ALTER STREAM name DISORDER 5 SECONDS; queries are dropped and created again"
-    raise cursor.error(f"STREAM is missing after ALTER, before {cursor.shown()}", hint)
+    if cursor.accept("QUERY"):
+        name = cursor.name("the query's name")
+        if not cursor.accept("REOPTIMIZE"):
+            written = f"write ALTER QUERY {name.text} REOPTIMIZE; queries are dropped and created again"
+            raise cursor.error(f"REOPTIMIZE is missing, before {cursor.shown()}", written)
+        return Reoptimize(name, position)
+    hint = "write ALTER STREAM name DISORDER 5 SECONDS, or ALTER QUERY name REOPTIMIZE"
+    raise cursor.error(f"STREAM or QUERY is missing after ALTER, before {cursor.shown()}", hint)
 
 
 def _drop(cursor: Cursor, position: Position) -> Statement:

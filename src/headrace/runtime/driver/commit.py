@@ -172,7 +172,7 @@ def commit_of_change(
     }
     heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
     results = replace(results_of_change(epoch, queries, heartbeats, before.results), results=begins)
-    state = queries.state_of(with_adopted(before.state, before.queries, adopted))
+    state = queries.state_of(with_adopted(before.state, adopted))
     totals = replace(
         before.totals,
         epochs=epoch,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import PlanError
@@ -13,7 +14,7 @@ from headrace.optimizer.migration import Migration, takeover
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Manifest, StateKey
-from headrace.time import MIN_INSTANT
+from headrace.time import MIN_INSTANT, format_instant
 
 
 def begun(
@@ -31,14 +32,14 @@ def begun(
     Raises:
         PlanError: the plan cannot be exchanged, and why.
     """
-    old = queries.carried_out.get(name) or _carried_out(queries.plans[name])
-    if name in queries.migrations:
-        raise PlanError(
-            f"the plan of {name} is being exchanged already",
-            hint="wait until the new one has taken over: SHOW QUERIES says when",
-        )
+    require_at_rest(queries, name)
+    old = carried_out(queries, name)
     latest = {point: seen.time.latest for point, seen in points.items()}
-    migration = Migration(old, _carried_out(new), max(takeover(old, latest), MIN_INSTANT))
+    at = max(takeover(old, latest), MIN_INSTANT)
+    # Each exchange has operators of its own: what equal ones have said already depends on when they began.
+    taken = {known.at for known in queries.migrations.values()}
+    at = next(instant for instant in count(at) if instant not in taken)
+    migration = Migration(old, _by_itself(new), at)
     adopted = adoptions(migration, queries.state_start_of(name), queries.merges)
     both, alone = queries.replacing({name: migration}), queries.replacing({name: migration.new})
     if buckets > 1:
@@ -47,8 +48,27 @@ def begun(
     return both, adopted.begin
 
 
-def _carried_out(plan: Plan) -> Plan:
-    """What a plan is carried out as by itself."""
+def require_at_rest(queries: QuerySet, name: str) -> None:
+    """See that no exchange of a query's plan goes on.
+
+    Raises:
+        PlanError: one does.
+    """
+    if name in queries.migrations:
+        at = format_instant(queries.migrations[name].at, queries.plans[name].domain)
+        raise PlanError(
+            f"the plan of {name} is being exchanged already",
+            hint=f"wait until the heartbeat of {name} has passed {at}, where the new one takes over",
+        )
+
+
+def carried_out(queries: QuerySet, name: str) -> Plan:
+    """What a query is carried out as now."""
+    return queries.carried_out.get(name) or _by_itself(queries.plans[name])
+
+
+def _by_itself(plan: Plan) -> Plan:
+    """What a plan is carried out as where nothing else is shared than equal plans."""
     return constants_as_data(expand(plan))[0]
 
 
@@ -60,34 +80,30 @@ def ended(queries: QuerySet, heartbeats: Mapping[str, int]) -> tuple[QuerySet, A
         heartbeats: of the inputs (instants).
 
     Returns:
-        None where no new plan has taken over.
+        None where no new plan runs alone from now on.
     """
-    over = queries.ended_migrations(heartbeats)
-    if not over:
-        return None
+    known = {node.identity for node in queries.graph.nodes}
     adopted: dict[str, str] = {}
-    for name, migration in over.items():
-        adopted |= adoptions(migration, queries.state_start_of(name), queries.merges).end
-    return queries.replacing({name: migration.new for name, migration in over.items()}), adopted
+    over: dict[str, Plan] = {}
+    for name, migration in queries.ended_migrations(heartbeats).items():
+        found = adoptions(migration, queries.state_start_of(name), queries.merges).end
+        # An operator that another query has may have said what lies ahead in other pieces; so this one waits.
+        if found.keys().isdisjoint(known | adopted.keys()):
+            adopted |= found
+            over[name] = migration.new
+    return (queries.replacing(over), adopted) if over else None
 
 
-def with_adopted(
-    state: Mapping[StateKey, Manifest], queries: QuerySet, adopted: Adopted
-) -> dict[StateKey, Manifest]:
+def with_adopted(state: Mapping[StateKey, Manifest], adopted: Adopted) -> dict[StateKey, Manifest]:
     """All state, that of some operators under the names of others too.
-
-    An operator that was there before keeps its own, which says the same.
 
     Args:
         state: all state.
-        queries: those that were answered so far.
         adopted: what goes on with the state of what.
     """
-    known = {node.identity for node in queries.graph.nodes}
     heirs: dict[str, list[str]] = {}
     for heir, other in adopted.items():
-        if heir not in known:
-            heirs.setdefault(other, []).append(heir)
+        heirs.setdefault(other, []).append(heir)
     found = dict(state)
     for (identity, bucket), manifest in state.items():
         for heir in heirs.get(identity, ()):

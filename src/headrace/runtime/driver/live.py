@@ -8,17 +8,21 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError, told
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.reordering import Reoptimized
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Incoming, Intake, LiveStream
 from headrace.runtime.journal.description import Description
+
+T = TypeVar("T")
 
 LINGER = 0.02
 """Seconds that an epoch waits, after something has come, for other streams to bring something too."""
@@ -50,19 +54,6 @@ class PlanChange:
     description: Description | None
     feed: Callable[[str], Feed]
     warm: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class PlanExchange:
-    """A plan that takes over from the one that answers a query; see `Run.exchange`.
-
-    Attributes:
-        query: the query's name.
-        plan: the other plan.
-    """
-
-    query: str
-    plan: Plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +96,7 @@ class LiveRun:
         self._progress = progress
         self._changed = changed
         self._feeds: Mapping[str, Feed] = {}
-        self._changes: list[tuple[PlanChange | PlanExchange, Future[int]]] = []
+        self._changes: list[tuple[Callable[[], Any], Future[Any]]] = []
         self._blamed: Mapping[str, BaseException] = {}
         self._promises: list[_Promise] = []
         self._promised: list[_Promise] = []
@@ -142,18 +133,24 @@ class LiveRun:
         """What brings the rows of a live stream that some query reads."""
         return self._feeds.get(name)
 
-    def change(self, change: PlanChange | PlanExchange) -> int:
-        """Answer other queries, or one by another plan; returns when that is committed.
+    def change(self, change: PlanChange) -> int:
+        """Answer other queries from the next epoch on; returns when that is committed.
 
         Returns:
-            The epoch of the change; of an exchange the instant from which on the other plan answers.
+            The epoch of the change.
 
         Raises:
-            UserError: a new stream cannot be started, a plan cannot be exchanged, or the run has ended.
-                Nothing has changed then.
+            UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
-        done: Future[int] = Future()
+        return self._between_epochs(lambda: self._change(change))
+
+    def reoptimize(self, query: str) -> Reoptimized:
+        """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
+        return self._between_epochs(lambda: self._reoptimize(query))
+
+    def _between_epochs(self, change: Callable[[], T]) -> T:
+        done: Future[T] = Future()
         with self._changed:
             if self._ended:
                 raise _over(self.error)
@@ -266,7 +263,7 @@ class LiveRun:
         while self._changes:
             change, done = self._changes[0]
             try:
-                found = self._carry_out(change)
+                found = change()
             except Exception as error:
                 done.set_exception(error)
             else:
@@ -275,22 +272,18 @@ class LiveRun:
                 self._changes.pop(0)
                 self._changed.notify_all()
 
-    def _carry_out(self, change: PlanChange | PlanExchange) -> int:
-        """Carry out a change; the epoch in which it was, or the instant at which a plan takes over."""
-        if isinstance(change, PlanChange):
-            self._change(change)
-            return self._run.totals.epochs
-        at = self._run.exchange(change.query, change.plan)
+    def _reoptimize(self, query: str) -> Reoptimized:
+        found = self._run.reoptimize(query)
         self._read_columns()
-        return at
+        return found
 
     def _read_columns(self) -> None:
         """Let the feeds know which columns are read now."""
         for name, feed in self._feeds.items():
             feed.read(self._run.columns[name])
 
-    def _change(self, change: PlanChange) -> None:
-        """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs any more."""
+    def _change(self, change: PlanChange) -> int:
+        """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
         columns = self._run.columns_for(change.plans, change.streams)
         try:
@@ -306,6 +299,7 @@ class LiveRun:
         self._retire_feeds()
         self._feeds = {**self._feeds, **started}
         self._read_columns()
+        return self._run.totals.epochs
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

@@ -32,6 +32,7 @@ from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.reading import Reading
+from headrace.runtime.driver.reordering import Reoptimized, reordered
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
@@ -263,6 +264,22 @@ class Run:
         at = queries.migrations[name].at
         self.end_exchanges()
         return at
+
+    def reoptimize(self, name: str) -> Reoptimized:
+        """Let a query join in another order from some instant on, where the rows of now make it a better one.
+
+        Args:
+            name: the query's, which has not failed.
+
+        Raises:
+            PlanError: the plan cannot be exchanged, and why; nothing has changed then.
+            StoreError: state cannot be read, or the record cannot be written; nothing has changed then.
+        """
+        holding = Holding(self._queries, self._points, self._state, self._buckets, self._store)
+        found = reordered(holding, name)
+        if found is None:
+            return Reoptimized((), (), None)
+        return Reoptimized(found.before, found.after, self.exchange(name, found.plan))
 
     def end_exchanges(self) -> bool:
         """Let go of the plans from which others have taken over; whether there was one.

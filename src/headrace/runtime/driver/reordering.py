@@ -1,0 +1,157 @@
+"""The order in which a running query would better join, by the rows that its joins hold now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import Join, Plan, inputs_of
+from headrace.algebra.properties import names_read, walk
+from headrace.elements import decode_rows, integers
+from headrace.lowering.lower import identities
+from headrace.operators.state.runs import END, TIME, WEIGHT, RunRef
+from headrace.optimizer.cost.flow import Flow, Sample, flow_of
+from headrace.optimizer.cost.orders import best_order
+from headrace.optimizer.join_graph import JoinGraph, Order
+from headrace.optimizer.order_joins import in_orders, join_orders
+from headrace.runtime.driver.exchange import carried_out, require_at_rest
+from headrace.runtime.driver.merging import Holding
+from headrace.runtime.store.segments import SegmentReader
+from headrace.time import INFINITY
+
+SAMPLE_ROWS: Final = 20_000
+"""About so many rows of each input are looked at, the newest."""
+
+_SIDES: Final = ("left", "right")
+"""The areas of a join, by port."""
+
+
+@dataclass(frozen=True)
+class Reordered:
+    """Another order of a query's joins.
+
+    Attributes:
+        plan: what the query would be carried out as.
+        before, after: the orders, by the names of what is joined.
+    """
+
+    plan: Plan
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reoptimized:
+    """What became of a query that was to be optimized anew.
+
+    Attributes:
+        before, after: as those of `Reordered`; empty where no other plan is better.
+        at: the instant from which on the new plan answers, or None.
+    """
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    at: int | None
+
+
+def reordered(holding: Holding, name: str) -> Reordered | None:
+    """A better order for the joins of a query.
+
+    The present order is kept where another is not clearly better, and where a join of three inputs or more
+    has an input of which no row is held.
+
+    Args:
+        holding: the queries and their state.
+        name: the query's.
+
+    Raises:
+        PlanError: an exchange of its plan goes on.
+    """
+    require_at_rest(holding.queries, name)
+    plan = carried_out(holding.queries, name)
+    flows = _Flows(holding, plan, holding.queries.state_start_of(name))
+    texts: list[tuple[str, str]] = []
+
+    def chosen(graph: JoinGraph) -> Order:
+        order = _best(flows, graph)
+        if order != graph.order:
+            texts.append((_text(graph, graph.order), _text(graph, order)))
+        return order
+
+    other = in_orders(plan, join_orders(plan, chosen))
+    if not texts:
+        return None
+    return Reordered(other, tuple(one for one, _ in texts), tuple(one for _, one in texts))
+
+
+def _best(flows: _Flows, graph: JoinGraph) -> Order:
+    found = [flows.of(part) for part in graph.inputs]
+    known = [flow for flow in found if flow is not None]
+    if len(known) < len(found):
+        return graph.order
+    # Rows are kept for about as long as those of the inputs are valid; over such a time the rates count.
+    return best_order(graph, known, max(flow.lifetime for flow in known))
+
+
+def _text(graph: JoinGraph, order: Order) -> str:
+    if isinstance(order, int):
+        return " and ".join(names_read(graph.inputs[order]))
+    return f"({' JOIN '.join(_text(graph, side) for side in order)})"
+
+
+class _Flows:
+    """How the inputs of a plan's joins flow, by what the joins keep of them.
+
+    Args:
+        holding: where that is.
+        plan: what the query is carried out as.
+        start: the epoch from which on it answers.
+    """
+
+    def __init__(self, holding: Holding, plan: Plan, start: int) -> None:
+        self._holding = holding
+        self._reader = SegmentReader(holding.store)
+        names = identities(plan, start, holding.queries.merges)
+        self._places = {
+            id(below): (names[id(part)], side)
+            for part in walk(plan)
+            if isinstance(part, Join)
+            for side, below in zip(_SIDES, inputs_of(part), strict=True)
+        }
+
+    def of(self, part: Plan) -> Flow | None:
+        """How one input flows; None where none of its rows is kept."""
+        place = self._places.get(id(part))
+        if place is None:
+            return None
+        batches = [self._load(ref) for ref in self._runs(*place)]
+        rows = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
+        if not rows:
+            return None
+        return _flow(part, rows[0])
+
+    def _runs(self, identity: str, side: str) -> list[RunRef]:
+        manifests = (
+            self._holding.state.get((identity, bucket), {}) for bucket in range(self._holding.buckets)
+        )
+        return [ref for manifest in manifests for ref in manifest.get(side, ())]
+
+    def _load(self, ref: RunRef) -> pa.RecordBatch:
+        return decode_rows(self._reader.read(ref.part))
+
+
+def _flow(part: Plan, rows: pa.RecordBatch) -> Flow:
+    """How an input flows, by the rows of it that a join keeps."""
+    instants, ends = integers(rows.column(TIME)), integers(rows.column(END))
+    good = np.flatnonzero(integers(rows.column(WEIGHT)) > 0)
+    newest = good[np.argsort(instants[good], kind="stable")][-SAMPLE_ROWS:]
+    columns = [rows.column(f"p{place}").take(pa.array(newest)) for place in range(len(part.schema))]
+    names = [f"p{place}" for place in range(len(columns))]
+    sample = Sample(pa.RecordBatch.from_arrays(columns, names=names), instants[newest])
+    bounded = ends[newest] < INFINITY
+    lifetimes = (ends[newest] - instants[newest])[bounded]
+    lifetime = float(lifetimes.mean()) if len(lifetimes) else 1.0
+    return replace(flow_of(sample), lifetime=max(1.0, lifetime))

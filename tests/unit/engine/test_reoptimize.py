@@ -1,0 +1,125 @@
+"""ALTER QUERY ... REOPTIMIZE over pushed streams whose rows change their ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import headrace as hr
+from headrace.errors import LanguageError, PlanError
+
+STREAMS = "; ".join(
+    f"CREATE STREAM {name} (k BIGINT, m BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts" for name in "abc"
+)
+QUERY = """CREATE QUERY q AS SELECT a.ts AS a, b.ts AS b, c.ts AS c
+FROM a [RANGE 100], b [RANGE 100], c [RANGE 100] WHERE a.k = b.k AND b.m = c.m"""
+
+Row = tuple[int, int, int]
+
+
+def rows(begin: int, end: int) -> dict[str, list[Row]]:
+    """Many rows of a meet each of b, and few of these one of c."""
+    instants = range(begin, end)
+    return {
+        "a": [(at % 3, 0, at) for at in instants],
+        "b": [(at % 3, at % 50, at) for at in instants],
+        "c": [(0, 1_000 + at if at % 7 else at % 50, at) for at in instants if at % 5 == 0],
+    }
+
+
+def push(db: hr.Database, part: dict[str, list[Row]]) -> None:
+    for name, found in part.items():
+        assert db.push(name, [dict(zip(("k", "m", "ts"), row, strict=True)) for row in found])
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[hr.Database]:
+    with hr.connect(runner="inline", storage=tmp_path) as made:
+        made.execute(STREAMS)
+        yield made
+
+
+REOPTIMIZE = "ALTER QUERY q REOPTIMIZE"
+PARTS = tuple(rows(begin, begin + 80) for begin in range(0, 400, 80))
+
+
+def test_a_query_joins_in_another_order_and_answers_the_same(db: hr.Database) -> None:
+    for name in ("q", "other"):
+        db.execute(QUERY.replace("QUERY q", f"QUERY {name}"))
+    db.start()
+    push(db, PARTS[0])
+    assert str(db.execute(REOPTIMIZE)[0]).splitlines() == [
+        "q joins in another order:",
+        "  ((a JOIN b) JOIN c) -> (a JOIN (b JOIN c))",
+        # The newest row is of 79, and is in its window for 100 instants.
+        "the new plan answers from 179 on; until the heartbeat is there both run",
+    ]
+    push(db, PARTS[1])
+    with pytest.raises(PlanError, match="being exchanged already") as error:
+        db.execute(REOPTIMIZE)
+    assert error.value.hint == "wait until the heartbeat of q has passed 179, where the new one takes over"
+    for part in PARTS[2:]:
+        push(db, part)
+    assert str(db.execute(REOPTIMIZE)[0]).startswith("q goes on unchanged")
+    for name in "abc":
+        db.heartbeat(name, 10_000)
+    found = db["q"].history().to_pylist()
+    assert found
+    assert sorted(map(str, found)) == sorted(map(str, db["other"].history().to_pylist()))
+
+
+def test_a_store_goes_on_with_the_plan_that_was_exchanged(db: hr.Database, tmp_path: Path) -> None:
+    for name in ("q", "other"):
+        db.execute(QUERY.replace("QUERY q", f"QUERY {name}"))
+    db.start()
+    push(db, PARTS[0])
+    assert "joins in another order" in str(db.execute(REOPTIMIZE)[0])
+    for part in PARTS[1:]:
+        db.close()
+        with hr.connect(runner="inline", storage=tmp_path) as again:
+            again.execute(STREAMS)
+            for name in ("q", "other"):
+                again.execute(QUERY.replace("QUERY q", f"QUERY {name}"))
+            again.start()
+            push(again, part)
+            if part is PARTS[-1]:
+                for name in "abc":
+                    again.heartbeat(name, 10_000)
+                found, other = (
+                    sorted(map(str, again[name].history().to_pylist())) for name in ("q", "other")
+                )
+                assert found == other
+                assert found
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("ALTER QUERY q", "REOPTIMIZE is missing, before the end", "write ALTER QUERY q REOPTIMIZE"),
+        ("ALTER QUERY r REOPTIMIZE", "there is no query r", ""),
+        (REOPTIMIZE, "q is not running", "call start"),
+        ("ALTER TABLE q", "STREAM or QUERY is missing after ALTER", "ALTER QUERY name REOPTIMIZE"),
+    ],
+)
+def test_mistakes(db: hr.Database, text: str, message: str, hint: str) -> None:
+    db.execute(QUERY)
+    with pytest.raises(LanguageError) as error:
+        db.execute(text)
+    assert message in error.value.message
+    assert hint in (error.value.hint or "")
+
+
+def test_rows_that_never_leave(db: hr.Database) -> None:
+    db.execute(QUERY.replace("c [RANGE 100]", "c [UNBOUNDED]"))
+    db.start()
+    push(db, PARTS[0])
+    with pytest.raises(PlanError, match="rows of an unbounded window have no end"):
+        db.execute(REOPTIMIZE)
+
+
+def test_who_may_change_nothing_may_not_ask(db: hr.Database) -> None:
+    db.execute(QUERY)
+    with pytest.raises(hr.PolicyError, match="ALTER QUERY is not allowed"):
+        db.execute(REOPTIMIZE, policy=hr.Policy.closed())

@@ -23,10 +23,13 @@ PUSHED = "CREATE STREAM {name} (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts {
 STREAMS = PUSHED.format(name="filtered", said="") + PUSHED.format(name="behind", said="DISORDER 5")
 SILENT = PUSHED.format(name="silent", said=f"IDLE AFTER {IDLE} SECONDS")
 QUERY = """
-CREATE QUERY joined AS SELECT b.v, s.v AS other
+CREATE QUERY joined {clause} AS SELECT b.v, s.v AS other
 FROM behind [RANGE 1] b, filtered [RANGE 10000] f, silent [RANGE 10000] s
 WHERE b.v = f.v AND f.v = s.v AND f.v < 100
 """
+
+CLAUSES = ("", "HEARTBEATS COMMON")
+"""How far the first join of the query runs ahead of the last."""
 
 
 def begin(db: hr.Database) -> None:
@@ -44,12 +47,12 @@ def push(db: hr.Database, at: int) -> None:
     db.push("behind", {"v": 1, "ts": at})
 
 
-def main(store: str) -> None:
+def main(store: str, clause: str) -> None:
     """Be silent for more than half of the time that it takes, with a commit before the end."""
     live._LOOK = 0.005
     clock = Clock()
     db = hr.connect(runner="inline", storage=store, clock=clock)
-    db.execute(STREAMS + SILENT + QUERY)
+    db.execute(STREAMS + SILENT + QUERY.format(clause=clause))
     begin(db)
     clock.let_pass(IDLE - 3)
     push(db, 50)
@@ -57,4 +60,4 @@ def main(store: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -106,7 +106,9 @@ def test_output_appears_though_a_stream_of_spark_is_silent(
         db.execute(STREAMS)
         frame = spark.readStream.schema("v BIGINT, ts BIGINT").parquet(str(tmp_path / "silent"))
         db.stream("silent", frame, timestamp="ts")
-        db.execute(f"ALTER STREAM silent IDLE AFTER {IDLE} SECONDS; {QUERY}")
+        db.execute(
+            f"ALTER STREAM silent IDLE AFTER {IDLE} SECONDS; {QUERY.format(clause='HEARTBEATS COMMON')}"
+        )
         silent_streams.begin(db)
         silent_streams.push(db, 50)
         until = time.monotonic() + PATIENCE

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from headrace.algebra.nodes import Leaf, Plan
 from headrace.algebra.properties import sources_of
-from headrace.engine.definitions import Definitions
+from headrace.engine.definitions import RESULT, Definitions
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.status import Status, instant_text, lag_text
 from headrace.errors import LanguageError, Position
@@ -16,9 +15,6 @@ from headrace.runtime.driver.status import OperatorStatus, QueryStatus
 from headrace.runtime.tasks.runner import Runner
 from headrace.runtime.writing.texts import count
 from headrace.time import INFINITY
-
-RESULT: Final = "result"
-"""What a query is called that runs for EXPLAIN ANALYZE alone."""
 
 
 def analyzed(status: Status, name: str) -> str:
@@ -96,7 +92,8 @@ def _note(status: Status, operator: OperatorStatus, everything: float) -> str:
         return count(operator.rows_out, "row")
     parts = [f"{count(operator.rows_in, 'row')} in, {operator.rows_out:,} out"]
     if operator.state_rows:
-        parts.append(f"state {count(operator.state_rows, 'row')}, {operator.state_bytes:,} B")
+        waiting = f" ({operator.waiting_rows:,} waiting)" if operator.waiting_rows else ""
+        parts.append(f"state {count(operator.state_rows, 'row')}{waiting}, {operator.state_bytes:,} B")
     share = operator.seconds / everything if everything else 0.0
     parts.append(f"{operator.seconds:.3f} s, {100 * share:.0f} %")
     return "; ".join(parts)

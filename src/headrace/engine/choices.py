@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from headrace.errors import StoreError
+from headrace.lowering.lower import Holds
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.join_graph import Order
 from headrace.runtime.journal.inspect import committed
@@ -31,15 +32,29 @@ def stored_choices(folder: Path | None) -> Mapping[str, Choices]:
     return {name: description.choices.get(name, {}) for name in description.queries}
 
 
-def choices_of(decisions: Decisions | None) -> Choices:
-    """What a store is to remember of a query for which something was decided."""
-    found = {} if decisions is None else {"rules": decisions.rules, "joins": decisions.orders}
-    return {kind: what for kind, what in found.items() if what}
+def choices_of(decisions: Decisions | None, holds: Holds | None) -> Choices:
+    """What a store is to remember of a query for which something was decided.
+
+    Args:
+        decisions: what was decided about its plan, or None.
+        holds: which of its operators wait for others; None if it does not ask for that.
+    """
+    found: dict[str, Any] = {}
+    if decisions is not None:
+        found = {"rules": decisions.rules, "joins": decisions.orders}
+    found = {kind: what for kind, what in found.items() if what}
+    return found if holds is None else found | {"holds": dict(holds)}
 
 
 def decisions_in(choices: Choices) -> Decisions:
     """What was decided about a query of which a store remembers that."""
     return Decisions(tuple(choices.get("rules", ())), tuple(map(_order, choices.get("joins", ()))))
+
+
+def holds_in(choices: Choices) -> Holds | None:
+    """Which operators of a query wait for others; None if that was not decided."""
+    known = choices.get("holds")
+    return None if known is None else {shape: tuple(others) for shape, others in known.items()}
 
 
 def _order(packed: Any) -> Order:

@@ -10,11 +10,12 @@ from typing import Any
 
 from headrace.algebra.nodes import Plan
 from headrace.engine.answers import Answers
-from headrace.engine.choices import Choices, choices_of, decisions_in, stored_choices
+from headrace.engine.choices import Choices, choices_of, decisions_in, holds_in, stored_choices
 from headrace.engine.compiler import Compiled, Compiler
 from headrace.engine.decisions import decided
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
+from headrace.engine.holds import chosen_holds
 from headrace.engine.inputs import TemporaryFolders
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query
@@ -27,7 +28,9 @@ from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
+from headrace.language.statements import Heartbeats
 from headrace.language.syntax import Query as Syntax
+from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.journal.description import WarmStart
@@ -115,6 +118,7 @@ class Core:
         policy: Policy,
         *,
         warm: bool = False,
+        heartbeats: Heartbeats = Heartbeats.OPERATOR,
     ) -> Query:
         """Take in a query.
 
@@ -124,6 +128,7 @@ class Core:
             position: of the statement.
             policy: what it may reach.
             warm: whether it is to take over the state of a query that runs.
+            heartbeats: how far its operators run ahead of each other.
 
         Raises:
             UserError: it is wrong, its name is taken, a stream cannot be started, or there is no state to
@@ -140,9 +145,8 @@ class Core:
             found = self.compiled(asked, policy)
             if found.decisions is not None and (known := self._stored_choices().get(name)) is not None:
                 found = found.decided(decisions_in(known))
-            query = Query(
-                self, name, found.plan, found.notes, choices_of(found.decisions), place_of(asked), warm
-            )
+            choices = choices_of(found.decisions, self._holds(name, found.optimized, heartbeats))
+            query = Query(self, name, found.plan, found.notes, choices, place_of(asked), warm, heartbeats)
             self.change(self.definitions.with_query(query, found.optimized, found.streams, position))
             return query
 
@@ -283,6 +287,15 @@ class Core:
             if self.execution is not None and self.running:
                 self.execution.attach(attachment)
             self._attachments.append(attachment)
+
+    def _holds(self, name: str, plan: Plan, heartbeats: Heartbeats) -> Holds | None:
+        """Which operators of a new query wait for others; a restart goes by what the store remembers."""
+        if heartbeats is Heartbeats.OPERATOR:
+            return None
+        stored = holds_in(self._stored_choices().get(name, {})) if self.execution is None else None
+        if stored is not None:
+            return stored
+        return chosen_holds(self.definitions, plan, heartbeats, lambda: self.known_status)
 
     def _stored_choices(self) -> Mapping[str, Choices]:
         """What the durable store remembers of its queries, which a restart decides in the same way."""

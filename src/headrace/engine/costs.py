@@ -6,8 +6,7 @@ import math
 from typing import Final
 
 from headrace.algebra.nodes import Plan, Relation
-from headrace.engine.analysis import RESULT
-from headrace.engine.definitions import Definitions
+from headrace.engine.definitions import RESULT, Definitions
 from headrace.engine.samples import sampled
 from headrace.errors import Position
 from headrace.lowering.costs import expectations

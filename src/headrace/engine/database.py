@@ -200,9 +200,11 @@ class Database(UserCode):
         match self._core.compiler.statements(text):
             case [Select(query=query)]:
                 return self._core.register(name, query, None, policy or self._policy)
-            case [CreateQuery(name=own, query=query, position=position, warm=warm)]:
+            case [CreateQuery(name=own, query=query, position=position) as made]:
                 allowed = policy or self._policy
-                return self._core.register(name or own.text, query, position, allowed, warm=warm)
+                return self._core.register(
+                    name or own.text, query, position, allowed, warm=made.warm, heartbeats=made.heartbeats
+                )
             case [Piece() as piece]:
                 return self._core.register(name or piece.name, piece, piece.position, policy or self._policy)
             case _:

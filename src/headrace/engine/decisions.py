@@ -7,8 +7,7 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
-from headrace.engine.analysis import RESULT
-from headrace.engine.definitions import Definitions
+from headrace.engine.definitions import RESULT, Definitions
 from headrace.engine.samples import FEW_ROWS, Sampled, calls_user, sampled
 from headrace.errors import UserError
 from headrace.lowering.costs import expectations, total

@@ -19,12 +19,15 @@ from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
-from headrace.language.statements import AlterStream, CreateSkew
+from headrace.language.statements import AlterStream, CreateSkew, Heartbeats
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.runtime.intake.streams import Incoming
 from headrace.suggestions import did_you_mean
 from headrace.time import TimeDomain
+
+RESULT: Final = "result"
+"""What a query is called that is looked at, or run, alone."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Definitions:
         named: what each query, and each derived stream, is written over: titles such as `the query q`, with
             the names of streams in lower case.
         spelled: the queries' names, by name in lower case.
+        holding: the queries of which some operators may wait for others, by name.
     """
 
     catalog: Catalog = field(default_factory=Catalog)
@@ -49,6 +53,7 @@ class Definitions:
     plans: Entries[Plan] = field(default_factory=Entries)
     named: Entries[frozenset[str]] = field(default_factory=Entries)
     spelled: Entries[str] = field(default_factory=Entries)
+    holding: Entries[Query] = field(default_factory=Entries)
 
     @property
     def streams(self) -> dict[str, Incoming]:
@@ -201,9 +206,11 @@ class Definitions:
             raise LanguageError(
                 f"there is a query {query.name} already", position=position, hint="choose another name"
             )
+        holds = query.heartbeats is not Heartbeats.OPERATOR
         return replace(
             self,
             queries=self.queries.adding(query.name, query),
+            holding=self.holding.adding(query.name, query) if holds else self.holding,
             plans=self.plans.adding(query.name, optimized),
             named=self.named.adding(_query(query.name), streams),
             spelled=self.spelled.adding(query.name.lower(), query.name),
@@ -219,6 +226,7 @@ class Definitions:
         return replace(
             self,
             queries=self.queries.without(query.name),
+            holding=self.holding.without(query.name),
             plans=self.plans.without(query.name),
             named=self.named.without(_query(query.name)),
             spelled=self.spelled.without(query.name.lower()),
@@ -296,6 +304,7 @@ class Definitions:
         return replace(
             self,
             queries=Entries({query.name: query}),
+            holding=Entries(),
             plans=Entries({query.name: optimized}),
             spelled=Entries({query.name.lower(): query.name}),
         )

@@ -16,7 +16,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.engine.answers import Answers
+from headrace.engine.choices import holds_in
 from headrace.engine.definitions import Definitions
+from headrace.engine.holds import identity_of
 from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
 from headrace.engine.samples import looked_at
 from headrace.engine.status import Status, status_of
@@ -24,7 +26,7 @@ from headrace.engine.summary import Summary, summarise
 from headrace.engine.times import instant_of
 from headrace.errors import ExecutionError, UserError
 from headrace.lowering.graph import Graph
-from headrace.lowering.lower import identity
+from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
@@ -112,7 +114,7 @@ class Execution:
             buckets = self._journal.buckets
         self._buckets = buckets
         how = replace(settings.run, buckets=buckets, look=self._look)
-        self.run = Run(runner, self.store, defined.streams, defined.plans, how)
+        self.run = Run(runner, self.store, defined.streams, defined.plans, how, _holds(defined))
         if self._journal is not None:
             try:
                 self.differences = self.run.resume(self._journal, description, adapt=adapt)
@@ -176,6 +178,7 @@ class Execution:
                 description,
                 lambda name: self._feed(defined.inputs[name]),
                 warm,
+                _holds(defined),
             )
         )
         self._defined = defined
@@ -346,7 +349,10 @@ class Execution:
     def _described(self, defined: Definitions, buckets: int) -> Description:
         """What a durable store records of queries and streams."""
         return Description(
-            queries={name: identity(plan) for name, plan in defined.plans.items()},
+            queries={
+                name: identity_of(plan, defined.queries[name].heartbeats)
+                for name, plan in defined.plans.items()
+            },
             streams=defined.described_inputs(),
             buckets=buckets,
             query_domains={name: query.domain for name, query in defined.queries.items()},
@@ -386,3 +392,8 @@ class Execution:
         if self._journal is not None:
             self._journal.close()
         self._folders.close()
+
+
+def _holds(defined: Definitions) -> dict[str, Holds]:
+    """Which operators of queries wait for others, of those that ask for it."""
+    return {name: holds_in(query.choices) or NO_HOLDS for name, query in defined.holding.items()}

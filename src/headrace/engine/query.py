@@ -18,7 +18,7 @@ from headrace.engine.subscription import Subscription
 from headrace.engine.why import Why
 from headrace.errors import Position, UserError
 from headrace.language.notes import Note
-from headrace.language.statements import Stage
+from headrace.language.statements import Heartbeats, Stage
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import lower
 from headrace.optimizer import rewrites_by
@@ -80,6 +80,7 @@ class Query(Readable):
         plan: as it was written, bound to the streams' columns.
         choices: what was decided about how it runs that does not follow from its text.
         warm: whether it is to take over the state of a query that runs.
+        heartbeats: how far its operators run ahead of those that are to use their results.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Query(Readable):
         choices: Choices = MappingProxyType({}),
         position: Position = _BEGINNING,
         warm: bool = False,
+        heartbeats: Heartbeats = Heartbeats.OPERATOR,
     ) -> None:
         self._answers = answers
         self.name = name
@@ -99,6 +101,7 @@ class Query(Readable):
         self._notes = notes
         self._position = position
         self.warm = warm
+        self.heartbeats = heartbeats
 
     def described(self) -> tuple[str, str, str]:
         """The query's name, its columns and how far its answer has come, as texts."""

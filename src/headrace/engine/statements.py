@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
-from headrace.engine.analysis import RESULT, analyzed, check_bounded, run_alone
+from headrace.engine.analysis import analyzed, check_bounded, run_alone
 from headrace.engine.changing import declared_changes
 from headrace.engine.core import Core
 from headrace.engine.costs import costs
+from headrace.engine.definitions import RESULT
 from headrace.engine.display import PlanText
 from headrace.engine.inputs import Input, declared
 from headrace.engine.policy import Policy
@@ -72,8 +73,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         case Reoptimize(query=name, position=position):
             policy.check_change("ALTER QUERY", position)
             return PlanText(reoptimized(core, name))
-        case CreateQuery(name=name, query=query, position=position, warm=warm):
-            return core.register(name.text, query, position, policy, warm=warm)
+        case CreateQuery(name=name, query=query, position=position, warm=warm, heartbeats=heartbeats):
+            return core.register(name.text, query, position, policy, warm=warm, heartbeats=heartbeats)
         case Select(query=query):
             return core.register(None, query, None, policy)
         case Piece():

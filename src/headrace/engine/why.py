@@ -176,6 +176,25 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     held = sum(status.operators[number].state_rows for number in status.graph.below(query.chain[0].node))
     if held:
         yield Finding(f"its operators keep {count(held, 'row')}")
+    yield from _held_back(status, query)
+
+
+def _held_back(status: Status, query: QueryStatus) -> Iterator[Finding]:
+    """The operators in which rows wait that could be used already, with what lets them go."""
+    for number in sorted(status.graph.below(query.chain[0].node)):
+        operator = status.operators[number]
+        if operator.waiting_since is None:
+            continue
+        streams = [status.stream(name) for name in status.graph.streams_of(operator.waits_for)]
+        slowest = min(streams, key=lambda stream: stream.heartbeat)
+        names = " and ".join(stream.name for stream in streams)
+        since = instant_text(operator.waiting_since, operator.domain)
+        yield Finding(
+            f"{count(operator.waiting_rows, 'row')} from {since} on wait for {names} before #{number} "
+            f"{operator.text}: {query.name} was created with HEARTBEATS",
+            " or ".join((*ways_on(slowest, operator.waiting_since + 1), *ways_without(slowest, alone=False)))
+            + "; no answer would be final sooner if they did not wait",
+        )
 
 
 def _of_wait(stream: StreamStatus, left: int) -> Finding:

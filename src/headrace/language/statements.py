@@ -269,21 +269,34 @@ class CreateStreamAs:
     position: Position
 
 
+class Heartbeats(Enum):
+    """How far the operators of a query run ahead of those that are to use their results."""
+
+    OPERATOR = "OPERATOR"
+    """As far as their own inputs allow it."""
+    MEMORY = "MEMORY"
+    """One that multiplies rows no further than its results can be used."""
+    COMMON = "COMMON"
+    """All no further than the query's answer."""
+
+
 @dataclass(frozen=True)
 class CreateQuery:
-    """`CREATE QUERY name [WARM] AS query`: a continuous query under a name of its own.
+    """`CREATE QUERY name [WARM | HEARTBEATS {OPERATOR | MEMORY | COMMON}] AS query`: one with a name.
 
     Attributes:
         name: the query's.
         query: the query.
         position: where the statement starts.
         warm: whether it is to take over the state of a query that runs.
+        heartbeats: how far its operators run ahead of each other.
     """
 
     name: Name
     query: Query
     position: Position
     warm: bool = False
+    heartbeats: Heartbeats = Heartbeats.OPERATOR
 
 
 @dataclass(frozen=True)

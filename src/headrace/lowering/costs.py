@@ -11,6 +11,17 @@ from headrace.optimizer.cost.expected import Expectation, expected
 from headrace.optimizer.cost.flow import Sample, flow_of
 
 
+def selectivities(graph: Graph, found: Sequence[Expectation]) -> dict[int, float]:
+    """How many rows each node is expected to yield for each that it takes, of those that take any.
+
+    Args:
+        graph: the query graph.
+        found: what is expected of its nodes.
+    """
+    taken = {node.number: sum(found[edge.producer].flow.rate for edge in node.inputs) for node in graph.nodes}
+    return {number: found[number].flow.rate / rate for number, rate in taken.items() if rate}
+
+
 def expectations(
     graph: Graph, samples: Mapping[str, Sample], sizes: Mapping[str, int], elapsed: float
 ) -> tuple[Expectation, ...]:

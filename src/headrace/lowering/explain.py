@@ -57,9 +57,10 @@ def _node(node: Node) -> str:
     text = f"#{node.number} {describe(node.plan)}" + (f"  <- {inputs}" if inputs else "")
     if not is_stateful(node.plan):
         return text
+    waits = "".join(f", waits for #{other}" for other in node.waits_for)
     unbounded = any(has_unbounded_state(below) for below in inputs_of(node.plan))
     grows = has_unbounded_state(node.plan) and not unbounded
-    return f"{text}  [{'state that grows without bound' if grows else 'state'}]"
+    return f"{text}  [{'state that grows without bound' if grows else 'state'}{waits}]"
 
 
 def _edge(node: Node, port: int, edge: Edge) -> str:

@@ -6,6 +6,7 @@ state; each further level begins where the partitioning key changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -16,6 +17,7 @@ from headrace.algebra.nodes import Aggregate, Distinct, Plan, Relation, Source, 
 from headrace.algebra.properties import output_heartbeat
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression, Literal
+from headrace.time import INFINITY
 
 
 class Spread(Enum):
@@ -76,6 +78,8 @@ class Node:
         identity: digest of the plan and of its query's start, which names its state.
         start: the epoch from which on it has seen its input, 1 where it has not to remember any.
         shape: digest of the plan alone.
+        waits_for: the nodes, besides its inputs, beyond whose heartbeats it takes nothing.
+        held: digest of what it and those below it wait for; empty for nothing. It is part of the identity.
     """
 
     number: int
@@ -85,6 +89,8 @@ class Node:
     identity: str
     start: int = 1
     shape: str = ""
+    waits_for: tuple[int, ...] = ()
+    held: str = ""
 
     @property
     def reads(self) -> str | None:
@@ -226,16 +232,41 @@ class Graph:
         uses |= {part.node for part in self.panes} | self.result_nodes
         return tuple(node for node in self.by_level[0] if node.number in uses)
 
-    def heartbeats(self, streams: dict[str, int]) -> tuple[int, ...]:
+    def heartbeats(self, streams: Mapping[str, int]) -> tuple[int, ...]:
         """The heartbeat of every node's output, from those of the streams (instants)."""
+        return self._heartbeats(streams, self.limits(streams))
+
+    def free_heartbeats(self, streams: Mapping[str, int]) -> tuple[int, ...]:
+        """What they would be if no node waited for others than its inputs; those of results are the same."""
+        return self._heartbeats(streams, (INFINITY,) * len(self.nodes))
+
+    def limits(self, streams: Mapping[str, int]) -> tuple[int, ...]:
+        """Per node the instant below which it takes elements; INFINITY where it takes all.
+
+        A node waits for nodes that are read beside it on its only way to a result. The result's heartbeat is
+        not beyond theirs, so it is the same with these limits as without.
+        """
+        if not any(node.waits_for for node in self.nodes):
+            return (INFINITY,) * len(self.nodes)
+        free = self.free_heartbeats(streams)
+        return tuple(min((free[other] for other in node.waits_for), default=INFINITY) for node in self.nodes)
+
+    def _heartbeats(self, streams: Mapping[str, int], limits: Sequence[int]) -> tuple[int, ...]:
         result: list[int] = []
         for node in self.nodes:
             if node.reads is not None:
                 result.append(streams[node.reads])
             else:
-                inputs = tuple(result[edge.producer] for edge in node.inputs)
+                limit = limits[node.number]
+                inputs = tuple(min(result[edge.producer], limit) for edge in node.inputs)
                 result.append(output_heartbeat(node.plan, inputs))
         return tuple(result)
+
+    def streams_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """The streams that some nodes depend on."""
+        below = frozenset[int]().union(*map(self.below, numbers))
+        plans = (self.nodes[number].plan for number in sorted(below))
+        return tuple(dict.fromkeys(plan.name for plan in plans if isinstance(plan, Source)))
 
     def below(self, node: int) -> frozenset[int]:
         """A node and all that it depends on."""

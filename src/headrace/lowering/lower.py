@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Final
 
 from headrace.algebra.nodes import (
     Aggregate,
@@ -36,7 +38,7 @@ from headrace.algebra.nodes import (
     column,
     inputs_of,
 )
-from headrace.algebra.properties import constants_of, is_append_only, is_stateful, parameters_of
+from headrace.algebra.properties import constants_of, is_append_only, is_stateful, parameters_of, walk
 from headrace.expressions.tree import Column, Expression
 from headrace.lowering.constants import chosen_in, constants_as_data, filled, is_unfilled
 from headrace.lowering.exchanges import share_exchanges
@@ -52,24 +54,31 @@ STATE_FORMAT = 7
 Partitioning = frozenset[tuple[int, ...]]
 """Alternative lists of columns by whose hash a stream is spread; the empty list is one bucket for all."""
 
+Holds = Mapping[str, tuple[str, ...]]
+"""Which nodes of a query wait for others besides their inputs, and for which: all by their shapes."""
+
+NO_HOLDS: Final[Holds] = MappingProxyType({})
+
 
 def lower(
     queries: Mapping[str, Plan],
     starts: Mapping[str, int] = MappingProxyType({}),
     shared: Mapping[str, Plan] = MappingProxyType({}),
     merges: Iterable[Merge] = (),
+    holds: Mapping[str, Holds] = MappingProxyType({}),
 ) -> Graph:
     """The graph that answers all queries; equal subplans become one node.
 
     A query answers from its start on, so that state is shared among queries of the same start, and where
     states have become equal and were merged. What holds no state, and has nothing below it that does, is
-    shared by all.
+    shared by all. Operators that wait are shared by queries for which they wait for the same others.
 
     Args:
         queries: optimized plans by query name.
         starts: the epoch from which on a query answers, 1 if it is not named.
         shared: what some queries are carried out as to share more with others (`headrace.lowering.sharing`).
         merges: the plans whose state since some epoch is that of an operator that is older.
+        holds: which operators of a query wait for others; none if it is not named.
     """
     plans = {
         name: (shared[name], chosen_in(shared[name])) if name in shared else constants_as_data(expand(plan))
@@ -79,17 +88,32 @@ def lower(
     results: dict[str, int | Group] = {}
     for name, (plan, chosen) in plans.items():
         part = for_all(plan) if chosen else None
-        if part is None:
-            results[name] = lowering.add(plan, starts.get(name, 1))
-        else:
-            results[name] = Group(lowering.add(part[0], starts.get(name, 1)), part[1])
+        whole, start = plan if part is None else part[0], starts.get(name, 1)
+        number = lowering.add(whole, start, lowering.holding(holds.get(name, NO_HOLDS)))
+        results[name] = number if part is None else Group(number, part[1])
     groups = dict.fromkeys(found for found in results.values() if isinstance(found, Group))
     numbers = {group: number for number, group in enumerate(groups, len(lowering.nodes))}
     outputs = (
         (name, numbers[found] if isinstance(found, Group) else found) for name, found in results.items()
     )
-    nodes = share_exchanges(lowering.nodes)
+    nodes = share_exchanges(lowering.waiting())
     return Graph(nodes, tuple(outputs), tuple(groups), panes_of(nodes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Holding:
+    """What a query has waiting.
+
+    Attributes:
+        holds: which of its operators wait for others.
+        numbers: the numbers of all of them, by their shapes.
+    """
+
+    holds: Holds
+    numbers: dict[str, int] = field(default_factory=dict)
+
+
+_NOTHING: Final = _Holding(NO_HOLDS)
 
 
 class _Lowering:
@@ -100,42 +124,73 @@ class _Lowering:
         self._merged = {(merge.shape, merge.start): merge.into for merge in merges}
         self.nodes: list[Node] = []
         self._numbers: dict[tuple[object, ...], int] = {}
-        self._known: dict[tuple[int, int], tuple[Plan, int]] = {}
+        self._known: dict[tuple[int, int, _Holding], tuple[Plan, int]] = {}
+        self._waits: dict[int, tuple[_Holding, tuple[str, ...]]] = {}
         self._digests: dict[int, str] = {}
         self._partitionings: list[Partitioning] = []
 
-    def add(self, plan: Plan, start: int) -> int:
-        """The number of the plan's node, which is added with all below it unless it is there."""
-        if (id(plan), start) not in self._known:
-            # The plan is kept, so that no other can get its id.
-            self._known[id(plan), start] = plan, self._add(plan, start)
-        return self._known[id(plan), start][1]
+    def holding(self, holds: Holds) -> _Holding:
+        """What is to be added for a query of which some operators wait."""
+        return _Holding(holds) if holds else _NOTHING
 
-    def _add(self, plan: Plan, start: int) -> int:
+    def add(self, plan: Plan, start: int, holding: _Holding) -> int:
+        """The number of the plan's node, which is added with all below it unless it is there."""
+        key = (id(plan), start, holding)
+        if key not in self._known:
+            # The plan is kept, so that no other can get its id.
+            self._known[key] = plan, self._add(plan, start, holding)
+        return self._known[key][1]
+
+    def waiting(self) -> tuple[Node, ...]:
+        """The nodes, with those that they wait for."""
+        found = list(self.nodes)
+        for number, (holding, shapes) in self._waits.items():
+            waits_for = tuple(holding.numbers[shape] for shape in shapes)
+            found[number] = replace(found[number], waits_for=waits_for)
+        return tuple(found)
+
+    def _add(self, plan: Plan, start: int, holding: _Holding) -> int:
         digest = _digest_of(plan, self._digests)
-        start = self._merged.get((shape_of(digest), start), start)
-        producers = self._producers(plan, start)
+        shape = shape_of(digest)
+        if not self._is_held(plan, holding.holds):
+            start = self._merged.get((shape, start), start)
+        producers = self._producers(plan, start, holding)
         # Each query sees all of a relation, whenever it starts.
         own = is_stateful(plan) or isinstance(plan, Relation)
         since = start if own else max((self.nodes[producer].start for producer in producers), default=1)
-        key = (type(plan), parameters_of(plan), producers, since)
-        if key in self._numbers:
-            return self._numbers[key]
+        waits = tuple(holding.holds.get(shape, ()))
+        key = (type(plan), parameters_of(plan), producers, since, waits)
+        if key not in self._numbers:
+            self._numbers[key] = self._added(plan, producers, since, waits)
+        number = self._numbers[key]
+        if waits:
+            self._waits.setdefault(number, (holding, waits))
+        if holding.holds:
+            holding.numbers[shape] = number
+        return number
+
+    def _is_held(self, plan: Plan, holds: Holds) -> bool:
+        """Whether a node or one below it waits: its state is then never that of one which does not."""
+        return any(shape_of(_digest_of(part, self._digests)) in holds for part in walk(plan) if holds)
+
+    def _added(self, plan: Plan, producers: tuple[int, ...], since: int, waits: tuple[str, ...]) -> int:
+        """The number of a new node."""
         exchanges = self._exchanges(plan, producers)
         level = self._level(plan, producers, exchanges)
         edges = tuple(
             Edge(producer, self._across(plan, port, producer, exchange, level))
             for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
         )
-        number = self._numbers[key] = len(self.nodes)
+        digest, below = self._digests[id(plan)], [self.nodes[producer].held for producer in producers]
+        held = _hashed(f"{waits} {below}") if waits or any(below) else ""
+        named = _identity(f"{digest} {held}" if held else digest, since)
         carried_out = self._filled[plan] if is_unfilled(plan) else plan
-        self.nodes.append(
-            Node(number, carried_out, edges, level, _identity(digest, since), since, shape_of(digest))
-        )
+        number = len(self.nodes)
+        self.nodes.append(Node(number, carried_out, edges, level, named, since, shape_of(digest), held=held))
         self._partitionings.append(self._partitioning(plan, producers))
         return number
 
-    def _producers(self, plan: Plan, start: int) -> tuple[int, ...]:
+    def _producers(self, plan: Plan, start: int, holding: _Holding) -> tuple[int, ...]:
         """The numbers of the nodes whose output a plan's operator reads.
 
         An aggregation reads the inputs of a union one by one where they are ready at different levels: then
@@ -144,10 +199,10 @@ class _Lowering:
         below = inputs_of(plan)
         union = below[0] if below else None
         if isinstance(plan, Aggregate) and isinstance(union, Union) and _reduced_for(plan) is not None:
-            parts = tuple(self.add(part, start) for part in union.inputs)
+            parts = tuple(self.add(part, start, holding) for part in union.inputs)
             if len({self.nodes[part].level for part in parts}) > 1:
                 return parts
-        return tuple(self.add(part, start) for part in below)
+        return tuple(self.add(part, start, holding) for part in below)
 
     def _exchanges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[Exchange | None, ...]:
         """The exchange each input needs for the operator to see all of a key in one bucket."""

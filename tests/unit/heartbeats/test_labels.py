@@ -6,10 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.heartbeats.labels import (
+    Label,
     LabelledOperator,
-    common_labels,
-    memory_aware_labels,
-    own_labels,
+    Plan,
+    common_waits,
+    labels,
+    memory_aware_waits,
 )
 
 ALL = frozenset({"s1", "s2", "s3"})
@@ -24,17 +26,39 @@ def figure_5(selectivity: float) -> dict[str, LabelledOperator[str]]:
     }
 
 
+def with_leaves(plan: Plan[str]) -> dict[str, LabelledOperator[str]]:
+    """The plan with a source for every stream that an operator reads."""
+    read = frozenset[str]().union(*(one.streams for one in plan.values()))
+    return {f"read {name}": LabelledOperator[str]((), frozenset({name})) for name in read} | {
+        name: LabelledOperator(
+            (*one.inputs, *(f"read {stream}" for stream in sorted(one.streams))),
+            selectivity=one.selectivity,
+        )
+        for name, one in plan.items()
+    }
+
+
+def memory_aware_labels(plan: Plan[str]) -> dict[str, Label]:
+    """The labels of figure 6."""
+    whole = with_leaves(plan)
+    found = labels(whole, memory_aware_waits(whole))
+    return {name: found[name] for name in plan}
+
+
 def test_figure_5() -> None:
     """7.2: O1 need not wait for S3. 7.4: it does if it multiplies rows, as with a query-level heartbeat."""
-    assert own_labels(figure_5(3)) == {"o1": LOWER, "o2": ALL}
     assert memory_aware_labels(figure_5(0.5)) == {"o1": LOWER, "o2": ALL}
-    assert memory_aware_labels(figure_5(3)) == {"o1": ALL, "o2": ALL} == common_labels(figure_5(3))
+    assert memory_aware_labels(figure_5(3)) == {"o1": ALL, "o2": ALL}
+    whole = with_leaves(figure_5(3))
+    assert set(labels(whole, common_waits(whole)).values()) == {ALL}
 
 
 def chain(*selectivities: float) -> list[int]:
     """How many streams each operator of a chain waits for, bottom up; each reads one stream besides."""
     plan = {
-        place: LabelledOperator((place - 1,) if place else (), frozenset({f"s{place}"}), selectivity)
+        f"o{place}": LabelledOperator(
+            (f"o{place - 1}",) if place else (), frozenset({f"s{place}"}), selectivity
+        )
         for place, selectivity in enumerate(selectivities)
     }
     return [len(label) for _, label in sorted(memory_aware_labels(plan).items())]
@@ -62,14 +86,32 @@ def test_an_operator_between_the_ends_of_a_link_waits_too() -> None:
     assert memory_aware_labels(plan) == expected
 
 
-def test_an_operator_that_several_read_waits_for_all_of_them() -> None:
+def test_what_is_read_beside_an_operator_is_waited_for_up_to_the_end_of_its_link() -> None:
     plan = {
-        "shared": LabelledOperator[str]((), frozenset({"a"}), 2),
+        "low": LabelledOperator[str]((), frozenset({"a"}), 4),
+        "b": LabelledOperator[str]((), frozenset({"b"})),
+        "middle": LabelledOperator(("low", "b"), frozenset(), 0.5),
+        "c": LabelledOperator[str]((), frozenset({"c"})),
+        "end": LabelledOperator(("middle", "c"), frozenset(), 0.4),
+        "d": LabelledOperator[str]((), frozenset({"d"})),
+        "top": LabelledOperator(("end", "d"), frozenset(), 0),
+    }
+    waits = memory_aware_waits(plan)
+    assert waits["low"] == {"b", "c"}
+    assert waits["middle"] == {"c"}
+    assert waits["b"] == waits["c"] == waits["end"] == waits["top"] == frozenset()
+
+
+def test_an_operator_that_several_read_does_not_wait() -> None:
+    """Nor does what is below it wait for what is above."""
+    plan = {
+        "low": LabelledOperator[str]((), frozenset({"d"}), 2),
+        "shared": LabelledOperator(("low",), frozenset({"a"}), 2),
         "one": LabelledOperator(("shared",), frozenset({"b"}), 0),
         "other": LabelledOperator(("shared",), frozenset({"c"}), 0),
     }
-    assert memory_aware_labels(plan)["shared"] == frozenset({"a", "b", "c"})
-    assert memory_aware_labels(plan)["one"] == frozenset({"a", "b"})
+    for waits in (memory_aware_waits(plan), common_waits(plan)):
+        assert waits["low"] == waits["shared"] == frozenset()
 
 
 TREES = st.lists(
@@ -97,19 +139,21 @@ def test_figure_6_as_printed(nodes: list[tuple[int, float]]) -> None:
     def ancestors(place: int) -> list[int]:
         return [parent[place], *ancestors(parent[place])] if place else []
 
-    labels: dict[int, frozenset[str]] = {}
+    expected: dict[str, frozenset[str]] = {}
 
     def assign(place: int) -> None:
         if any(links[one] in ancestors(place) for one in within(place)):
-            labels[place] = labels[parent[place]]
+            expected[f"o{place}"] = expected[f"o{parent[place]}"]
         else:
-            labels[place] = frozenset(f"s{one}" for one in within(place))
+            expected[f"o{place}"] = frozenset(f"s{one}" for one in within(place))
         for child in children[place]:
             assign(child)
 
     assign(0)
     plan = {
-        place: LabelledOperator(tuple(children[place]), frozenset({f"s{place}"}), selectivity[place])
+        f"o{place}": LabelledOperator(
+            tuple(f"o{child}" for child in children[place]), frozenset({f"s{place}"}), selectivity[place]
+        )
         for place in range(len(nodes))
     }
-    assert memory_aware_labels(plan) == labels
+    assert memory_aware_labels(plan) == expected

@@ -22,6 +22,7 @@ from headrace.language.statements import (
     ExplainAnalyze,
     ExplainCost,
     ExplainShared,
+    Heartbeats,
     Reoptimize,
     Select,
     Stage,
@@ -152,10 +153,7 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         return parse_create_stream(cursor, name, position)
     if cursor.accept("QUERY"):
         _refuse_condition(cursor)
-        name = cursor.name("the query's name")
-        warm = cursor.accept("WARM")
-        cursor.expect("AS", f"after CREATE QUERY {name.text}")
-        return CreateQuery(name, parse_query(cursor), position, warm)
+        return _create_query(cursor, position)
     if cursor.accept("RELATION"):
         _refuse_condition(cursor)
         return parse_create_relation(cursor, cursor.name("the relation's name"), position)
@@ -168,6 +166,33 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         raise cursor.error(f"there is no CREATE {cursor.word()}", hint)
     hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
+
+
+def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
+    """Read what follows CREATE QUERY."""
+    name = cursor.name("the query's name")
+    warm = cursor.accept("WARM")
+    if warm and cursor.at("HEARTBEATS"):
+        raise cursor.error(
+            "a query cannot start WARM and have HEARTBEATS",
+            "leave one of them out: operators that wait have other state than those of a query that runs",
+        )
+    heartbeats = _heartbeats(cursor) if cursor.accept("HEARTBEATS") else Heartbeats.OPERATOR
+    cursor.expect("AS", f"after CREATE QUERY {name.text}")
+    return CreateQuery(name, parse_query(cursor), position, warm, heartbeats)
+
+
+def _heartbeats(cursor: Cursor) -> Heartbeats:
+    """Read what follows HEARTBEATS in CREATE QUERY."""
+    for heartbeats in Heartbeats:
+        if cursor.accept(heartbeats.value):
+            return heartbeats
+    words = [heartbeats.value for heartbeats in Heartbeats]
+    raise cursor.error(
+        f"HEARTBEATS does not know {cursor.shown()}",
+        did_you_mean(cursor.word(), words)
+        or "write HEARTBEATS OPERATOR, HEARTBEATS MEMORY or HEARTBEATS COMMON",
+    )
 
 
 def _alter(cursor: Cursor, position: Position) -> Statement:

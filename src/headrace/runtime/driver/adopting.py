@@ -88,7 +88,9 @@ def adopt(
     """
     if not kept:
         raise _cannot(name, "the run keeps no results, from which it would begin", _COLD)
-    live = [derived for derived in read if derived.query in queries.live]
+    # Operators that wait hold other state than those of the same plan that do not.
+    waiting = {query for query, holds in queries.holds.items() if holds}
+    live = [derived for derived in read if derived.query in queries.live.keys() - waiting]
     if not live:
         raise _cannot(
             name,

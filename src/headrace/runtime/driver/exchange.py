@@ -49,11 +49,16 @@ def begun(
 
 
 def require_at_rest(queries: QuerySet, name: str) -> None:
-    """See that no exchange of a query's plan goes on.
+    """See that a query's plan can be exchanged: no exchange goes on, and none of its operators waits.
 
     Raises:
-        PlanError: one does.
+        PlanError: it cannot.
     """
+    if queries.holds.get(name):
+        raise PlanError(
+            f"operators of {name} wait for others, by what it says of HEARTBEATS",
+            hint="drop the query, and create it without HEARTBEATS",
+        )
     if name in queries.migrations:
         at = format_instant(queries.migrations[name].at, queries.plans[name].domain)
         raise PlanError(

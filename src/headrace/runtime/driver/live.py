@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
 from headrace.errors import UserError, told
+from headrace.lowering.lower import Holds
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reordering import Reoptimized
@@ -47,6 +48,7 @@ class PlanChange:
         description: the same for a durable store, or None.
         feed: makes the feed of a live stream that is read from then on.
         warm: the new queries that take over the state of others, and from whose answers each follows.
+        holds: which operators of a query wait for others.
     """
 
     plans: Mapping[str, Plan]
@@ -54,6 +56,7 @@ class PlanChange:
     description: Description | None
     feed: Callable[[str], Feed]
     warm: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
+    holds: Mapping[str, Holds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,13 +288,13 @@ class LiveRun:
     def _change(self, change: PlanChange) -> int:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
-        columns = self._run.columns_for(change.plans, change.streams)
+        columns = self._run.columns_for(change.plans, change.streams, change.holds)
         try:
             for name in columns:
                 if isinstance(change.streams.get(name), LiveStream) and name not in self._feeds:
                     started[name] = change.feed(name)
                     started[name].start(self._run.point(name), columns[name])
-            self._run.change(change.plans, change.streams, change.description, change.warm)
+            self._run.change(change.plans, change.streams, change.description, change.warm, change.holds)
         except BaseException:
             for feed in started.values():
                 feed.stop()

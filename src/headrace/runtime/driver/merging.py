@@ -191,13 +191,17 @@ def reach_of(plan: Plan) -> int:
 
 
 def _pairs(graph: Graph) -> tuple[tuple[Node, Node], ...]:
-    """The nodes of which there is an older one of the same plan, each with the oldest, inputs first."""
+    """The nodes of which there is an older one of the same plan, each with the oldest, inputs first.
+
+    Nodes that wait, or have some below them that do, stay as they are.
+    """
     oldest: dict[str, Node] = {}
-    for node in graph.nodes:
+    nodes = [node for node in graph.nodes if not node.held]
+    for node in nodes:
         known = oldest.setdefault(node.shape, node)
         if node.start < known.start:
             oldest[node.shape] = node
-    return tuple((node, oldest[node.shape]) for node in graph.nodes if oldest[node.shape] is not node)
+    return tuple((node, oldest[node.shape]) for node in nodes if oldest[node.shape] is not node)
 
 
 def _are_read_alike(young: StreamPoint, old: StreamPoint) -> bool:

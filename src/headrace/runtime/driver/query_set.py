@@ -11,7 +11,7 @@ from typing import Any
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Clip, Plan, Relation, Source
 from headrace.lowering.graph import Graph, Merge
-from headrace.lowering.lower import lower
+from headrace.lowering.lower import Holds, lower
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
@@ -54,6 +54,7 @@ class QuerySet:
         replaced: of those whose plan was exchanged since they began, what they are carried out as now, or the
             exchange that goes on.
         warm: how those queries began that took over the state of others.
+        holds: which operators of a query wait for others; none of a query that is not named.
     """
 
     plans: Mapping[str, Plan]
@@ -63,20 +64,28 @@ class QuerySet:
     merges: tuple[Merge, ...] = ()
     replaced: Mapping[str, Plan | Migration] = field(default_factory=dict)
     warm: Mapping[str, WarmStart] = field(default_factory=dict)
+    holds: Mapping[str, Holds] = field(default_factory=dict)
 
     @classmethod
-    def begun(cls, plans: Mapping[str, Plan], look: Look) -> QuerySet:
+    def begun(
+        cls, plans: Mapping[str, Plan], look: Look, holds: Mapping[str, Holds] = MappingProxyType({})
+    ) -> QuerySet:
         """The queries that a run begins with.
 
         Args:
             plans: optimized plans by query name.
             look: says what is expected of operators.
+            holds: which of the queries' operators wait for others.
         """
-        return cls(dict(plans), shared=share(plans, look).plans)
+        return cls(dict(plans), shared=_shared(plans, look, holds), holds=dict(holds))
 
     @classmethod
     def resumed(
-        cls, plans: Mapping[str, Plan], present: Description, failed: Mapping[str, Reason]
+        cls,
+        plans: Mapping[str, Plan],
+        present: Description,
+        failed: Mapping[str, Reason],
+        holds: Mapping[str, Holds] = MappingProxyType({}),
     ) -> QuerySet:
         """The queries that a store has.
 
@@ -84,6 +93,7 @@ class QuerySet:
             plans: optimized plans by query name; those that the store does not have are left out.
             present: what the store is for.
             failed: the queries that have ended early, with the reason.
+            holds: which of their operators wait for others.
         """
         known = {name: plan for name, plan in plans.items() if name in present.queries}
         shared = unpacked_plans(present.shared, users_in(known.values()))
@@ -95,6 +105,7 @@ class QuerySet:
             present.merges,
             unpacked_exchanges(present.exchanges, known),
             {name: start for name, start in present.warm.items() if name in known},
+            {name: chosen for name, chosen in holds.items() if name in known},
         )
 
     def changed(
@@ -103,6 +114,7 @@ class QuerySet:
         epoch: int,
         look: Look,
         adoptions: Mapping[str, Adoption] = MappingProxyType({}),
+        holds: Mapping[str, Holds] = MappingProxyType({}),
     ) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
 
@@ -111,8 +123,13 @@ class QuerySet:
             epoch: the epoch of the change, at which new queries start.
             look: says what is expected of operators.
             adoptions: what some of the new queries take over.
+            holds: which of their operators wait for others.
         """
-        kept = {name for name, plan in plans.items() if self.plans.get(name) == plan}
+        kept = {
+            name
+            for name, plan in plans.items()
+            if self.plans.get(name) == plan and self.holds.get(name) == holds.get(name)
+        }
         starts = {name: self.start_of(name) if name in kept else epoch for name in plans}
         cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
         adopted = {name: adoption.plan for name, adoption in adoptions.items()}
@@ -124,11 +141,12 @@ class QuerySet:
             starts,
             {name: reason for name, reason in self.failed.items() if name in kept},
             {name: plan for name, plan in self.shared.items() if name in kept}
-            | share(cold, look).plans
+            | _shared(cold, look, holds)
             | adopted,
             self.merges,
             {name: other for name, other in self.replaced.items() if name in kept},
             warm,
+            dict(holds),
         )
         return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
 
@@ -205,7 +223,7 @@ class QuerySet:
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
         starts = {name: self.state_start_of(name) for name in self.live}
-        return lower(self.live, starts, self.carried_out, self.merges)
+        return lower(self.live, starts, self.carried_out, self.merges, self.holds)
 
     @cached_property
     def packed(self) -> Packed:
@@ -252,6 +270,11 @@ class QuerySet:
         """The part of some state that belongs to operators of these queries."""
         kept = {node.identity for node in self.graph.nodes}
         return {key: value for key, value in state.items() if key[0] in kept}
+
+
+def _shared(plans: Mapping[str, Plan], look: Look, holds: Mapping[str, Holds]) -> dict[str, Plan]:
+    """What new queries are carried out as to share more, but for those whose operators may wait."""
+    return dict(share({name: plan for name, plan in plans.items() if name not in holds}, look).plans)
 
 
 def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:

@@ -19,6 +19,7 @@ from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.adoption import Adopted
+from headrace.lowering.lower import Holds
 from headrace.lowering.sharing.weighing import Look, shows_nothing
 from headrace.operators.state.runs import Part
 from headrace.runtime.driver.adopting import Derivation, adopt, begin
@@ -108,6 +109,7 @@ class Run:
         streams: all streams, by name; those that no query reads are left alone.
         queries: optimized plans by query name.
         settings: how it cuts its input, and what it keeps.
+        holds: which operators of a query wait for others; none of a query that is not named.
 
     Attributes:
         reading: what is to be seen of the run since its last commit; replaced as a whole.
@@ -121,10 +123,11 @@ class Run:
         streams: Streams,
         queries: Mapping[str, Plan],
         settings: RunSettings,
+        holds: Mapping[str, Holds] = MappingProxyType({}),
     ) -> None:
         self._runner = runner
         self._store = store
-        self._queries = QuerySet.begun(queries, settings.look)
+        self._queries = QuerySet.begun(queries, settings.look, holds)
         self._declared = dict(streams)
         self._streams = self._read_by(self._queries)
         self._settings = settings
@@ -183,12 +186,12 @@ class Run:
 
     def _go_on_with(self, present: Description, failed: dict[str, Reason], found: Differences) -> None:
         """Take over the queries of a store, then change them to those that are given."""
-        plans = self._queries.plans
-        self._queries = QuerySet.resumed(plans, present, failed)
+        plans, holds = self._queries.plans, self._queries.holds
+        self._queries = QuerySet.resumed(plans, present, failed, holds)
         self._streams = self._read_by(self._queries)
         check_unchanged({**self._declared, **self._streams}, self._points)
         if found or not self._points.keys() - self._streams.keys() <= self._declared.keys():
-            self.change(plans, self._declared, self._description)
+            self.change(plans, self._declared, self._description, holds=holds)
 
     def change(
         self,
@@ -196,6 +199,7 @@ class Run:
         streams: Streams,
         description: Description | None = None,
         warm: Mapping[str, Sequence[Derivation]] = MappingProxyType({}),
+        holds: Mapping[str, Holds] = MappingProxyType({}),
     ) -> None:
         """Answer other queries from now on; what goes on keeps its state.
 
@@ -207,6 +211,7 @@ class Run:
             streams: all streams from now on, by name; how far others have been read is forgotten.
             description: the same for a store; as it was if None.
             warm: the new queries that take over the state of others, and from whose answers each follows.
+            holds: which operators of a query wait for others.
 
         Raises:
             UserError: a query has no state that it could take over.
@@ -220,7 +225,7 @@ class Run:
         prefix = f"results/e{self.totals.epochs + 1}-{self._token}-warm"
         adoptions = {name: found.adoption for name, found in adopted.items()}
         queries = self._merged(
-            self._queries.changed(plans, self.totals.epochs + 1, self._settings.look, adoptions)
+            self._queries.changed(plans, self.totals.epochs + 1, self._settings.look, adoptions, holds)
         )
         begins = {
             name: begin(name, found, self._queries, queries, self.results, self._store, f"{prefix}{place}")
@@ -355,9 +360,12 @@ class Run:
         """The streams that some query reads, and which of their columns are read."""
         return columns_of(self._queries, self._declared)
 
-    def columns_for(self, plans: Mapping[str, Plan], streams: Streams) -> Mapping[str, tuple[str, ...]]:
+    def columns_for(
+        self, plans: Mapping[str, Plan], streams: Streams, holds: Mapping[str, Holds]
+    ) -> Mapping[str, tuple[str, ...]]:
         """The same after a change to some plans and streams."""
-        return columns_of(self._queries.changed(plans, self.totals.epochs + 1, self._settings.look), streams)
+        queries = self._queries.changed(plans, self.totals.epochs + 1, self._settings.look, holds=holds)
+        return columns_of(queries, streams)
 
     @property
     def streams(self) -> Streams:

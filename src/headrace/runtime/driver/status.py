@@ -13,6 +13,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import DisorderChange, in_force
 from headrace.heartbeats.timing import Follow, Timing
 from headrace.lowering.graph import Graph
+from headrace.operators.hold import WAITING
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.timekeeper import values_of
 from headrace.runtime.intake.streams import BoundedRelation, Incoming, LiveStream
@@ -168,8 +169,11 @@ class OperatorStatus:
         selectivity: rows out per row in, smoothed; None before any came.
         seconds: of tasks, all together.
         share: its part of the seconds of all operators, from 0 to 1.
-        state_rows, state_bytes: what it keeps.
+        state_rows, state_bytes: what it keeps, with what waits.
         heartbeat: that of its output (instant).
+        waits_for: the numbers of the operators that it waits for besides its inputs.
+        waiting_rows: the rows that wait for them, as they came.
+        waiting_since: when the earliest of these begins (instant); None without any.
     """
 
     number: int
@@ -191,6 +195,9 @@ class OperatorStatus:
     state_rows: int
     state_bytes: int
     heartbeat: int
+    waits_for: tuple[int, ...] = ()
+    waiting_rows: int = 0
+    waiting_since: int | None = None
 
 
 def chain_of(graph: Graph, node: int, heartbeats: Sequence[int]) -> tuple[Waiting, ...]:
@@ -283,7 +290,9 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
         results: those that are kept, in order and without gaps.
     """
     queries, totals, graph = reading.queries, reading.totals, reading.queries.graph
-    tally, heartbeats, outputs = reading.statistics.queries, _heartbeats(reading), dict(graph.outputs)
+    tally, outputs = reading.statistics.queries, dict(graph.outputs)
+    # What waits for others than its inputs holds no answer back.
+    heartbeats = graph.free_heartbeats(_of_streams(reading))
     recent = dict(zip(tally.keys, tally.recent.tolist(), strict=True))
     kept = results[: bisect_left(results, totals.epochs + 1, key=lambda part: part.epoch)]
     # Queries of one shape have the same node.
@@ -346,7 +355,7 @@ def _latest(totals: Totals, streams: Sequence[str]) -> int:
 def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
     """What each operator has done, and holds, in the order of the graph."""
     graph, statistics = reading.queries.graph, reading.statistics
-    heartbeats, states = _heartbeats(reading), _states(reading)
+    heartbeats, states = graph.heartbeats(_of_streams(reading)), _states(reading)
     everything = float(statistics.operators.total[:, -1].sum()) or 1.0
     rows = zip(
         graph.nodes, statistics.operators.total.tolist(), statistics.operators.recent.tolist(),
@@ -356,7 +365,7 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
         _, rows_in, rows_out, endless, _, seconds = total
         passed, some_in, some_out, some_endless, lifetimes, _ = recent
         ended = some_out - some_endless
-        held = states.get(node.identity, (0, 0))
+        held = states.get(node.identity, _Kept())
         yield OperatorStatus(
             number=node.number,
             domain=node.plan.domain,
@@ -374,15 +383,18 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
             selectivity=some_out / some_in if some_in else None,
             seconds=seconds,
             share=seconds / everything,
-            state_rows=held[0],
-            state_bytes=held[1],
+            state_rows=held.rows,
+            state_bytes=held.size,
             heartbeat=heartbeats[node.number],
+            waits_for=node.waits_for,
+            waiting_rows=held.waiting,
+            waiting_since=held.since,
         )
 
 
-def _heartbeats(reading: Reading) -> tuple[int, ...]:
-    points = reading.points
-    return reading.queries.graph.heartbeats({name: points[name].heartbeat for name in reading.streams})
+def _of_streams(reading: Reading) -> dict[str, int]:
+    """The heartbeats of the streams."""
+    return {name: reading.points[name].heartbeat for name in reading.streams}
 
 
 def _domain(stream: Incoming) -> TimeDomain:
@@ -402,11 +414,34 @@ def _unreleased(query: str, heartbeat: int, results: Sequence[EpochResults]) -> 
     return sum(ref.rows for ref in refs if ref.latest >= heartbeat)
 
 
-def _states(reading: Reading) -> dict[str, tuple[int, int]]:
-    """Per identity the rows and the bytes of its state."""
-    found: dict[str, tuple[int, int]] = {}
+@dataclass(frozen=True)
+class _Kept:
+    """What an operator keeps, in all its buckets.
+
+    Attributes:
+        rows, size: the rows and the bytes.
+        waiting: how many of the rows wait for other operators.
+        since: when the earliest of these begins (instant), or None.
+    """
+
+    rows: int = 0
+    size: int = 0
+    waiting: int = 0
+    since: int | None = None
+
+
+def _states(reading: Reading) -> dict[str, _Kept]:
+    """What is kept, by the identities of the operators."""
+    found: dict[str, _Kept] = {}
     for (identity, _), manifest in reading.state.items():
-        rows, size = found.get(identity, (0, 0))
+        known = found.get(identity, _Kept())
         runs = [run for area in manifest.values() for run in area]
-        found[identity] = rows + sum(run.rows for run in runs), size + sum(run.part.length for run in runs)
+        waiting = [run for name, area in manifest.items() if name.startswith(WAITING) for run in area]
+        since = [run.first for run in waiting] + ([] if known.since is None else [known.since])
+        found[identity] = _Kept(
+            known.rows + sum(run.rows for run in runs),
+            known.size + sum(run.part.length for run in runs),
+            known.waiting + sum(run.rows for run in waiting),
+            min(since, default=None),
+        )
     return found

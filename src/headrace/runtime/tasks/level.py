@@ -15,6 +15,7 @@ from headrace.lowering.graph import Edge, Exchange, Node
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress, Report
 from headrace.operators.create import create_operator
+from headrace.operators.hold import HoldingOperator
 from headrace.operators.state.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import apply
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
@@ -27,6 +28,7 @@ from headrace.runtime.tasks.messages import (
     pickled,
 )
 from headrace.runtime.tasks.task import Task, label
+from headrace.time import INFINITY
 
 
 class Inbox:
@@ -105,8 +107,9 @@ class Level:
         self._reader = SegmentReader(task.work.store)
         graph = task.work.graph
         self._nodes = graph.by_level[task.level]
-        self._before = graph.heartbeats(task.work.heartbeats_before())
-        self._after = graph.heartbeats(task.work.heartbeats_after(inbox.arrivals))
+        before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
+        self._before, self._after = graph.heartbeats(before), graph.heartbeats(after)
+        self._limits = graph.limits(before), graph.limits(after)
         self.failures: list[tuple[int, str, str | None]] = []
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
@@ -131,15 +134,22 @@ class Level:
 
     def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
         manifest = self._task.work.state.get((node.identity, bucket), {})
-        return loaded_operator(node, plan, manifest, self._task.letters.reporter(node.number), self._load)
+        limit = self._limits[1][node.number]
+        report = self._task.letters.reporter(node.number)
+        return loaded_operator(node, plan, manifest, report, self._load, limit)
 
     def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
         for port, edge in enumerate(node.inputs):
             for batch in self._batches(node, edge, bucket, outputs):
                 operator.process(port, self._reduced(node, edge, batch))
         producers = [edge.producer for edge in node.inputs]
-        before = tuple(self._before[producer] for producer in producers)
-        return operator.advance(Progress(before, tuple(self._after[producer] for producer in producers)))
+        before, after = (limits[node.number] for limits in self._limits)
+        return operator.advance(
+            Progress(
+                tuple(min(self._before[producer], before) for producer in producers),
+                tuple(min(self._after[producer], after) for producer in producers),
+            )
+        )
 
     def _reduced(self, node: Node, edge: Edge, batch: Batch) -> Batch:
         """The batch in the form in which the operator reads it: as its part of what travelled, or reduced."""
@@ -175,6 +185,7 @@ def loaded_operator(
     manifest: Manifest,
     report: Report,
     load: Callable[[RunRef], pa.RecordBatch],
+    limit: int = INFINITY,
 ) -> Operator:
     """A node's operator with its state of a bucket.
 
@@ -184,8 +195,11 @@ def loaded_operator(
         manifest: where the state is.
         report: receives the elements for which an expression fails.
         load: reads a run when it is looked at.
+        limit: up to where it takes elements if it waits for others (instant).
     """
     operator = create_operator(plan, node.reduced_for is not None, report)
+    if node.waits_for:
+        operator = HoldingOperator(operator, len(node.inputs), limit)
     for name, refs in manifest.items():
         operator.areas[name].runs = [stored_run(ref, load) for ref in refs]
     return operator

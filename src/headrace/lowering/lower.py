@@ -171,7 +171,8 @@ class _Lowering:
 
     def _is_held(self, plan: Plan, holds: Holds) -> bool:
         """Whether a node or one below it waits: its state is then never that of one which does not."""
-        return any(shape_of(_digest_of(part, self._digests)) in holds for part in walk(plan) if holds)
+        shapes = (shape_of(_digest_of(part, self._digests)) for part in walk(plan))
+        return bool(holds) and not holds.keys().isdisjoint(shapes)
 
     def _added(self, plan: Plan, producers: tuple[int, ...], since: int, waits: tuple[str, ...]) -> int:
         """The number of a new node."""

@@ -130,9 +130,10 @@ def join_graph(plan: Plan) -> JoinGraph:
         if len(read) > 1:
             between.append(condition)
         else:
-            # A condition of constants may be asked of any input.
+            # A condition of constants may be asked of any input, also of one without columns.
             place = min(read, default=0)
-            inputs[place] = Filter(inputs[place], shift_columns(condition, -owner.index(place)))
+            moved = shift_columns(condition, -owner.index(place)) if read else condition
+            inputs[place] = Filter(inputs[place], moved)
     return JoinGraph(tuple(inputs), tuple(between), outputs, order)
 
 

@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 import costs
 import heartbeats
 import long_texts
+import migration
 import ours
 import timed_streams
 from bids import EVENTS, prepare
@@ -308,6 +309,7 @@ SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
     "devices": lambda bench: timed_streams.devices_section(bench.options.runs),
     "generation": lambda _: timed_streams.generation_section(),
     "costs": lambda _: costs.section(),
+    "exchange": lambda _: migration.section(),
 }
 
 

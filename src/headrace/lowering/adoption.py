@@ -91,8 +91,7 @@ def _spread(graph: Graph, number: int) -> tuple[object, ...]:
 
 
 def _spread_below(graph: Graph, number: int) -> object:
-    """How rows were spread that a node passes on where they are: by the exchanges below it, and what is in
-    between."""
+    """How the rows are spread that a node passes on where they are; clips leave them there."""
     node = graph.nodes[number]
     if isinstance(node.plan, Clip):
         return _spread_below(graph, node.inputs[0].producer)

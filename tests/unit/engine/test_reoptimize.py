@@ -123,3 +123,11 @@ def test_who_may_change_nothing_may_not_ask(db: hr.Database) -> None:
     db.execute(QUERY)
     with pytest.raises(hr.PolicyError, match="ALTER QUERY is not allowed"):
         db.execute(REOPTIMIZE, policy=hr.Policy.closed())
+
+
+def test_operators_that_wait_for_others(db: hr.Database) -> None:
+    db.execute(QUERY.replace("QUERY q", "QUERY q HEARTBEATS COMMON"))
+    db.start()
+    push(db, PARTS[0])
+    with pytest.raises(PlanError, match="operators of q wait for others"):
+        db.execute(REOPTIMIZE)

@@ -34,6 +34,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import conjuncts
 from headrace.algebra.properties import is_stateful, parameters_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, transform_call, transform_columns
+from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.schema import Schema
 from headrace.time import Duration
 
@@ -131,6 +132,8 @@ class Grouped:
 
     Attributes:
         failing: the aggregates that can fail: they end or fail for those queries only that ask for them.
+        values: what the aggregates need values of, beside sums: all of them, or the outermost ones alone.
+        order: how these are sorted, each descending or not, with NULL first or not; None where all count.
         apart: the aggregates whose results are not shown together with others, or None; see `_alone`.
     """
 
@@ -138,6 +141,8 @@ class Grouped:
     keys: tuple[Expression, ...]
     settled: bool
     failing: frozenset[AggregateCall]
+    values: tuple[Expression, ...]
+    order: tuple[tuple[bool, bool], ...] | None
     apart: frozenset[AggregateCall] | None
 
 
@@ -208,7 +213,7 @@ class Bodies:
         self._instead: dict[int, Callable[[], Instead]] = {}
 
     def put_instead(self, number: int, instead: Callable[[], Instead]) -> None:
-        """Take plans for a part of another body that filters pick, from now on.
+        """Take plans for a part of another body, from now on.
 
         Args:
             number: the body of which they would be parts.
@@ -304,14 +309,19 @@ class Bodies:
         if residual is not None:
             residual = over(residual, [paired(*one) for one in columns])
         what, swapped = join_of(left.body, right.body, pairs, residual)
-        reading = self._part(plan, what, [(side != swapped, one) for side, one in columns])
-        instead = self._instead.get(reading.body)
-        return reading if instead is None else self._picked(plan, reading, instead())
+        return self._instead_of(
+            plan, self._part(plan, what, [(side != swapped, one) for side, one in columns])
+        )
 
-    def _picked(self, plan: Plan, reading: Reading, instead: Instead) -> Reading:
-        """A part of a body as one of the rows that filters pick from another body."""
+    def _instead_of(self, plan: Plan, reading: Reading) -> Reading:
+        """A part of a body, or of another one that is read instead of it."""
+        if reading.body not in self._instead:
+            return reading
+        instead = self._instead[reading.body]()
         self.bodies[instead.body].readers.add(len(self._readings))
         columns = tuple(instead.columns[one] for one in reading.columns)
+        if not instead.parts:
+            return Reading(instead.body, columns)
         return self._part(plan, Filtered(instead.body, _sorted(instead.parts)), columns)
 
     def _aggregate(self, plan: Aggregate, below: Reading) -> Reading:
@@ -319,8 +329,10 @@ class Bodies:
         calls = [transform_call(call, lambda part: over(part, below.columns)) for _, call in plan.aggregates]
         failing = frozenset(filter(aggregate_can_fail, calls))
         apart = frozenset(calls) if _alone(plan) else None
-        what = Grouped(below.body, keys, plan.settled, failing, apart)
-        return self._part(plan, what, (*range(len(keys)), *calls))
+        values, order = _values(plan)
+        read = tuple(over(value, below.columns) for value in values)
+        what = Grouped(below.body, keys, plan.settled, failing, read, order, apart)
+        return self._instead_of(plan, self._part(plan, what, (*range(len(keys)), *calls)))
 
     def _part(self, plan: Plan, what: What, columns: Sequence[Hashable]) -> Reading:
         if what not in self._numbers:
@@ -393,6 +405,15 @@ def _sorted(parts: Iterable[Expression]) -> tuple[Expression, ...]:
     """Conditions in an order that does not depend on how they are written, where none can fail."""
     found = tuple(dict.fromkeys(parts))
     return found if any(map(can_fail, found)) else tuple(sorted(found, key=repr))
+
+
+def _values(plan: Aggregate) -> tuple[tuple[Expression, ...], tuple[tuple[bool, bool], ...] | None]:
+    """What an aggregation needs values of, and how they are sorted where the outermost are enough."""
+    form = Accumulation.of(plan)
+    if form.extremes is None:
+        return tuple(sorted(form.values, key=repr)), None
+    ordering = form.extremes.ordering
+    return ordering.expressions, tuple((key.descending, key.nulls_first) for key in ordering.keys)
 
 
 def _alone(plan: Aggregate) -> bool:

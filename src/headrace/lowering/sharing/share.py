@@ -20,6 +20,7 @@ from headrace.lowering.constants import constants_as_data
 from headrace.lowering.outer_joins import expand
 from headrace.lowering.sharing.bodies import Bodies, Instead, Paired, Reading
 from headrace.lowering.sharing.filters import wider_joins
+from headrace.lowering.sharing.groups import beside, sums_beside_extremes
 from headrace.lowering.sharing.weighing import Look, Weighed, shows_nothing, weighed
 from headrace.lowering.sharing.writing import Writing
 from headrace.schema import unique_names
@@ -93,17 +94,27 @@ class _Sharing:
         self.bodies = Bodies()
         self.choices: dict[tuple[int, int], Choice] = {}
         self.readings = self._read(plans)
-        while self._take_filters_back():
+        while self._put_sums_beside_extremes() or self._take_filters_back():
             self.bodies.forget()
             self.readings = self._read(plans)
 
     def _read(self, plans: Mapping[str, Plan]) -> dict[str, Reading]:
         return {name: self.bodies.reading(self.bodies.add(plan)) for name, plan in plans.items()}
 
+    def _put_sums_beside_extremes(self) -> bool:
+        """See that sums are computed beside MIN and MAX of the same groups; whether any were not."""
+        found = sums_beside_extremes(self.bodies, self._present())
+        for number, other in found.items():
+            self.bodies.put_instead(number, partial(beside, self.bodies, number, other))
+        return bool(found)
+
+    def _present(self) -> set[int]:
+        return self.bodies.used(reading.body for reading in self.readings.values())
+
     def _take_filters_back(self) -> bool:
         """Put filters above joins that are wanted without them; whether any more were found."""
         bodies = self.bodies
-        present = bodies.used(reading.body for reading in self.readings.values())
+        present = self._present()
         joins = [number for number in sorted(present) if isinstance(bodies.bodies[number].what, Paired)]
         wider = {
             one: [other.body for other in wider_joins(bodies, one) if other.body in present] for one in joins

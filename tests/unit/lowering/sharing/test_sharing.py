@@ -78,9 +78,20 @@ def test_a_join_of_a_stream_with_itself_is_not_turned_round() -> None:
 
 def test_different_aggregates_over_the_same_groups_are_one_operator() -> None:
     groups = "FROM r [RANGE 10 SLIDE 10] GROUP BY a"
-    calls = ("COUNT(*) AS n", "MAX(b) AS m", "COUNT(*) AS rows, AVG(c) AS mean", "MIN(name) AS first")
+    calls = ("COUNT(*) AS n", "MAX(b) AS m", "COUNT(*) AS rows, AVG(c) AS mean", "MIN(b) AS low")
     graph = graph_of(*(f"SELECT a, {call} {groups}" for call in calls), f"SELECT MAX(b) AS m, a {groups}")
     assert stateful(graph) == {"Aggregate": 1}
+
+
+def test_aggregates_that_need_values_of_different_columns_stay_apart() -> None:
+    """In one operator a row would travel to them for each combination of values, not for each group."""
+    groups = "FROM r [RANGE 10 SLIDE 10] GROUP BY a"
+    calls = ("MAX(b)", "MIN(c)", "MEDIAN(b)", "COUNT(DISTINCT name)")
+    graph = graph_of(*(f"SELECT a, {call} AS v {groups}" for call in calls))
+    assert stateful(graph) == {"Aggregate": 4}
+    more = (*calls, "COUNT(*)", "AVG(c)", "MIN(b)", "PERCENTILE(b, 0.9)")
+    graph = graph_of(*(f"SELECT a, {call} AS v {groups}" for call in more))
+    assert stateful(graph) == {"Aggregate": 4}
 
 
 def test_groups_of_windows_with_bounds_are_those_without() -> None:

@@ -71,6 +71,7 @@ class Script:
         self.data, self.case, self.store, self.actions = data, case, store, actions
         self.buckets, (self.epoch_rows, self.epoch_bytes) = buckets, epoch
         self.streams = case.inputs()
+        self.choices: Sequence[Plan] = (case.plan,)
         self.names = (f"q{number}" for number in count())
         self.everything: list[Answered] = []
         self.live: dict[str, Answered] = {}
@@ -91,7 +92,7 @@ class Script:
                     known = st.sampled_from([query.plan for query in self.everything])
                     self._add(self.data.draw(known | plans(self.case.leaves, depth=2)))
                 elif action == "add again":
-                    self._add(self.case.plan)
+                    self._add(self.data.draw(st.sampled_from(self.choices)))
                 elif action == "add warm" and self.run.results:
                     self._add_warm(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "drop" and len(self.live) > 1:

@@ -25,6 +25,7 @@ from headrace.runtime.journal.records import (
     StreamPoint,
     Totals,
     is_checkpoint,
+    runs_of,
     segments_of,
 )
 from headrace.runtime.journal.retention import since_of
@@ -417,7 +418,7 @@ def counted(
         yielded.update(report.emitted)
     for name, output in work.graph.outputs:
         emitted[name] = emitted.get(name, 0) + yielded[output]
-    runs = [run for manifest in state.values() for area in manifest.values() for run in area]
+    runs = runs_of(state)
     arrivals = dict(totals.arrivals)
     for name, seen in work.joined(report.arrivals for report in reports).items():
         known = arrivals.get(name, Arrivals())

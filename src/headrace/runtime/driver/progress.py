@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace.runtime.journal.records import Totals
+from headrace.runtime.journal.records import Totals, runs_of
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import TimeDomain
 
@@ -61,7 +61,6 @@ def progress_of(
         state: all state.
     """
     rows = sum(seen.everything for seen in totals.arrivals.values())
-    runs = (run for manifest in state.values() for area in manifest.values() for run in area)
     return Progress(
         epoch=totals.epochs,
         rows=rows,
@@ -69,5 +68,5 @@ def progress_of(
         seconds=totals.seconds,
         heartbeat=heartbeat,
         domain=domain,
-        buffered=sum(run.rows for run in runs),
+        buffered=sum(run.rows for run in runs_of(state)),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -33,6 +33,7 @@ from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.reading import Reading
+from headrace.runtime.driver.relation_sides import without_reading
 from headrace.runtime.driver.reordering import Reoptimized, reordered
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
@@ -224,14 +225,15 @@ class Run:
         }
         prefix = f"results/e{self.totals.epochs + 1}-{self._token}-warm"
         adoptions = {name: found.adoption for name, found in adopted.items()}
-        queries = self._merged(
-            self._queries.changed(plans, self.totals.epochs + 1, self._settings.look, adoptions, holds)
-        )
+        epoch = self.totals.epochs + 1
+        changed = self._queries.changed(plans, epoch, self._settings.look, adoptions, holds)
+        queries, given = without_reading(changed, self._holding(self._queries), epoch)
+        queries = self._merging.merged(self._holding(queries, given))
         begins = {
             name: begin(name, found, self._queries, queries, self.results, self._store, f"{prefix}{place}")
             for place, (name, found) in enumerate(adopted.items())
         }
-        self._change(queries, streams, description or self._description, started, begins=begins)
+        self._change(queries, streams, description or self._description, started, begins=begins, given=given)
 
     def merge(self) -> None:
         """Let operators of one plan whose states have become equal go on as one: a change of the plan.
@@ -240,12 +242,15 @@ class Run:
             StoreError: state cannot be read, or the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        queries = self._merged(self._queries)
+        queries = self._merging.merged(self._holding(self._queries))
         if queries is not self._queries:
             self._change(queries, self._declared, self._description, started)
 
-    def _merged(self, queries: QuerySet) -> QuerySet:
-        return self._merging.merged(Holding(queries, self._points, self._state, self._buckets, self._store))
+    def _holding(
+        self, queries: QuerySet, given: Mapping[StateKey, Manifest] = MappingProxyType({})
+    ) -> Holding:
+        state = {**self._state, **given} if given else self._state
+        return Holding(queries, self._points, state, self._buckets, self._store)
 
     def exchange(self, name: str, plan: Plan) -> int:
         """Let another plan with the same answer take over from the one that answers a query.
@@ -307,9 +312,11 @@ class Run:
         started: float,
         adopted: Adopted = MappingProxyType({}),
         begins: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
+        given: Mapping[StateKey, Manifest] = MappingProxyType({}),
     ) -> None:
         """Commit a change of the plan, and move on to what it says."""
-        outcome = commit_of_change(self._known(), queries, streams, description, started, adopted, begins)
+        known = replace(self._known(), state={**self._state, **given})
+        outcome = commit_of_change(known, queries, streams, description, started, adopted, begins)
         reach("change.begun")
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))

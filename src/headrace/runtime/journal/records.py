@@ -20,7 +20,7 @@ disk before. All small files are JSON with a checksum, so that a person can read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -269,6 +269,12 @@ def carried_parts(results: EpochResults) -> Iterator[Part]:
 def carried_files(results: Sequence[EpochResults]) -> set[str]:
     """The files that hold what is carried after the last of some epochs."""
     return {part.segment for part in carried_parts(results[-1])} if results else set()
+
+
+def runs_of(state: Mapping[StateKey, Manifest]) -> Collection[RunRef]:
+    """The runs of some state, those that several operators share once."""
+    areas = (area for manifest in state.values() for area in manifest.values())
+    return {run.part: run for area in areas for run in area}.values()
 
 
 def segments_of(state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]) -> set[str]:

@@ -12,10 +12,12 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Final
+from unittest.mock import patch
 
 import numpy as np
 
 from headrace.elements import Int64Array
+from headrace.heartbeats import generation as in_generation
 from headrace.heartbeats.bounded import Arrivals, judge_in_order
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.estimation import Adaptivity, EstimationRules, estimate
@@ -33,6 +35,7 @@ from headrace.heartbeats.rules import Policy, Rules, granule_for
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.time import BEGINNING, MAX_INSTANT
 from results import Section
+from timed_streams import Spent
 
 STREAMS: Final = 100
 EPOCHS: Final = 100
@@ -115,9 +118,10 @@ def timed(steps: Iterator[Callable[[], None]]) -> float:
     return statistics.median(used)
 
 
-def generation(matrix: GroupedMatrix, arrivals: list[Epoch]) -> float:
-    """Seconds per epoch, with idle streams and timeouts."""
+def generation(matrix: GroupedMatrix, arrivals: list[Epoch]) -> tuple[float, float]:
+    """Seconds per epoch, with idle streams and timeouts; and how many of them read what came of each."""
     policies = (Policy(60 * SECOND, 300 * SECOND),) * matrix.size
+    read = Spent()
     rules = Rules(matrix, policies, granule_for(matrix), together=(tuple(range(matrix.size)),))
     state = start(rules)
 
@@ -131,7 +135,8 @@ def generation(matrix: GroupedMatrix, arrivals: list[Epoch]) -> float:
 
             yield step
 
-    return timed(steps())
+    with patch.object(in_generation, "_arrived", read.counted(in_generation._arrived)):
+        return timed(steps()), read.seconds / len(arrivals)
 
 
 def estimation(arrivals: list[Epoch]) -> float:
@@ -202,14 +207,14 @@ def section() -> Section:
     rows = []
     for name, matrix in matrices().items():
         once = f"{closed[name] * 1e3:.0f} ms"
-        rows.append((f"{STREAMS} streams: {name}", generation(GroupedMatrix.single(matrix), arrivals), once))
+        used, _ = generation(GroupedMatrix.single(matrix), arrivals)
+        rows.append((f"{STREAMS} streams: {name}", used, once))
     for sources in (STREAMS * 10, DEVICES):
         sensors = kinds(sources)
-        used, once = (
-            generation(sensors, scattered(random, sources)),
-            f"{seconds(sensors.closure) * 1e3:.0f} ms",
-        )
+        once = f"{seconds(sensors.closure) * 1e3:.0f} ms"
+        used, read = generation(sensors, scattered(random, sources))
         rows.append((f"{sources:,} sources in {STREAMS} groups", used, once))
+        rows.append(("without reading what came of each source", used - read, ""))
     rows.append((f"{STREAMS} streams: adaptive estimation", estimation(arrivals), ""))
     rows.append((f"a stream of {DEVICES:,} devices, judging included", per_device(random), ""))
     cells = tuple(

@@ -54,13 +54,12 @@ def generate(
             source itself, or INFINITY at the end of a stream.
     """
     now, caught_up = clocks.counted, clocks.caught_up
-    news, rows = _arrived(state, arrivals)
+    news, rows, sent = _arrived(state, arrivals)
     granules = state.clocks // rules.granule, now // rules.granule
     heartbeats, pending = matured(state.heartbeats, state.pending, *granules)
     lively, promises = news > BEGINNING, dict(promises)
-    for place, seen in arrivals.items():
-        if seen.promise > BEGINNING:
-            promises[place] = max(promises.get(place, BEGINNING), seen.promise)
+    for place, promise in sent.items():
+        promises[place] = max(promises.get(place, BEGINNING), promise)
     for place, promise in promises.items():
         lively[place] = True
         heartbeats[place] = max(heartbeats[place], promise)
@@ -120,14 +119,16 @@ def _moments(rules: Rules, state: State) -> list[int]:
     return sorted({wait for wait in waits if wait > 0})
 
 
-def _arrived(state: State, arrivals: Mapping[int, Arrivals]) -> tuple[Int64Array, Int64Array]:
-    """Per stream the largest timestamp of an epoch (instant), and how many rows have come in all."""
+def _arrived(state: State, arrivals: Mapping[int, Arrivals]) -> tuple[Int64Array, Int64Array, dict[int, int]]:
+    """Per stream the largest timestamp of an epoch (instant), and how many rows have come in all; and the
+    heartbeats that sources have sent among them."""
     news, rows = np.full_like(state.latest, BEGINNING), state.rows.copy()
     if arrivals:
         places = list(arrivals)
         news[places] = [seen.latest for seen in arrivals.values()]
         rows[places] += [seen.rows + seen.late for seen in arrivals.values()]
-    return news, rows
+    sent = {place: seen.promise for place, seen in arrivals.items() if seen.promise > BEGINNING}
+    return news, rows, sent
 
 
 def _follow_on(news: Int64Array, promises: Iterable[tuple[int, int]]) -> None:
@@ -194,12 +195,14 @@ def _apply_policies(rules: Rules, state: State, caught_up: Mask) -> None:
     heartbeats = state.heartbeats
     ended = heartbeats == INFINITY
     quiet = np.where(caught_up | ended, _quiet(state), -1)
-    silence = rules.meeting.least(quiet)
-    newest = rules.meeting.largest(state.latest)
-    timed_out = ~ended & (silence >= rules.timeouts) & (newest > BEGINNING)
-    heartbeats[timed_out] = np.maximum(heartbeats, newest + 1)[timed_out]
+    silent = ~ended & (rules.meeting.least(quiet) >= rules.timeouts)
+    if silent.any():
+        newest = rules.meeting.largest(state.latest)
+        timed_out = silent & (newest > BEGINNING)
+        heartbeats[timed_out] = np.maximum(heartbeats, newest + 1)[timed_out]
     idle = ~ended & (quiet >= rules.idle_after)
-    active = ~ended & ~idle
-    followed = rules.meeting.least(np.where(active, heartbeats, INFINITY))
-    followers = idle & (followed < INFINITY)
-    heartbeats[followers] = np.maximum(heartbeats, followed)[followers]
+    if idle.any():
+        active = ~ended & ~idle
+        followed = rules.meeting.least(np.where(active, heartbeats, INFINITY))
+        followers = idle & (followed < INFINITY)
+        heartbeats[followers] = np.maximum(heartbeats, followed)[followers]

@@ -127,7 +127,9 @@ def _valid(info: RelationInfo) -> str:
 
 
 def _stream_news(stream: StreamStatus) -> tuple[str, ...]:
-    held_by = "" if stream.waits is None else f"WAIT, {stream.waits / 1e6:,.1f} s left"
+    held_by = "idle" if stream.idle else ""
+    if stream.waits is not None:
+        held_by = f"WAIT, {stream.waits / 1e6:,.1f} s left"
     if stream.slowest is not None:
         held_by = f"{stream.slowest.column} {stream.slowest.value}"
     return instant_text(stream.heartbeat, stream.domain), lag_text(stream), f"{stream.late:,}", held_by

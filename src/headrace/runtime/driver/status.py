@@ -78,6 +78,7 @@ class StreamStatus:
         skews: how far it is behind other streams, where that is estimated.
         waits: how much of the time of WAIT was left at the last commit (microseconds of time that counts), in
             which values may still come and `slowest` is None; None before the first row, and afterwards.
+        idle: whether it was idle at the last commit, by its IDLE AFTER.
     """
 
     name: str
@@ -101,6 +102,7 @@ class StreamStatus:
     by_arrival: bool = False
     skews: tuple[SkewStatus, ...] = ()
     waits: int | None = None
+    idle: bool = False
 
 
 @dataclass(frozen=True)
@@ -250,7 +252,13 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             skews=tuple(_skew(name, follow, point) for follow in stream.timing.follows if follow.estimated),
             slowest=_slowest(stream.timing, point),
             waits=_waits(stream.timing, point),
+            idle=heartbeat < INFINITY and name not in problems and _is_idle(stream.timing, point),
         )
+
+
+def _is_idle(timing: Timing, point: StreamPoint) -> bool:
+    """Whether a stream had brought nothing for as long as IDLE AFTER says when it was committed last."""
+    return timing.idle_after is not None and point.time.clock - point.time.heard >= timing.idle_after
 
 
 def _waits(timing: Timing, point: StreamPoint) -> int | None:

@@ -98,7 +98,10 @@ def test_a_stream_that_speaks_again_has_late_rows_below_what_was_promised(
     push(db, "a", 20)
     clock.let_pass(7)
     assert heartbeat(db) == 20
+    assert [stream.name for stream in db.status.streams if stream.idle] == ["b"]
+    assert " idle " in str(db.execute("SHOW STREAMS")[0])
     push(db, "b", 19, 20, 25)
+    assert not db.status.stream("b").idle
     summary = db.stop()
     assert {part.name: (part.rows, part.late) for part in summary.streams} == {"a": (1, 0), "b": (2, 1)}
     assert db.dead_letters().column("reason").to_pylist() == ["late: older than the heartbeat 20"]

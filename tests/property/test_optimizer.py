@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Source,
     TimeWindow,
+    Union,
     column,
 )
 from headrace.algebra.predicates import conjunction
@@ -186,10 +187,25 @@ def _starts(made: Sequence[GeneratedStream], places: Sequence[int]) -> dict[int,
     return {place: sum(widths[:number]) for number, place in enumerate(places)}
 
 
+@st.composite
+def unions_of_windows(draw: st.DrawFn) -> Case:
+    """A union of two windows, mostly the same one, with lists above, over rows of one type."""
+    made = tuple(draw(streams(f"s{place}", types=(BIGINT,), max_size=6)) for place in range(2))
+    shape = st.sampled_from(((3, 1), (6, 3), (4, 3), (INFINITY, 1)))
+    shapes = [draw(shape)] * 2 if draw(st.integers(0, 3)) else [draw(shape), draw(shape)]
+    inputs = []
+    for stream, (size, slide) in zip(made, shapes, strict=True):
+        window = TimeWindow(stream.source, Duration(size), Duration(slide))
+        fields = st.sampled_from([column(window, place) for place in range(len(window.schema))])
+        inputs.append(Project(window, tuple((f"u{place}", draw(fields)) for place in range(2))))
+    return Case(draw(_inputs(st.just(Union(tuple(inputs))))), made)
+
+
 CASES = (
     cases(depth=4)
     | queries()
     | chains()
+    | unions_of_windows()
     | row_queries()
     | group_queries()
     | cases(depth=2, root="window_groups")

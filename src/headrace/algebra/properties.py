@@ -433,6 +433,8 @@ def constants_of(plan: Plan) -> dict[int, Literal]:
     match plan:
         case Project(items=items):
             return {place: part for place, (_, part) in enumerate(items) if isinstance(part, Literal)}
+        case Filter() | TimeWindow():
+            return constants_of(plan.input)
         case Union(inputs=inputs):
             parts = [constants_of(below).items() for below in inputs]
             return dict(frozenset(parts[0]).intersection(*parts[1:]))

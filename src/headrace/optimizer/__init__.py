@@ -27,6 +27,7 @@ from headrace.optimizer.merge_projects import merge_projects
 from headrace.optimizer.order_joins import in_orders, order_joins
 from headrace.optimizer.prune_columns import prune_columns
 from headrace.optimizer.pull_bounds_above_aggregate import pull_bounds_above_aggregate
+from headrace.optimizer.pull_window_above_union import pull_window_above_union
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
 from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
@@ -62,6 +63,8 @@ RULES: Final[tuple[Rule, ...]] = (
     # After conditions on the partition have left, which would stay above a limit.
     everywhere(limit_from_row_number),
     everywhere(push_filter_below_union),
+    # After the filters above and below a union have passed its windows.
+    everywhere(pull_window_above_union),
     # Before filters go below joins: of an inner join both sides take them, of a full join none does.
     everywhere(simplify_outer_join),
     everywhere(push_filter_below_semi_join),

@@ -21,6 +21,7 @@ from headrace.optimizer.fold_constants import fold_constants
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
 from headrace.optimizer.merge_projects import merge_projects
+from headrace.optimizer.pull_window_above_union import pull_window_above_union
 from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
 from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
@@ -120,6 +121,11 @@ CASES = [
         connect_joins,
         "SELECT * FROM tick a JOIN tick b ON TRUE JOIN tick c ON a.id = c.id AND c.at = b.at",
         """SELECT a.*, b.*, c.* FROM tick a JOIN tick c ON a.id = c.id JOIN tick b ON c.at = b.at""",
+    ),
+    (
+        pull_window_above_union,
+        "SELECT id AS x FROM tick [RANGE 10 SLIDE 5] UNION ALL SELECT at FROM tick [RANGE 10 SLIDE 5]",
+        "SELECT * FROM (SELECT id AS x FROM tick UNION ALL SELECT at FROM tick) [RANGE 10 SLIDE 5]",
     ),
     (
         aggregate_before_join,
@@ -269,6 +275,11 @@ UNCHANGED = [
     (equalities_into_join, "SELECT * FROM tick a, tick b WHERE a.id = 1 AND 1 = 2"),
     (connect_joins, "SELECT * FROM tick a JOIN tick b ON TRUE JOIN tick c ON a.id < c.id"),
     (connect_joins, "SELECT * FROM tick a JOIN tick b ON a.id = b.id JOIN tick c ON a.id = c.id"),
+    (
+        pull_window_above_union,
+        "SELECT id FROM tick [RANGE 10] UNION ALL SELECT at FROM tick [RANGE 10 SLIDE 5]",
+    ),
+    (pull_window_above_union, "SELECT id FROM tick [RANGE 10] UNION ALL SELECT at FROM tick"),
     (aggregate_before_join, "SELECT SUM(a.at), MAX(a.at) FROM tick a JOIN tick b ON a.id = b.id"),
     (aggregate_before_join, "SELECT MAX(a.at), MAX(b.at) FROM tick a JOIN tick b ON a.id = b.id"),
     (aggregate_before_join, "SELECT COUNT(DISTINCT a.at) FROM tick a JOIN tick b ON a.id = b.id"),
@@ -422,12 +433,11 @@ def test_closing_price() -> None:
         "  Project itemID, price, sellerID  [chronon]",
         "    Join ON itemID_2 = itemID_3  [chronon]",
         "      Join ON itemID = itemID_2  [chronon]",
-        "        Union of 2",
-        "          Project itemID, bid_price AS price",
-        "            TimeWindow RANGE 2 DAYS",
+        "        TimeWindow RANGE 2 DAYS",
+        "          Union of 2  [chronon]",
+        "            Project itemID, bid_price AS price  [chronon]",
         "              Source Bid (itemID, bid_price) by ts  [chronon]",
-        "          Project itemID, start_price AS price",
-        "            TimeWindow RANGE 2 DAYS",
+        "            Project itemID, start_price AS price  [chronon]",
         "              Source OpenAuction (itemID, start_price) by ts  [chronon]",
         "        Source ClosedAuction (itemID) by ts  [chronon]",
         "      TimeWindow RANGE 2 DAYS",

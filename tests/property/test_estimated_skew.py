@@ -42,6 +42,30 @@ def test_one_row_per_epoch_is_figure_4(rows: list[tuple[int, int]], window: int,
     assert delta(found) == estimated(timed, 0, 1, 0, window, alpha)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1), st.integers(-20, 20)), min_size=1, max_size=40),
+    st.integers(1, 6),
+    st.integers(1, 10),
+    st.sampled_from((0.0, 0.5, 1.0)),
+)
+def test_a_bound_that_holds_after_a_wait_is_figure_4_too(
+    rows: list[tuple[int, int, int]], wait: int, window: int, alpha: float
+) -> None:
+    rule, found, newest = Adaptivity(window, alpha=alpha, wait=wait), None, BEGINNING
+    timed, counted = [], 0
+    for passed, stream, instant in rows:
+        counted += passed
+        newest = max(newest, instant) if stream == 0 else newest
+        arrivals = arrived([(stream, instant)]).get(1, Arrivals())
+        found = follow_others(rule, found, newest, arrivals, 0, counted)
+        found = found and Estimate.from_json(json.loads(json.dumps(found.to_json())))
+        # What holds is concluded just before the row comes, as by an epoch without rows.
+        timed += [(counted, 2, 0), (counted, stream, instant)]
+    # Nothing is compared before the first row of the other stream, not even the time.
+    begins = next((place for place, (_, stream, _) in enumerate(timed) if stream == 0), len(timed))
+    assert delta(found) == estimated(timed[begins:], 0, 1, wait, window, alpha)
+
+
 @given(st.lists(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 30)), max_size=6), max_size=12))
 def test_no_row_that_was_compared_is_beyond_an_estimate_that_never_falls(
     epochs: list[list[tuple[int, int]]],
@@ -82,6 +106,27 @@ def test_streams_of_a_group_share_the_weakest_bound() -> None:
     # The newest row of the others is not its own: a is compared with b's.
     known |= after_epoch(TIMINGS, known, {"a": many(0, 88)}, TIMES, running, 3)
     assert known["a"][GROUP.key].disorder == 2
+
+
+def test_bounds_that_hold_later_are_in_force_where_they_are_smaller() -> None:
+    follow = Follow(("a",), (), Adaptivity(1000, wait=400), ("b",))
+    timings = {"a": Timing(), "b": Timing(follows=(follow,))}
+    known: dict[str, dict[str, Estimate]] = {"a": {}, "b": {}}
+    running = dict.fromkeys("ab", True)
+    for clock, newest in ((0, 10), (100, 20), (200, 30), (300, 40), (400, 50)):
+        times = {"a": StreamState(latest=newest, clock=clock), "b": StreamState(clock=clock)}
+        known |= after_epoch(timings, known, {}, times, running, clock)
+    known |= after_epoch(timings, known, {"b": many(0, 25)}, times, running, 401)
+    assert follow.waits == (0, 100, 200, 300, 400)
+    found = [known["b"][follow.key_after(wait)].disorder for wait in follow.waits]
+    assert found == [25, 15, 5, 0, 0], "50, 40, 30 and 20 had come at 400, 300, 200 and 100, and 10 at 0"
+    force = skews_in_force(timings, known)["b"].follows[0].bounds
+    assert [(one.wait, one.delta - 1) for one in sorted(force, key=lambda one: one.wait)] == [
+        (0, 25),
+        (100, 15),
+        (200, 5),
+        (300, 0),
+    ]
 
 
 def test_rows_that_waited_are_compared_with_what_was_known_before_they_did() -> None:

@@ -29,7 +29,9 @@ def skew_rows(definitions: Definitions, status: Status | None) -> list[tuple[str
         ends = ", ".join(follow.streams), ", ".join(names)
         domain = definitions.inputs[names[0]].info.domain
         if follow.estimated is not None:
-            rows.append((*ends, "0 SECONDS", _estimated(names, follow, domain, status)))
+            for wait in follow.waits:
+                behind = _estimated(names, follow, wait, domain, status)
+                rows.append((*ends, format_length(wait, TimeDomain.TIMESTAMP), behind))
         rows += [(*ends, _wait(bound), _behind(bound, domain)) for bound in follow.bounds]
     return rows
 
@@ -42,13 +44,15 @@ def _behind(bound: Bound, domain: TimeDomain) -> str:
     return format_length(bound.delta - 1, domain) if bound.delta else "strict"
 
 
-def _estimated(names: Sequence[str], follow: Follow, domain: TimeDomain, status: Status | None) -> str:
+def _estimated(
+    names: Sequence[str], follow: Follow, wait: int, domain: TimeDomain, status: Status | None
+) -> str:
     """The bound in force, which is the weakest of the streams that share it."""
     known = [
         skew.behind
         for stream in (status.streams if status is not None else ())
         for skew in stream.skews
-        if stream.name in names and {*skew.streams} == {*follow.streams} - {stream.name}
+        if stream.name in names and skew.wait == wait and {*skew.streams} == {*follow.streams} - {stream.name}
     ]
     found = max((behind for behind in known if behind is not None), default=None)
     return "estimated" if found is None else f"{format_length(found, domain)} (estimated)"

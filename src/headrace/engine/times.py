@@ -93,7 +93,8 @@ def _adaptivity(said: EstimationClause, domain: TimeDomain, position: Position |
     """How an estimate follows the rows."""
     alpha = ALPHA if said.alpha is None else float(said.alpha)
     if said.duration is None:
-        return Adaptivity(said.rows or WINDOW_ROWS, alpha=alpha)
+        wait = 0 if said.wait is None else said.wait.length
+        return Adaptivity(said.rows or WINDOW_ROWS, alpha=alpha, wait=wait)
     check_duration(said.duration, domain, "WINDOW", position)
     return Adaptivity(said.duration.length, by_time=True, alpha=alpha)
 

@@ -46,6 +46,8 @@ class Adaptivity:
         often: estimates that are exceeded by more than this share of the epochs get a window twice as long;
             None leaves windows unchanged ("adaptive adaptivity", with `falls`).
         falls: estimates that are lowered so many times in a row get a window half as long.
+        wait: between streams, bounds are estimated that hold after up to so long, besides the one that holds
+            at once: `t_max` of section 6.1 (microseconds of counted time).
     """
 
     window: int
@@ -53,10 +55,12 @@ class Adaptivity:
     alpha: float = 0.5
     often: float | None = None
     falls: int = 4
+    wait: int = 0
 
     def describe(self) -> str:
         """What a durable store remembers of it."""
-        return f"over {self.window} {'of time' if self.by_time else 'rows'} by {self.alpha}"
+        after = f" and after {self.wait}" if self.wait else ""
+        return f"over {self.window} {'of time' if self.by_time else 'rows'} by {self.alpha}{after}"
 
 
 @dataclass(frozen=True)

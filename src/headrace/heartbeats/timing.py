@@ -56,12 +56,27 @@ class Follow:
             names = f"{len(self.streams)} streams {hashlib.sha256(names.encode()).hexdigest()[:16]}"
         return names
 
+    @property
+    def waits(self) -> tuple[int, ...]:
+        """After how long the bounds hold that are estimated (microseconds of counted time)."""
+        if self.estimated is None:
+            return ()
+        longest = self.estimated.wait
+        return tuple(dict.fromkeys(longest * step // _STEPS for step in range(_STEPS + 1)))
+
+    def key_after(self, wait: int) -> str:
+        """What the estimate of the bound that holds after a wait is known by in a durable store."""
+        return f"{self.key} after {wait}" if wait else self.key
+
     def describe(self) -> str:
         """What a durable store remembers of it."""
         if self.estimated is not None:
             return f"after {self.key} {self.estimated.describe()}"
         return f"after {self.key} {' '.join(f'{one.wait} {one.rows} {one.delta}' for one in self.bounds)}"
 
+
+_STEPS: Final = 4
+"""Into how many steps the longest wait of estimated bounds is divided; there is one for each of them."""
 
 _NAMED: Final = 4
 """Of so many streams the names are remembered, of more a digest: each of a large group has all of them."""

@@ -42,11 +42,13 @@ class EstimationClause:
         rows: how many rows the window has.
         duration: how long it is, in the stream's own time.
         alpha: the weight of the former estimate when it is lowered, from 0 to 1.
+        wait: between streams, after how long the last of several bounds holds (wall-clock).
     """
 
     rows: int | None = None
     duration: Duration | None = None
     alpha: Decimal | None = None
+    wait: Duration | None = None
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,18 @@ def test_what_is_shown(db: hr.Database) -> None:
     assert "estimated" not in str(found)
 
 
+def test_waits_of_estimated_bounds_are_shown_one_by_one(db: hr.Database) -> None:
+    db.execute("CREATE SKEW FROM c TO a ESTIMATED (WAIT 2 SECONDS)")
+    (found,) = db.execute("SHOW SKEWS")
+    assert [re.split("  +", line.strip())[2] for line in str(found).splitlines()[2:-1]] == [
+        "0 SECONDS",
+        "500 MILLISECONDS",
+        "1 SECOND",
+        "1500 MILLISECONDS",
+        "2 SECONDS",
+    ]
+
+
 def test_a_window_of_an_estimate_fits_the_streams(db: hr.Database) -> None:
     db.execute("CREATE SKEW BETWEEN a AND b ESTIMATED (WINDOW 100)")
     with pytest.raises(LanguageError, match="WINDOW"):

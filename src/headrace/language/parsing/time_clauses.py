@@ -80,7 +80,7 @@ def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
     """
     skew = parse_drop_skew(cursor, position)
     if cursor.accept("ESTIMATED"):
-        return replace(skew, **_estimated(cursor))
+        return replace(skew, **_estimated(cursor, between=True))
     pairs = [_skew_pair(cursor)]
     while cursor.accept(","):
         pairs.append(_skew_pair(cursor))
@@ -226,7 +226,8 @@ def _number(cursor: Cursor) -> Decimal | None:
     return Decimal(text) if re.fullmatch(r"\d{1,3}(\.\d{1,12})?", text) else None
 
 
-def _estimated(cursor: Cursor) -> dict[str, Any]:
+def _estimated(cursor: Cursor, *, between: bool = False) -> dict[str, Any]:
+    """Read what follows ESTIMATED, of one stream or between streams."""
     if not cursor.accept("("):
         return {"estimation": EstimationClause()}
     found: dict[str, Any] = {}
@@ -235,15 +236,34 @@ def _estimated(cursor: Cursor) -> dict[str, Any]:
             found["alpha"] = _alpha(cursor)
         elif not {"rows", "duration"} & found.keys() and cursor.accept("WINDOW"):
             found |= _window(cursor)
+        elif "wait" not in found and cursor.word() == "WAIT":
+            found["wait"] = _estimated_wait(cursor, between=between)
         else:
             raise cursor.error(f"{cursor.shown()} is unexpected here", _ESTIMATED)
         if not cursor.accept(","):
             break
+    if {"wait", "duration"} <= found.keys():
+        # The window of a bound is of the time of rows, and a wait is of the clock's.
+        raise cursor.error("WAIT goes with a WINDOW of rows", _ESTIMATED_WAIT)
     cursor.expect(")", "to close ESTIMATED")
     return {"estimation": EstimationClause(**found)}
 
 
 _ESTIMATED: Final = "write ESTIMATED (WINDOW 1000 ROWS, ALPHA 0.5)"
+_ESTIMATED_WAIT: Final = "write ESTIMATED (WINDOW 1000 ROWS, WAIT 10 SECONDS)"
+
+
+def _estimated_wait(cursor: Cursor, *, between: bool) -> Duration:
+    if not between:
+        raise cursor.error(
+            "WAIT is of bounds between streams",
+            "write CREATE SKEW FROM a TO b ESTIMATED (WAIT 10 SECONDS), or LATENCY for one stream",
+        )
+    cursor.expect("WAIT", "")
+    length = parse_duration_at(cursor, "the length after WAIT")
+    if not length.length:
+        raise cursor.error("WAIT needs a length above zero", _ESTIMATED_WAIT)
+    return length
 
 
 def _alpha(cursor: Cursor) -> Decimal:

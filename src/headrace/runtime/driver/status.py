@@ -46,11 +46,13 @@ class SkewStatus:
         behind: how much older than the newest row of the others its rows are (instants); None until enough
             have come. The bound in force is the largest of the streams that share it.
         changes: the last changes, and when they were.
+        wait: after how long the bound holds (microseconds of counted time).
     """
 
     streams: tuple[str, ...]
     behind: int | None
     changes: tuple[DisorderChange, ...]
+    wait: int = 0
 
 
 @dataclass(frozen=True)
@@ -249,7 +251,9 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             estimated=stream.timing.estimated is not None,
             disorder_changes=() if point.estimate is None else point.estimate.changes,
             by_arrival=stream.timing.by_arrival,
-            skews=tuple(_skew(name, follow, point) for follow in stream.timing.follows if follow.estimated),
+            skews=tuple(
+                _skew(name, follow, wait, point) for follow in stream.timing.follows for wait in follow.waits
+            ),
             slowest=_slowest(stream.timing, point),
             waits=_waits(stream.timing, point),
             idle=heartbeat < INFINITY and name not in problems and _is_idle(stream.timing, point),
@@ -282,12 +286,12 @@ def _slowest(timing: Timing, point: StreamPoint) -> SlowestValue | None:
     return SlowestValue(values.column, found.value, found.latest)
 
 
-def _skew(name: str, follow: Follow, point: StreamPoint) -> SkewStatus:
+def _skew(name: str, follow: Follow, wait: int, point: StreamPoint) -> SkewStatus:
     others = tuple(other for other in follow.streams if other != name)
-    known = point.skews.get(follow.key)
+    known = point.skews.get(follow.key_after(wait))
     if known is None:
-        return SkewStatus(others, None, ())
-    return SkewStatus(others, known.disorder, known.changes)
+        return SkewStatus(others, None, (), wait)
+    return SkewStatus(others, known.disorder, known.changes, wait)
 
 
 def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterator[QueryStatus]:

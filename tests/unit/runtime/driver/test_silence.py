@@ -295,6 +295,32 @@ def test_an_estimated_skew_moves_a_stream_and_is_known_after_a_restart(
     assert "a     b   0 SECONDS  100 (estimated)" in str(again.execute("SHOW SKEWS")[0])
 
 
+def test_estimated_bounds_move_a_stream_while_the_others_pause(
+    connect: Callable[..., hr.Database], clock: Clock
+) -> None:
+    """`b` has the instants of `a` two seconds later: it is behind until then, and not after it."""
+    skew = "CREATE SKEW FROM a TO b ESTIMATED (WINDOW 1000 ROWS, WAIT 8 SECONDS)"
+    db = connect(PAIRS, before=skew)
+    clock.wait_for_looks()
+    for newest in range(100, 800, 100):
+        push(db, "a", newest)
+        clock.let_pass(2)
+        push(db, "b", *range(newest - 99, newest + 1))
+    assert [(skew.wait, skew.behind) for skew in db.status.stream("b").skews] == [
+        (0, 99),
+        (2 * SECOND, 99),
+        (4 * SECOND, 0),
+        (6 * SECOND, 0),
+        (8 * SECOND, 0),
+    ]
+    assert "a     b   4 SECONDS  0 (estimated)" in str(db.execute("SHOW SKEWS")[0])
+    push(db, "a", 800)
+    assert heartbeat(db) == 701
+    clock.let_pass(5)
+    assert heartbeat(db) == 800
+    assert sum(stream.late for stream in db.status.streams) == 0
+
+
 def test_a_heartbeat_from_outside(connect: Callable[..., hr.Database]) -> None:
     db = connect(PAIRS)
     push(db, "a", 20)

@@ -151,7 +151,7 @@ def test_a_live_relation_follows_the_streams_that_it_meets(db: Database) -> None
     (text,) = db.execute("SHOW RELATIONS")
     shown = [line.split() for line in str(text).splitlines()]
     assert shown[0] == ["name", "key", "valid", "heartbeat", "lag", "late", "held_by", "columns"]
-    assert shown[2][-9:-6] == ["10", "0", "1"]
+    assert shown[2][-10:-6] == ["10", "0", "1", "idle"]
     assert shown[3] == ["room", "always", "name", "STRING"]
     db.stop()
 

@@ -110,7 +110,7 @@ def _changes_of(
         folders: where a table is kept that was handed over.
 
     Raises:
-        UserError: the data is not a table, a column is missing, or there is no key.
+        UserError: the data is not a table, a column is missing, or no key is given.
     """
     keys = [key] if isinstance(key, str) else list(key or ())
     if not keys:

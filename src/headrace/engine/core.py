@@ -104,7 +104,7 @@ class Core:
         """The run that goes on or was the last.
 
         Raises:
-            UserError: there is none.
+            UserError: nothing has been started yet.
         """
         if self.execution is None:
             raise UserError("the database is not started", hint="call start() first")
@@ -218,7 +218,7 @@ class Core:
             adapt: whether the queries of a durable store are changed to those that are defined.
 
         Raises:
-            UserError: there is no query, or an endless run is going on.
+            UserError: no query is defined, or an endless run is going on.
         """
         if self.running:
             raise UserError("the database is running already", hint="call stop() first")

@@ -236,7 +236,7 @@ def _estimated(cursor: Cursor, *, between: bool = False) -> dict[str, Any]:
             found["alpha"] = _alpha(cursor)
         elif not {"rows", "duration"} & found.keys() and cursor.accept("WINDOW"):
             found |= _window(cursor)
-        elif "wait" not in found and cursor.word() == "WAIT":
+        elif "wait" not in found and cursor.at("WAIT"):
             found["wait"] = _estimated_wait(cursor, between=between)
         else:
             raise cursor.error(f"{cursor.shown()} is unexpected here", _ESTIMATED)
@@ -259,7 +259,7 @@ def _estimated_wait(cursor: Cursor, *, between: bool) -> Duration:
             "WAIT is of bounds between streams",
             "write CREATE SKEW FROM a TO b ESTIMATED (WAIT 10 SECONDS), or LATENCY for one stream",
         )
-    cursor.expect("WAIT", "")
+    cursor.accept("WAIT")
     length = parse_duration_at(cursor, "the length after WAIT")
     if not length.length:
         raise cursor.error("WAIT needs a length above zero", _ESTIMATED_WAIT)

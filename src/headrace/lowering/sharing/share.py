@@ -122,7 +122,7 @@ class _Sharing:
         self._weigh([(number, other) for number, others in wider.items() for other in others])
         found = False
         for number, others in wider.items():
-            # One whose own filters are taken back is no operator.
+            # One whose own filters are taken back needs no operator of its own.
             shared = (one for one in others if not wider[one] and self.choices[number, one].is_shared)
             if (other := next(shared, None)) is not None:
                 bodies.put_instead(number, partial(_again, bodies, number, other))

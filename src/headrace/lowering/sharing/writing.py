@@ -121,7 +121,7 @@ class Writing:
         return sorted(found)
 
     def _calls(self, number: int) -> dict[int, AggregateCall]:
-        """The aggregates that somebody asks for or that can fail, by number; one where there are no keys."""
+        """The aggregates that a query asks for or that can fail, by number; at least one without keys."""
         body = self._bodies[number]
         assert isinstance(body.what, Grouped)
         found = {place: call for place, call in enumerate(body.columns) if isinstance(call, AggregateCall)}

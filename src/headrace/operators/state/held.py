@@ -44,7 +44,7 @@ class Held:
             self.runs[-TIER:] = [_run(concat_rows(merged))]
 
     def content(self) -> pa.RecordBatch | None:
-        """The elements; None if there are none."""
+        """The elements, or None if it holds none."""
         return concat_rows([_left(run) for run in self.runs]) if self.runs else None
 
     def release(self, until: int) -> list[Batch]:

@@ -104,7 +104,7 @@ class Schedule:
             self._insert_rows(concat_rows([_cut(run, horizon, at_once=True).batch for run in merged]))
 
     def content(self) -> pa.RecordBatch | None:
-        """The changes from the horizon on, those of one key and time added up; None if there are none."""
+        """The changes from the horizon on, those of one key and time added up; None without any."""
         rows = self.due(self._horizon, INFINITY)
         if rows is None:
             return None

@@ -127,7 +127,7 @@ def _count(
 
 
 def _pairs(plan: Join, left: Flow, right: Flow, rate: float) -> Sample | None:
-    """Some of the pairs of the rows in two samples, evenly spread; None if there are none.
+    """Some of the pairs of the rows in two samples, evenly spread; None without any.
 
     Args:
         plan: the join, whose equalities count here.

@@ -73,7 +73,7 @@ def _splits(subset: int) -> Iterator[tuple[int, int]]:
 def _cheapest(
     graph: JoinGraph, pairs: Sequence[tuple[Candidate, Candidate]], elapsed: float
 ) -> Candidate | None:
-    """The cheapest of the joins by an equality; None if there are none."""
+    """The cheapest of the joins by an equality; None without any."""
     for left, right in sorted(pairs, key=lambda pair: _cost_of_inputs(pair, elapsed)):
         # Whatever the order, the result is the same.
         if graph.joined(left.part, right.part).is_connected:

@@ -24,7 +24,7 @@ def applicable(
 
     Args:
         name: the relation.
-        changes: which columns say what a row changes; None where rows are no changes.
+        changes: which columns say what a row changes; None where rows are not changes.
         rows: the rows, with at least those columns.
         letters: takes what is set apart.
     """

@@ -9,7 +9,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.algebra.kinds import JoinKind
+from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     EVERY_INSTANT,
     Aggregate,
@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     RowWindow,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -295,9 +296,33 @@ def groups_of_joins(draw: st.DrawFn) -> Case:
     return replace(case, plan=Aggregate(below, some, aggregates))
 
 
-@given(groups_of_joins())
-@settings(max_examples=40)
-def test_what_is_done_before_a_join_has_the_same_answer(case: Case) -> None:
+@st.composite
+def distinct_unions(draw: st.DrawFn) -> Case:
+    """Rows without duplicates of unions, some with none in their inputs, filtered and listed between."""
+    case = draw(unions_of_windows())
+    (union,) = (node for node in walk(case.plan) if isinstance(node, Union))
+    inputs: list[Plan] = []
+    for below in (*union.inputs, draw(st.sampled_from(union.inputs))):
+        plan: Plan = Distinct(below) if draw(st.booleans()) else below
+        if draw(st.booleans()):
+            plan = Filter(plan, draw(_expressions(plan, BOOLEAN)))
+        if draw(st.booleans()):
+            plan = Project(plan, tuple((name, column(plan, 0)) for name in plan.schema.names))
+        inputs.append(plan)
+    first, second, third = inputs
+    united = st.sampled_from(
+        (
+            lambda one, other: Union((one, other)),
+            lambda one, other: Distinct(Union((one, other))),
+            lambda one, other: SetOperation(one, other, SetKind.UNION),
+        )
+    )
+    return replace(case, plan=Distinct(draw(united)(draw(united)(first, second), third)))
+
+
+@given(groups_of_joins() | distinct_unions())
+@settings(max_examples=60)
+def test_what_is_done_before_others_has_the_same_answer(case: Case) -> None:
     expected = answer(case.plan, case)
     for plan in (case.plan, optimize(case.plan)):
         for rule in CHOSEN_RULES:

@@ -17,6 +17,8 @@ from headrace.optimizer.coalesce_below_join import coalesce_below_join
 from headrace.optimizer.connect_joins import connect_joins
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.distinct_before_join import distinct_before_join
+from headrace.optimizer.distinct_before_union import distinct_before_union
+from headrace.optimizer.distinct_once import distinct_once
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
@@ -94,7 +96,13 @@ only when lists have been merged and columns pruned. Bounds of windows that nobo
 that an aggregate is settled only where they are read.
 """
 
-CHOSEN_RULES: Final[tuple[Rule, ...]] = (everywhere(aggregate_before_join), everywhere(distinct_before_join))
+CHOSEN_RULES: Final[tuple[Rule, ...]] = (
+    everywhere(aggregate_before_join),
+    everywhere(distinct_before_join),
+    # Before the other one, which would take away what this one has put there.
+    everywhere(distinct_once),
+    everywhere(distinct_before_union),
+)
 """Rules that do not always pay, and are applied, after all others, to the plans for which they are chosen."""
 
 MAX_ROUNDS: Final = 1_000

@@ -15,6 +15,8 @@ from headrace.optimizer import RULES, optimize, rewrites
 from headrace.optimizer.aggregate_before_join import aggregate_before_join
 from headrace.optimizer.connect_joins import connect_joins
 from headrace.optimizer.distinct_before_join import distinct_before_join
+from headrace.optimizer.distinct_before_union import distinct_before_union
+from headrace.optimizer.distinct_once import distinct_once
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
@@ -146,6 +148,31 @@ CASES = [
         "SELECT DISTINCT a.kind, a.id, b.id FROM tick a JOIN tick b ON a.id = b.id",
         """SELECT a.kind, a.id, b.id FROM (SELECT DISTINCT id, kind FROM tick) a
            JOIN (SELECT DISTINCT id FROM tick) b ON a.id = b.id""",
+    ),
+    (
+        distinct_before_union,
+        "SELECT kind FROM tick [RANGE 9] UNION SELECT kind FROM tick [RANGE 5] GROUP BY kind",
+        "SELECT DISTINCT kind FROM tick [RANGE 9] UNION SELECT kind FROM tick [RANGE 5] GROUP BY kind",
+    ),
+    (
+        distinct_before_union,
+        """SELECT DISTINCT * FROM (SELECT kind FROM tick [RANGE 9] UNION ALL (SELECT kind FROM tick [RANGE 7]
+           UNION ALL SELECT kind FROM tick [RANGE 5]))""",
+        """SELECT DISTINCT * FROM (SELECT DISTINCT kind FROM tick [RANGE 9] UNION ALL (
+           SELECT DISTINCT * FROM (SELECT DISTINCT kind FROM tick [RANGE 7] UNION ALL
+           SELECT DISTINCT kind FROM tick [RANGE 5])))""",
+    ),
+    (
+        distinct_once,
+        """SELECT id + 1 FROM (SELECT id FROM tick [RANGE 9] UNION SELECT at FROM tick [RANGE 5]) WHERE id > 2
+           UNION SELECT DISTINCT id FROM tick""",
+        """SELECT id + 1 FROM (SELECT id FROM tick [RANGE 9] UNION ALL SELECT at FROM tick [RANGE 5])
+           WHERE id > 2 UNION SELECT id FROM tick""",
+    ),
+    (
+        distinct_once,
+        "SELECT DISTINCT id FROM (SELECT DISTINCT id, kind FROM tick [RANGE 9]) WHERE kind = 'a'",
+        "SELECT DISTINCT id FROM (SELECT id, kind FROM tick [RANGE 9]) WHERE kind = 'a'",
     ),
     (
         merge_projects,
@@ -297,6 +324,10 @@ UNCHANGED = [
         "SELECT * FROM (SELECT id * 1e0 AS x FROM tick) [PARTITION BY x ROWS 1] WHERE x > 1",
     ),
     (push_project_below_row_window, "SELECT kind FROM tick [ROWS 10]"),
+    (distinct_before_union, "SELECT id FROM tick [RANGE 9] UNION ALL SELECT at FROM tick [RANGE 5]"),
+    (distinct_before_union, "SELECT 2e0 * id FROM tick [RANGE 9] UNION SELECT 1e0 FROM tick [RANGE 5]"),
+    (distinct_once, "SELECT DISTINCT COUNT(*) FROM (SELECT DISTINCT id FROM tick [RANGE 9])"),
+    (distinct_once, "SELECT x FROM (SELECT DISTINCT 2e0 * id AS x FROM tick) UNION SELECT 1e0 FROM tick"),
     (push_project_below_row_window, "SELECT id, price FROM tick [ROWS 10]"),
     (push_project_below_row_window, "SELECT id, kind FROM tick [PARTITION BY at ROWS 10]"),
     (push_project_below_row_window, "SELECT id, 10 / id AS part FROM tick [ROWS 10]"),

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
-from headrace.engine.choices import Choices, decisions_in
+from headrace.engine.choices import Choices, decisions_in, holds_in
 from headrace.engine.display import PlanText
 from headrace.engine.readable import Readable, View
 from headrace.engine.subscription import Subscription
@@ -20,7 +20,7 @@ from headrace.errors import Position, UserError
 from headrace.language.notes import Note
 from headrace.language.statements import Heartbeats, Stage
 from headrace.lowering.explain import explain_graph
-from headrace.lowering.lower import lower
+from headrace.lowering.lower import NO_HOLDS, Holds, lower
 from headrace.optimizer import rewrites_by
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.delivery.contract import Retry, SinkLike
@@ -164,7 +164,8 @@ class Query(Readable):
         """
         if stage.upper() not in Stage.__members__:
             raise UserError(f"there is no stage {stage}", hint="ask for logical, optimized or physical")
-        return PlanText(explain_plan(self.plan, decisions_in(self.choices), Stage[stage.upper()]))
+        decisions, holds = decisions_in(self.choices), holds_in(self.choices) or NO_HOLDS
+        return PlanText(explain_plan(self.plan, decisions, Stage[stage.upper()], holds))
 
     def subscribe(self, from_epoch: int = 1) -> Subscription[Change]:
         """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
@@ -254,13 +255,14 @@ def with_notes(text: str, notes: Iterable[Note]) -> str:
     return "\n".join([text, *(f"-- note at {note}" for note in notes)])
 
 
-def explain_plan(plan: Plan, decisions: Decisions, stage: Stage | None) -> str:
+def explain_plan(plan: Plan, decisions: Decisions, stage: Stage | None, holds: Holds = NO_HOLDS) -> str:
     """A plan as text.
 
     Args:
         plan: as it was written.
         decisions: what was decided about how it runs.
         stage: as written, optimized with the rewrites that led there, or as it runs; all three for None.
+        holds: which of its operators wait for others.
     """
     if stage is Stage.LOGICAL:
         return explain(plan)
@@ -274,7 +276,7 @@ def explain_plan(plan: Plan, decisions: Decisions, stage: Stage | None) -> str:
             case Stage.OPTIMIZED:
                 return "".join(f"-- {rule}\n" for rule, _ in steps) + explain(optimized)
             case Stage.PHYSICAL:
-                return explain_graph(lower({"result": optimized}))
+                return explain_graph(lower({"result": optimized}, holds={"result": holds}))
             case _:
                 assert_never(stage)
 

@@ -73,6 +73,8 @@ def test_what_waits_is_shown_and_let_go_by_the_slower_stream(db: hr.Database) ->
     (silent,) = join.waits_for
     assert f", waits for #{silent}]\n       80 rows in, 25 out; state 80 rows (70 waiting), " in shown
     assert "waiting" not in str(db.execute("EXPLAIN ANALYZE free")[0])
+    assert db["held"].explain("physical").count("[state, waits for #") == 1
+    assert "waits for" not in db["free"].explain("physical")
     found = next(one for one in db.why("held").findings if " wait for " in one.message)
     assert found.message == (
         f"70 rows from 5 on wait for c before #{join.number} Join ON k = k_2: "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.elements import Batch, BoolArray, Int64Array, take_rows
+from headrace.elements import Batch, BoolArray, Int64Array, concat_rows, take_rows
 from headrace.errors import HistoryError
 from headrace.schema import BIGINT, TIMESTAMP
 from headrace.time import INFINITY
@@ -52,6 +52,36 @@ def snapshot(batch: Batch, instant: int) -> pa.RecordBatch:
     if (counts < 0).any():
         raise HistoryError(f"a payload's multiplicity is below zero at {instant}")
     return take_rows(payload, np.repeat(representatives, counts))
+
+
+def difference(before: Batch, after: Batch) -> Batch:
+    """What has to be added to one content, and taken from it, to make another one.
+
+    Returns:
+        Maximal, coalesced intervals by `ts`, with `w = 1` where rows are added and `w = -1` where they are
+        taken away; those that are added first.
+    """
+    both = _both(_negated(before), after)
+    payload = normalise(both.payload)
+    codes = payload_codes(payload)
+    code, time, change = _steps(codes, both)
+    # The changes of one payload add up to 0, so nothing of it is left after its last one.
+    height = np.cumsum(change)[:-1]
+    rows = take_rows(payload, _representatives(codes)[code[:-1]])
+    pieces = Batch(rows, time[:-1], time[1:], height)
+    added, taken = pieces.filter(height > 0), _negated(pieces.filter(height < 0))
+    found = _both(canonical(added), _negated(canonical(taken)))
+    return found.take(np.argsort(found.ts, kind="stable"))
+
+
+def _negated(batch: Batch) -> Batch:
+    return Batch(batch.payload, batch.ts, batch.te, -batch.w)
+
+
+def _both(first: Batch, second: Batch) -> Batch:
+    """The elements of one batch, then those of another one."""
+    ts, te, w = (np.concatenate([getattr(first, name), getattr(second, name)]) for name in ("ts", "te", "w"))
+    return Batch(concat_rows([first.payload, second.payload]), ts, te, w)
 
 
 def clip(batch: Batch, until: int) -> Batch:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from headrace.elements import from_rows, to_rows
 from headrace.errors import HistoryError
-from headrace.history import canonical, clip, equivalent, snapshot
+from headrace.history import canonical, clip, difference, equivalent, snapshot
 from headrace.reference.contents import Element, content_at, equal_form, history_of, order, payload
 from headrace.schema import DOUBLE, STRING, Field, Schema
 from headrace.time import INFINITY
@@ -87,3 +87,23 @@ def test_what_is_below_zero_is_refused(elements: list[Element]) -> None:
     if below:
         with pytest.raises(HistoryError):
             canonical(from_rows(TIED, below))
+
+
+@given(two_histories())
+def test_the_difference_is_the_least_that_leads_from_one_content_to_the_other(
+    pair: tuple[list[Element], list[Element]],
+) -> None:
+    before, after = (to_rows(canonical(from_rows(TIED, part))) for part in pair)
+    found = to_rows(difference(from_rows(TIED, pair[0]), from_rows(TIED, pair[1])))
+    for at in ends([*before, *after]):
+        earlier, later = content_at(before, at), content_at(after, at)
+        reached = content_at([*before, *found], at)
+        assert plain(sorted(reached.items(), key=repr)) == plain(sorted(later.items(), key=repr))
+        added, taken = ([(*row[:3], 1) for row in found if row[3] == sign] for sign in (1, -1))
+        assert not content_at(added, at).keys() & content_at(taken, at).keys(), (earlier, later)
+    parts = [[row for row in found if row[3] == sign] for sign in (1, -1)]
+    for part in parts:
+        rows = [(row, ts, te, 1) for row, ts, te, _ in part]
+        assert plain(sorted(rows, key=repr)) == plain(
+            sorted(to_rows(canonical(from_rows(TIED, rows))), key=repr)
+        )

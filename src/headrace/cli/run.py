@@ -286,13 +286,13 @@ def _show_failed(file: Path, summary: Summary) -> None:
         raise typer.Exit(USER_ERROR)
 
 
-def rows_of(query: Readable, view: View, format_: Format) -> pa.Table:
-    """A view of an answer; in a table for people its open ends are empty."""
+def rows_of(query: Readable, view: View, format_: Format, as_of: int | str | None = None) -> pa.Table:
+    """A view of an answer, after an epoch if one is named; in a table for people its open ends are empty."""
     match view:
         case View.HISTORY:
-            answer, end = query.history(), -1
+            answer, end = query.history(as_of), -1
         case View.CHANGES:
-            answer, end = query.changes(), -2
+            answer, end = query.changes(as_of), -2
         case View.STREAM:
-            return query.stream()
+            return query.stream(as_of)
     return with_open_ends(answer, end) if format_ is Format.TABLE else answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ import typer
 
 import headrace as hr
 from headrace.cli.errors import USER_ERROR, reported
-from headrace.cli.output import Format, check_output, chosen_format, print_answers
+from headrace.cli.output import Format, check_output, chosen_format, print_answers, with_open_ends
 from headrace.cli.progress import readable_bytes
 from headrace.cli.run import View, rows_of
 from headrace.errors import UserError
@@ -44,6 +45,25 @@ def store(
             help="With --query: the content at an instant, or at the last final one: latest.",
         ),
     ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EPOCH|TIME",
+            help="With --query: the answer after this epoch, or after the last one that took its rows by a "
+            "time of the clock.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="EPOCH|TIME",
+            help="With --query: how the answer differs from that after this epoch, or time of the clock.",
+        ),
+    ] = None,
+    epochs: Annotated[
+        bool,
+        typer.Option("--epochs", help="With --query: the epochs that --as-of and --since can name."),
+    ] = False,
     format_: Annotated[
         Format | None,
         typer.Option("--format", help="With --query: how to write it; else as --output ends."),
@@ -57,14 +77,16 @@ def store(
     Nothing is run or changed, and a run may be at work on the store.
     """
     with reported():
-        if query is None and (at is not None or output is not None or view is not View.HISTORY):
-            raise UserError("--as, --at and --output are for --query", hint="name one: --query NAME")
+        asked = Asked(view, at, _named(as_of), _named(since), epochs)
+        if query is None and (asked != Asked() or output is not None):
+            options = "--as, --at, --as-of, --since, --epochs and --output"
+            raise UserError(f"{options} are for --query", hint="name one: --query NAME")
         if check:
             _verify(folder)
         elif query is not None:
             chosen = chosen_format(format_, output, 1)
             check_output(chosen, output, [query])
-            rows = _answer(hr.open(folder)[query], view, at, chosen)
+            rows = asked.of(hr.open(folder)[query], chosen)
             if output is None:
                 print_answers([(query, rows)], chosen, several=False, head=None)
             else:
@@ -73,12 +95,62 @@ def store(
             typer.echo("\n".join(_lines(contents(folder))))
 
 
-def _answer(query: hr.StoredQuery, view: View, at: str | None, format_: Format) -> pa.Table:
-    if at is None:
-        return rows_of(query, view, format_)
-    if at.lower() == "latest":
-        return query.latest()
-    return query.snapshot(int(at) if re.fullmatch(r"-?\d+", at) else at)
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for of a query's answer.
+
+    Attributes:
+        view: in which form.
+        at: the instant of a snapshot, or `latest`; all instants if None.
+        as_of: after which epoch: its number or a time of the clock; the last one if None.
+        since: how it differs from the answer after this one; not compared if None.
+        epochs: the epochs are asked for that can be named.
+    """
+
+    view: View = View.HISTORY
+    at: str | None = None
+    as_of: int | str | None = None
+    since: int | str | None = None
+    epochs: bool = False
+
+    def of(self, query: hr.StoredQuery, format_: Format) -> pa.Table:
+        """What is asked for.
+
+        Raises:
+            UserError: the options do not go together, or as the views of the answer do.
+        """
+        self._check()
+        if self.epochs:
+            return query.epochs()
+        if self._is_latest:
+            return query.latest()
+        at = None if self.at is None else _named(self.at)
+        if self.since is not None:
+            table = query.difference(self.since, self.as_of, at)
+            return with_open_ends(table, -2) if at is None and format_ is Format.TABLE else table
+        if at is not None:
+            return query.snapshot(at, self.as_of)
+        return rows_of(query, self.view, format_, self.as_of)
+
+    @property
+    def _is_latest(self) -> bool:
+        return self.at is not None and self.at.lower() == "latest"
+
+    def _check(self) -> None:
+        if self._is_latest and (self.as_of is not None or self.since is not None):
+            raise UserError(
+                "--at latest is the answer now, and --as-of and --since are for earlier ones",
+                hint="give an instant: --at 2024-01-01T00:00:00Z",
+            )
+        if self.since is not None and self.view is not View.HISTORY:
+            raise UserError("--since compares histories or snapshots", hint="leave out --as")
+        if self.epochs and self != Asked(epochs=True):
+            raise UserError("--epochs goes with no view of the answer", hint="leave out the other options")
+
+
+def _named(text: str | None) -> int | str | None:
+    """A number where a text is one."""
+    return int(text) if text is not None and re.fullmatch(r"-?\d+", text) else text
 
 
 def _verify(folder: Path) -> None:

@@ -13,6 +13,7 @@ from headrace.engine.frames import to_pandas, to_polars
 from headrace.engine.plotting import chart_of
 from headrace.engine.times import instant_of
 from headrace.errors import StoreError, UserError
+from headrace.runtime.results.past import as_of_epoch, differences, differences_at, epoch_at, epochs_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
@@ -44,16 +45,24 @@ class Readable(ABC):
     def _reader(self) -> ResultReader:
         """What has been committed so far."""
 
-    def _read(self, view: Callable[[ResultReader], pa.Table]) -> pa.Table:
+    def _read(self, view: Callable[[ResultReader], pa.Table], as_of: object = None) -> pa.Table:
         """A view of it; what is no longer kept by the time it is read is left out, as if asked later."""
         reader = self._reader()
         while True:
             try:
-                return view(reader)
+                return view(self._past(reader, as_of))
             except StoreError:
                 before, reader = reader, self._reader()
                 if reader.oldest == before.oldest:
                     raise
+
+    @staticmethod
+    def _past(reader: ResultReader, as_of: object) -> ResultReader:
+        """The answer as of an epoch; see `history`."""
+        if as_of is None:
+            return reader
+        epoch = as_of if isinstance(as_of, int) else epoch_at(reader, instant_of(as_of, TimeDomain.TIMESTAMP))
+        return as_of_epoch(reader, epoch)
 
     @abstractmethod
     def _newest(self) -> int:
@@ -91,33 +100,93 @@ class Readable(ABC):
         """
         return self._reader().heartbeat
 
-    def history(self) -> pa.Table:
+    def history(self, as_of: object = None) -> pa.Table:
         """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever).
 
         Where `retain_epochs` has removed results, it begins at the last instant that they made final.
+
+        Args:
+            as_of: the epoch after which it is asked for, by its number; or a time of the clock, for the last
+                epoch that took its rows by then (a datetime, UTC where it has no zone, or ISO 8601 text). The
+                last one that is committed if None.
+
+        Raises:
+            UserError: the epoch is not committed, or no longer kept; or the query has no answer.
         """
-        return self._read(ResultReader.history)
+        return self._read(ResultReader.history, as_of)
 
-    def changes(self) -> pa.Table:
-        """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`."""
-        return self._read(ResultReader.changes)
+    def changes(self, as_of: object = None) -> pa.Table:
+        """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`.
 
-    def stream(self) -> pa.Table:
+        Args:
+            as_of: up to which epoch, as of `history`.
+
+        Raises:
+            UserError: as `history` does.
+        """
+        return self._read(ResultReader.changes, as_of)
+
+    def stream(self, as_of: object = None) -> pa.Table:
         """What ISTREAM, DSTREAM or RSTREAM yields: the payload and `ts`.
 
-        Raises:
-            UserError: the query yields no stream of instants.
-        """
-        return self._read(ResultReader.stream)
+        Args:
+            as_of: after which epoch, as of `history`.
 
-    def snapshot(self, at: object) -> pa.Table:
+        Raises:
+            UserError: the query yields no stream of instants; or as `history` does.
+        """
+        return self._read(ResultReader.stream, as_of)
+
+    def snapshot(self, at: object, as_of: object = None) -> pa.Table:
         """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text.
 
+        Args:
+            at: the instant.
+            as_of: after which epoch, as of `history`: what was known then.
+
         Raises:
-            UserError: the answer is not final there yet, or no longer kept.
+            UserError: the answer is (or was) not final there yet, or no longer kept; or as `history` does.
         """
         instant = instant_of(at, self.domain)
-        return self._read(lambda reader: reader.snapshot(instant))
+        return self._read(lambda reader: reader.snapshot(instant), as_of)
+
+    def difference(self, before: object, after: object = None, at: object = None) -> pa.Table:
+        """How the answer as of an epoch differs from that as of an earlier one.
+
+        Args:
+            before: the earlier epoch, as of `history`.
+            after: the later one; the last that is committed if None.
+            at: the instant of the snapshots that are compared; the histories are if None.
+
+        Returns:
+            The payload, then `valid_from` and `valid_to` where histories are compared, and `change`: 1 for
+            what only the later answer has, -1 for what only the earlier one had. What has become final in
+            between is only in the later one.
+
+        Raises:
+            UserError: as `snapshot` does.
+        """
+        instant = None if at is None else instant_of(at, self.domain)
+
+        def compared(reader: ResultReader) -> pa.Table:
+            earlier, later = self._past(reader, before), self._past(reader, after)
+            if instant is None:
+                return differences(earlier, later)
+            return differences_at(earlier, later, instant)
+
+        return self._read(compared)
+
+    def epochs(self) -> pa.Table:
+        """The epochs as of which the answer can be asked for: `epoch`, `taken_at` and `heartbeat`.
+
+        Returns:
+            Per epoch after which something was final: when it took its rows, by the clock, and the instant
+            below which the answer was final after it (NULL: all of it was).
+
+        Raises:
+            UserError: the query has no answer.
+        """
+        return self._read(epochs_of)
 
     def latest(self) -> pa.Table:
         """The snapshot at the last final instant that is not after the newest row read: the answer now.

@@ -137,7 +137,6 @@ def commit_of_epoch(
         results=results,
         failed=queries.failed,
         totals=counted(before.totals, work, reports, state, time.perf_counter() - started),
-        clock=work.clock,
         plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
     )
     written = segments_of(changed, {name: points[name] for name in values})
@@ -172,7 +171,8 @@ def commit_of_change(
         if name in new or (name in streams and not isinstance(streams[name], BoundedRelation))
     }
     heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
-    results = replace(results_of_change(epoch, queries, heartbeats, before.results), results=begins)
+    results = results_of_change(epoch, queries, heartbeats, before.results)
+    results = replace(results, results=begins, clock=before.clock)
     state = queries.state_of(with_adopted(before.state, adopted))
     totals = replace(
         before.totals,
@@ -193,7 +193,6 @@ def commit_of_change(
         results=results,
         failed=queries.failed,
         totals=totals,
-        clock=before.clock,
         plan=described(description, before.buckets, queries, points),
     )
     return Outcome(commit, queries, points, state)
@@ -228,6 +227,7 @@ def results_of(
         dead_letters=letters,
         users=dict(enumerate(work.graph.users)) if letters else {},
         since={name: since_of(name, before, work.epoch) for name, _ in going_on},
+        clock=work.clock,
     )
 
 

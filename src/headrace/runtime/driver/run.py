@@ -174,7 +174,7 @@ class Run:
             self._state = state_after(commits)
             self._points = points_after(commits)
             self.totals = last.totals
-            self._last_clock = last.clock
+            self._last_clock = last.results.clock
             self._go_on_with(journal.present(commits), dict(last.failed), found)
             self._time = self._timekeeper()
             self.reading = self._read(self.reading.statistics, self._settings.clock.now())
@@ -547,7 +547,7 @@ class Run:
             statistics = counted.after(reports, self.totals, commit.totals, at)
         before = self.kept.files(self._state, self._points) | outcome.written
         self._state, self._points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
-        self._last_clock = commit.clock
+        self._last_clock = commit.results.clock
         known, self._queries = self._queries, outcome.queries
         self._streams = self._read_by(self._queries)
         if work is None or self._queries is not known:

@@ -98,6 +98,8 @@ class EpochResults:
         since: per query that has a heartbeat, the oldest epoch that yielded an element which no epoch before
             this one released; this one if there is none.
         carried: per query what older epochs leave behind whose results are no longer kept after this one.
+        clock: the driver's reading of the clock when the epoch took its rows (microseconds since 1970-01-01
+            UTC), which never goes back; an epoch that takes none has that of the one before.
     """
 
     epoch: int
@@ -107,6 +109,7 @@ class EpochResults:
     users: Mapping[int, tuple[str, ...]]
     since: Mapping[str, int]
     carried: Mapping[str, Carried] = field(default_factory=dict)
+    clock: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,6 @@ class Commit:
         results: what readers of results see.
         failed: the queries that have ended early, with the reason and a hint.
         totals: the run's counters after the epoch.
-        clock: the driver's reading of the clock for the epoch (microseconds since 1970-01-01 UTC).
         plan: the queries and streams from this epoch on, in a checkpoint; else None.
     """
 
@@ -156,7 +158,6 @@ class Commit:
     results: EpochResults
     failed: Mapping[str, tuple[str, str | None]]
     totals: Totals
-    clock: int = 0
     plan: Description | None = None
 
 
@@ -328,7 +329,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "users": {str(node): list(names) for node, names in results.users.items()},
         "failed": {name: list(reason) for name, reason in commit.failed.items()},
         "totals": asdict(commit.totals),
-        "clock": commit.clock,
+        "clock": results.clock,
         "plan": None if commit.plan is None else packed(commit.plan),
     }
 
@@ -343,6 +344,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         {int(node): tuple(names) for node, names in body["users"].items()},
         body["since"],
         {name: _unpacked_carried(carried) for name, carried in body["carried"].items()},
+        body["clock"],
     )
     state = {
         (identity, bucket): {name: tuple(map(_unpacked_run, runs)) for name, runs in manifest.items()}
@@ -359,7 +361,6 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         results,
         {name: (message, hint) for name, (message, hint) in body["failed"].items()},
         Totals(**(totals | {"arrivals": arrivals})),
-        body["clock"],
         None if body["plan"] is None else unpacked(body["plan"]),
     )
 

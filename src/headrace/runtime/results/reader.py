@@ -121,10 +121,10 @@ class ResultReader:
             The payload, `valid_from` and `valid_to`, which are NULL where a row has always been there, and
             where it holds for ever.
         """
-        return self.history_table(self._final())
+        return self.history_table(self.final())
 
-    def _final(self) -> Batch:
-        """The final content of everything that is kept."""
+    def final(self) -> Batch:
+        """The final content of everything that is kept, as coalesced intervals."""
         return canonical(clip(self.content(), self.heartbeat))
 
     def history_table(self, final: Batch) -> pa.Table:
@@ -142,9 +142,13 @@ class ResultReader:
 
     def change_table(self, epoch: int, batch: Batch) -> pa.Table:
         """Elements that an epoch released, in the form of `changes`."""
-        table = self._table(batch, {"valid_from": batch.ts, "valid_to": batch.te})
-        table = table.append_column(_free(table, "change"), pa.array(batch.w))
+        table = self.signed_table(batch)
         return table.add_column(0, _free(table, "epoch"), pa.array(np.full(len(batch), epoch, np.int64)))
+
+    def signed_table(self, batch: Batch) -> pa.Table:
+        """Elements as rows: the payload, `valid_from`, `valid_to` and `change`."""
+        table = self._table(batch, {"valid_from": batch.ts, "valid_to": batch.te})
+        return table.append_column(_free(table, "change"), pa.array(batch.w))
 
     def stream(self) -> pa.Table:
         """What the query's relation-to-stream operator yields: the payload and `ts`, in order of `ts`.
@@ -153,7 +157,7 @@ class ResultReader:
             UserError: the result is not a stream of instants.
         """
         step, phase = stream_instants(self.name, self.form)
-        final = self._final()
+        final = self.final()
         rows, times = expanded(final, step, phase)
         order = np.argsort(times, kind="stable")
         chosen = final.take(rows[order])
@@ -165,16 +169,24 @@ class ResultReader:
         Raises:
             UserError: the instant is not final yet, or before what is kept.
         """
-        if instant < self.boundary:
-            raise self._no_longer_kept(instant)
-        if instant >= self.heartbeat:
-            raise self._not_final(instant)
+        self.check_final(instant)
         rows = snapshot(self.content(), instant)
         if order := self.form.order:
             places = [key.expression.index for key in order if isinstance(key.expression, Column)]
             ranks = rank_rows([rows.column(place) for place in places], order)
             rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
         return pa.Table.from_batches([rows], schema=self.form.schema.arrow())
+
+    def check_final(self, instant: int) -> None:
+        """See that the content at an instant is final and kept.
+
+        Raises:
+            UserError: it is not.
+        """
+        if instant < self.boundary:
+            raise self._no_longer_kept(instant)
+        if instant >= self.heartbeat:
+            raise self._not_final(instant)
 
     def _no_longer_kept(self, instant: int) -> UserError:
         asked, kept = (format_instant(at, self.domain) for at in (instant, self.boundary))
@@ -207,10 +219,11 @@ class ResultReader:
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
         schema = self.form.schema
         names = unique_names([*schema.names, *times])
-        arrays = [*batch.payload.columns, *(self._instants(column) for column in times.values())]
+        arrays = [*batch.payload.columns, *(self.instants(column) for column in times.values())]
         return pa.table(dict(zip(names, arrays, strict=True)))
 
-    def _instants(self, values: Int64Array) -> pa.Array:
+    def instants(self, values: Int64Array) -> pa.Array:
+        """Instants as a column of the answer's time domain; NULL for the ends of time."""
         column = pa.array(values, BIGINT, mask=(values == INFINITY) | (values == ALWAYS))
         return column.cast(TIMESTAMP) if self.domain is TimeDomain.TIMESTAMP else column
 

@@ -134,6 +134,16 @@ def is_insert_only(plan: Plan) -> bool:
             return all(below.is_chronon and is_insert_only(below) for below in inputs_of(plan))
 
 
+def has_skyband(plan: TopK) -> bool:
+    """Whether rows can be forgotten early: only the first are asked for, and none is ever retracted.
+
+    A dense rank counts distinct keys, so that it takes more than k rows to push one out.
+    """
+    if plan.limit is None or plan.ranking is Ranking.DENSE_RANK:
+        return False
+    return plan.offset + plan.limit > 0 and is_insert_only(plan.input)
+
+
 def is_stateless(plan: Plan) -> TypeGuard[Stateless]:
     """Whether the node's operator handles each element alone and keeps nothing."""
     return isinstance(plan, Stateless)

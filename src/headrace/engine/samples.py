@@ -111,7 +111,7 @@ def _stream(defined: Definitions, name: str, position: Position | None) -> Bound
     stream = defined.inputs[name].stream
     if isinstance(stream, BoundedStream) and not stream.timing.by_arrival:
         return stream
-    why = "never ends" if isinstance(stream, LiveStream) else "is timed by their arrival"
+    why = "never ends" if isinstance(stream, LiveStream) else "is timed as its rows arrive"
     raise LanguageError(
         f"EXPLAIN COST looks at some rows of each stream, and the stream {name} {why}",
         position=position,

@@ -41,7 +41,12 @@ def expectations(
             flow = flow_of(replace(sample, rows=read))
             if isinstance(node.plan, Relation):
                 lifetime = 1.0 if node.plan.is_chronon else elapsed
-                flow = replace(flow, rate=sizes[node.plan.name] / elapsed, lifetime=lifetime)
+                flow = replace(
+                    flow,
+                    rate=sizes[node.plan.name] / elapsed,
+                    lifetime=lifetime,
+                    is_open=not node.plan.is_chronon,
+                )
             found.append(Expectation(flow))
         else:
             inputs = [found[edge.producer].flow for edge in node.inputs]

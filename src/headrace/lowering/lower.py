@@ -38,7 +38,14 @@ from headrace.algebra.nodes import (
     column,
     inputs_of,
 )
-from headrace.algebra.properties import constants_of, is_append_only, is_stateful, parameters_of, walk
+from headrace.algebra.properties import (
+    constants_of,
+    has_skyband,
+    is_append_only,
+    is_stateful,
+    parameters_of,
+    walk,
+)
 from headrace.expressions.tree import Column, Expression
 from headrace.lowering.constants import chosen_in, constants_as_data, filled, is_unfilled
 from headrace.lowering.exchanges import share_exchanges
@@ -46,7 +53,6 @@ from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, S
 from headrace.lowering.groups import for_all
 from headrace.lowering.outer_joins import expand
 from headrace.lowering.panes import panes_of
-from headrace.operators.top_k.skyband import has_skyband
 
 STATE_FORMAT = 7
 """Part of every state's identity: raise it when the layout of state changes."""

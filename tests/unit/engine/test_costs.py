@@ -26,6 +26,12 @@ QUERIES = {
     "ON b.auction = a.id GROUP BY seller",
     "top": "SELECT * FROM (SELECT price, bidder, ROW_NUMBER() OVER (PARTITION BY bidder ORDER BY price DESC) "
     "AS place FROM bid [RANGE 30 SECONDS]) WHERE place <= 3",
+    "for ever": "SELECT auction, MIN(price) AS least, MAX(price) AS most, COUNT(DISTINCT bidder) FILTER "
+    "(WHERE price > 500) AS bidders FROM bid [RANGE UNBOUNDED] GROUP BY auction",
+    "of what changes": "SELECT AVG(n) AS n FROM "
+    "(SELECT auction, COUNT(*) AS n FROM bid [RANGE UNBOUNDED] GROUP BY auction)",
+    "top for ever": "SELECT * FROM (SELECT price, auction, ROW_NUMBER() OVER (PARTITION BY auction "
+    "ORDER BY price DESC) AS place FROM bid [RANGE UNBOUNDED]) WHERE place <= 3",
     "session": "SELECT bidder, COUNT(*) AS n FROM TABLE(SESSION(TABLE bid PARTITION BY bidder, "
     "DESCRIPTOR(ts), INTERVAL '5' SECOND)) GROUP BY bidder, window_start, window_end",
 }
@@ -108,7 +114,7 @@ def test_streams_that_never_end_or_have_no_timestamps_are_refused() -> None:
         with pytest.raises(LanguageError, match=r"1:1: .*the stream p never ends.*EXPLAIN ANALYZE"):
             db.execute("EXPLAIN COST SELECT k FROM p")
         db.stream("a", pa.table({"k": [1]}), timestamp=hr.ByArrival())
-        with pytest.raises(LanguageError, match=r"1:1: .*the stream a is timed by their arrival"):
+        with pytest.raises(LanguageError, match=r"1:1: .*the stream a is timed as its rows arrive"):
             db.execute("EXPLAIN COST SELECT k FROM a")
         with pytest.raises(LanguageError, match="write EXPLAIN SELECT"):
             db.execute("EXPLAIN COST CREATE QUERY q AS SELECT k FROM p")

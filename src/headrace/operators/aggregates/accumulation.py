@@ -11,6 +11,7 @@ from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import is_insert_only
 from headrace.elements import Batch, Int64Array, limbs_of
 from headrace.expressions.aggregate_functions import function_of
+from headrace.expressions.evaluation.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.extremes import smallest_rows
 from headrace.kernels.timeline import add_by_code
@@ -21,7 +22,6 @@ from headrace.operators.aggregates.accumulators import (
     layout_of,
     places_in,
 )
-from headrace.operators.aggregates.live_values import Ordering
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows, normalise
 from headrace.operators.state.order import rank_rows

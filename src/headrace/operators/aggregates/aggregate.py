@@ -7,11 +7,12 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate
 from headrace.elements import Batch, concat, integers, record_batch
+from headrace.expressions.evaluation.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.accumulators import accumulate_distinct, is_invertible
 from headrace.operators.aggregates.distinct_values import DistinctValues
-from headrace.operators.aggregates.live_values import Ordering, create_live_values
+from headrace.operators.aggregates.live_values import create_live_values
 from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.live_elements import Rows

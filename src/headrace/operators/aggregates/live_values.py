@@ -7,7 +7,6 @@ all of them. Sums do not suffice for them: when the smallest value leaves, the n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -16,10 +15,8 @@ import pyarrow as pa
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
 from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.aggregates import masked
-from headrace.expressions.coercion import literal
-from headrace.expressions.evaluation.times import AS_PYTHON
-from headrace.expressions.tree import AggregateCall, Call, Expression, Literal, SortKey, arguments_of
+from headrace.expressions.evaluation.ordering import Ordering
+from headrace.expressions.tree import AggregateCall, Literal
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.order_statistics import order_statistics, sorted_values
@@ -37,48 +34,11 @@ from headrace.operators.state.order import rank_rows
 from headrace.operators.state.runs import TIME
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.state.timeline import Points
-from headrace.schema import BOOLEAN, DATE, DOUBLE, TIMESTAMP
+from headrace.schema import DOUBLE
 from headrace.time import BEGINNING, INFINITY
 
 _MOST_VALUES: Final = 2**27
 """So many values can the arrays of an epoch have in one task, so that their hashes fit into a column."""
-
-
-@dataclass(frozen=True)
-class Ordering:
-    """The live values that some aggregates share: which rows count, and how they are sorted.
-
-    Attributes:
-        keys: what the rows are sorted by; the last one is the value itself.
-        needed: an expression that is NULL in the rows that do not count, or None where all do.
-    """
-
-    keys: tuple[SortKey, ...]
-    needed: Expression | None
-
-    @classmethod
-    def of(cls, call: AggregateCall) -> Ordering:
-        """What an aggregate needs; FIRST and LAST do not pass over NULLs."""
-        assert call.argument is not None
-        if call.user is not None:
-            taken = [masked(_as_python(part), call.condition) for part in arguments_of(call)]
-            return cls(tuple(map(SortKey, taken)), _complete(call))
-        keys = [
-            SortKey(masked(key.expression, call.condition), key.descending, key.nulls_first)
-            for key in call.order
-        ]
-        value = masked(call.argument, call.condition)
-        if not call.order:
-            return cls((SortKey(value),), value)
-        if call.function == "ARRAY_AGG":
-            return cls((*keys, SortKey(value)), value)
-        counts = None if call.condition is None else masked(literal(True), call.condition)
-        return cls((*keys, SortKey(value)), counts)
-
-    @property
-    def expressions(self) -> tuple[Expression, ...]:
-        """All that has to be known of a row."""
-        return (*(key.expression for key in self.keys), *(() if self.needed is None else (self.needed,)))
 
 
 class LiveValues:
@@ -233,20 +193,6 @@ class LiveChanges:
     value: Int64Array
     times: Int64Array
     counts: Int64Array
-
-
-def _as_python(argument: Expression) -> Expression:
-    """What users' code gets; a row whose date or time Python cannot express fails."""
-    if argument.type not in (DATE, TIMESTAMP):
-        return argument
-    return Call(AS_PYTHON, (argument,), argument.type)
-
-
-def _complete(call: AggregateCall) -> Expression:
-    """NULL in the rows that a user's aggregate passes over: those with a NULL among the arguments."""
-    tests = [Call("IS NOT NULL", (part,), BOOLEAN) for part in arguments_of(call)]
-    complete = reduce(lambda left, right: Call("AND", (left, right), BOOLEAN), tests)
-    return masked(masked(literal(True), complete), call.condition)
 
 
 def _aggregates(

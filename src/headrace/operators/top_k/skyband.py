@@ -10,7 +10,6 @@ import numpy as np
 
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import TopK, column
-from headrace.algebra.properties import is_insert_only
 from headrace.elements import Batch, BoolArray
 from headrace.expressions.tree import SortKey
 from headrace.kernels.skyband import best_so_far, cut_where_one_ends
@@ -22,16 +21,6 @@ from headrace.operators.state.sweep_area import SweepArea
 from headrace.operators.state.timeline import Points
 from headrace.operators.top_k.standings import Standings, sorted_by, stand
 from headrace.time import BEGINNING
-
-
-def has_skyband(plan: TopK) -> bool:
-    """Whether rows can be forgotten early: only the first are asked for, and none is ever retracted.
-
-    A dense rank counts distinct keys, so that it takes more than k rows to push one out.
-    """
-    if plan.limit is None or plan.ranking is Ranking.DENSE_RANK:
-        return False
-    return plan.offset + plan.limit > 0 and is_insert_only(plan.input)
 
 
 def reachable(plan: TopK, batch: Batch) -> Batch:

@@ -9,20 +9,22 @@ import pyarrow as pa
 
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import TopK, column
+from headrace.algebra.properties import has_skyband
 from headrace.elements import Batch, concat, record_batch
+from headrace.expressions.evaluation.ordering import Ordering
 from headrace.expressions.tree import SortKey
 from headrace.kernels import top_k as kernels
 from headrace.kernels.grouping import order_by_code
 from headrace.kernels.inputs import CountChanges, GroupPoints
 from headrace.kernels.top_k import first_rows
-from headrace.operators.aggregates.live_values import LiveValues, Ordering
+from headrace.operators.aggregates.live_values import LiveValues
 from headrace.operators.contract import Progress
 from headrace.operators.state.keys import normalise, order_by
 from headrace.operators.state.live_elements import Rows
 from headrace.operators.state.runs import Area
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.timeline import Changes, Points, Timeline
-from headrace.operators.top_k.skyband import Skyband, has_skyband, reachable
+from headrace.operators.top_k.skyband import Skyband, reachable
 from headrace.operators.top_k.standings import Standings, stand, within_bounds
 
 _ALL: Final = 2**60

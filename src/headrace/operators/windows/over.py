@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from headrace.algebra.frames import RangeFrame, RowsFrame
 from headrace.algebra.nodes import Over
 from headrace.elements import Batch, concat, record_batch
+from headrace.expressions.evaluation.ordering import Ordering
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.accumulators import is_invertible
-from headrace.operators.aggregates.live_values import Ordering
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.runs import Area
 from headrace.operators.windows.arrived import Answers, Arrived

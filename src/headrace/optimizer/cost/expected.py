@@ -11,7 +11,6 @@ by group, and one row for each group and instant above it at which something beg
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -40,14 +39,15 @@ from headrace.algebra.nodes import (
     TopK,
     column,
 )
-from headrace.algebra.properties import is_insert_only
 from headrace.elements import Int64Array
-from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.tree import Expression, expressions_of
+from headrace.expressions.tree import Expression
+from headrace.optimizer.cost.aggregates import aggregated
 from headrace.optimizer.cost.flow import Flow, Sample, lasting
-from headrace.optimizer.cost.growth import ALL, Growth
+from headrace.optimizer.cost.growth import ALL
 from headrace.optimizer.cost.matching import joined
 from headrace.optimizer.cost.stateless import length, passed, united
+from headrace.optimizer.cost.timelines import kept_rows
+from headrace.optimizer.cost.tops import topped
 from headrace.schema import unique_names
 
 
@@ -75,22 +75,21 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
     below = inputs[0]
     match plan:
         case RowWindow(rows=rows, keys=keys):
-            live = min(below.growth(keys).at(below.rate * elapsed) * rows, below.rate * elapsed)
-            return Expectation(replace(below, lifetime=lasting(live, below.rate)), live)
+            live = below.among_first(keys, rows, below.rate * elapsed)
+            return Expectation(replace(below, lifetime=lasting(live, below.rate), is_open=True), live)
         case SessionWindow(gap=gap, keys=keys):
             return _sessions(below, length(gap), keys)
         case Over(keys=keys, aggregates=aggregates):
-            partitions = below.growth(keys)
-            reach = max(_reach(frame, below.rate, partitions, elapsed) for _, _, frame in aggregates)
+            reach = max(_reach(frame, below, keys, elapsed) for _, _, frame in aggregates)
             values = below.values + (ALL,) * len(aggregates)
             return Expectation(replace(below, values=values, sample=None), reach)
         case Join():
             kept = sum(side.live for side in inputs if side.lifetime > 1)
             return Expectation(joined(plan, below, inputs[1]), kept)
         case Aggregate():
-            return _aggregate(plan, united(inputs))
+            return Expectation(*aggregated(plan, united(inputs), elapsed))
         case TopK():
-            return _top(plan, below)
+            return Expectation(*topped(plan, below, elapsed))
         case Distinct() | Coalesce() | Istream() | Dstream() | SetOperation():
             return _by_row(plan, inputs)
         case Source() | Relation() | OuterJoin() | SemiJoin():
@@ -127,76 +126,19 @@ def _session_bounds(sample: Sample, gap: float, keys: Sequence[Expression]) -> t
     return starts, ends
 
 
-def _reach(frame: Frame, rate: float, partitions: Growth, elapsed: float) -> float:
+def _reach(frame: Frame, flow: Flow, keys: Sequence[Expression], elapsed: float) -> float:
     """How many rows are in the frame of some later row."""
+    everything = flow.rate * elapsed
     match frame:
         case RangeFrame(size=size):
-            return rate * min(length(size), elapsed)
+            return flow.rate * min(length(size), elapsed)
         case RowsFrame(first=None):
-            return partitions.at(rate * elapsed)
+            return flow.growth(keys).at(everything)
         case RowsFrame(first=first):
             assert first is not None
-            return min(rate * elapsed, partitions.at(rate * elapsed) * (first + 1))
+            return flow.among_first(keys, first + 1, everything)
         case _:
             assert_never(frame)
-
-
-def _aggregate(plan: Aggregate, flow: Flow) -> Expectation:
-    """A timeline of the groups, and of the values in them where the aggregates need those."""
-    keys = tuple(key for _, key in plan.keys)
-    groups = flow.growth(keys)
-    kept = _timeline(flow, groups)
-    for _, call in plan.aggregates:
-        if call.distinct or function_of(call).kept is Kept.VALUES:
-            kept += _timeline(flow, flow.growth((*keys, *expressions_of(call))))
-    live = groups.at(flow.live)
-    rate = _changes(flow, groups)
-    if plan.aggregates and all(function_of(call).kept is Kept.ENDS for _, call in plan.aggregates):
-        # Of the rows of a group one is the largest, and each is so for as long as another.
-        rate *= min(1.0, live / max(flow.live, 1e-9))
-    values = (*(flow.growth((key,)) for key in keys), *(ALL,) * len(plan.aggregates))
-    return Expectation(Flow(rate, lasting(live, rate), flow.step, values), kept)
-
-
-def _timeline(flow: Flow, groups: Growth) -> float:
-    """The rows of a timeline: groups now, and per group the instants ahead at which something changes."""
-    per_step = groups.at(flow.rate * flow.step)
-    steps = max(1.0, flow.lifetime / flow.step)
-    # What has come since the last step begins and ends ahead.
-    begun = 2 * groups.at(flow.rate * flow.step / 2) if flow.step > 1 else 0.0
-    return groups.at(flow.live) + min(flow.live, per_step * steps) + begun
-
-
-def _changes(flow: Flow, groups: Growth) -> float:
-    """How often the row of some group changes, per instant: where an element begins, and where one ends.
-
-    In the thesis these are 2/d for each group (equations 22.6, 22.7), less where several fall on an instant.
-    """
-    per_step = groups.at(flow.rate * flow.step)
-    both = 2.0 if flow.lifetime > flow.step else 1.0
-    return min(both * per_step, both * groups.at(flow.live)) / flow.step
-
-
-def _top(plan: TopK, flow: Flow) -> Expectation:
-    """The rows of each group that have a place, or may come to have one (the k-skyband)."""
-    groups = flow.growth(plan.keys)
-    if plan.limit is None:
-        return Expectation(_numbered(plan, flow), flow.live)
-    number = max(1.0, groups.at(flow.live))
-    places = plan.limit + plan.offset
-    size = flow.live / number
-    shown = min(size, places)
-    band = shown * (1 + math.log(max(1.0, size / max(shown, 1e-9))))
-    kept = number * band if is_insert_only(plan.input) else flow.live
-    changed = flow.rate * min(1.0, shown / max(size, 1e-9))
-    return Expectation(
-        replace(_numbered(plan, flow), rate=changed, lifetime=lasting(number * shown, changed)), kept
-    )
-
-
-def _numbered(plan: TopK, flow: Flow) -> Flow:
-    added = () if plan.number is None else (ALL,)
-    return replace(flow, values=flow.values + added, sample=None)
 
 
 def _by_row(
@@ -205,11 +147,11 @@ def _by_row(
     """What compares whole rows: a timeline of them."""
     flow = united(inputs)
     rows = flow.growth(_columns(plan))
-    kept = _timeline(flow, rows)
+    kept = kept_rows(flow, rows)
     different = rows.at(flow.live)
     match plan:
         case Istream() | Dstream():
-            return Expectation(replace(flow, lifetime=1.0), kept)
+            return Expectation(replace(flow, lifetime=1.0, is_open=False, is_replaced=False), kept)
         case Coalesce():
             return Expectation(flow, kept)
         case SetOperation(kind=SetKind.EXCEPT_ALL | SetKind.EXCEPT_STRICT):

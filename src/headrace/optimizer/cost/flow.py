@@ -77,6 +77,8 @@ class Flow:
         step: elements begin and end at multiples of it (instants): the thesis' g.
         values: per column how many different values there are.
         sample: some of the rows, or None where they are not known.
+        is_open: whether it is not known yet when those end that are valid: never, or as soon as others come.
+        is_replaced: whether each ends where another one of the same group begins.
     """
 
     rate: float
@@ -84,6 +86,8 @@ class Flow:
     step: float
     values: tuple[Growth, ...]
     sample: Sample | None = None
+    is_open: bool = False
+    is_replaced: bool = False
 
     @property
     def live(self) -> float:
@@ -95,6 +99,18 @@ class Flow:
         if self.sample is not None and len(self.sample.instants):
             return growth_of(self.sample.codes(keys))
         return together([self._growth_of(key) for key in keys])
+
+    def among_first(self, keys: Sequence[Expression], most: float, rows: float) -> float:
+        """How many of so many rows are left, if at most so many have the same values of some keys."""
+        left = min(rows, most * self.growth(keys).at(rows))
+        if self.sample is None or not len(self.sample.instants):
+            return left
+        return min(left, growth_of(self.sample.codes(keys), most).at(rows))
+
+    def where(self, predicate: Expression) -> Flow:
+        """The elements for which a predicate is true."""
+        kept = None if self.sample is None else self.sample.kept(predicate)
+        return replace(self, rate=self.rate * self.selectivity(predicate), sample=kept)
 
     def selectivity(self, predicate: Expression) -> float:
         """The part of the rows for which a predicate is true, as measured on the sample."""

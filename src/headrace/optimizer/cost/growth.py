@@ -69,26 +69,28 @@ def codes_of(columns: Sequence[pa.Array], rows: int) -> Int64Array:
     return codes
 
 
-def growth_of(codes: Int64Array) -> Growth:
+def growth_of(codes: Int64Array, most: float = 1) -> Growth:
     """How the number of different values grows, measured on rows in the order of time.
 
     Args:
         codes: int64[n], equal where the values are.
+        most: of each value so many rows are counted.
     """
     if not len(codes):
         return ALL
     lengths = [len(codes)]
     while lengths[-1] > 1:
         lengths.append(max(1, lengths[-1] // _STEP))
-    points = ((float(length), _different(codes, length)) for length in reversed(lengths))
+    points = ((float(length), _different(codes, length, most)) for length in reversed(lengths))
     return Growth(tuple(points))
 
 
-def _different(codes: Int64Array, length: int) -> float:
-    """The mean number of different values in stretches of a length."""
+def _different(codes: Int64Array, length: int, most: float) -> float:
+    """The mean number of different values in stretches of a length, so many rows of each."""
     stretches = min(_STRETCHES, len(codes) // length)
     begins = np.linspace(0, len(codes) - length, stretches).astype(np.int64)
-    return float(np.mean([len(np.unique(codes[begin : begin + length])) for begin in begins]))
+    counts = (np.unique(codes[begin : begin + length], return_counts=True)[1] for begin in begins)
+    return float(np.mean([np.minimum(count, most).sum() for count in counts]))
 
 
 def together(parts: Sequence[Growth]) -> Growth:

@@ -36,7 +36,9 @@ def joined(plan: Join, left: Flow, right: Flow) -> Flow:
     overlap = left.lifetime + right.lifetime - 1
     lifetime = max(1.0, left.lifetime * right.lifetime / overlap)
     sample = _pairs(plan, left, right, rate)
-    flow = Flow(rate, lifetime, min(left.step, right.step), left.values + right.values, sample)
+    values = left.values + right.values
+    is_open = left.is_open and right.is_open
+    flow = Flow(rate, lifetime, min(left.step, right.step), values, sample, is_open)
     if plan.residual is None:
         return flow
     kept = None if sample is None else sample.kept(plan.residual)

@@ -37,8 +37,7 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
     sample = below.sample
     match plan:
         case Filter(predicate=predicate):
-            kept = None if sample is None else sample.kept(predicate)
-            return replace(below, rate=below.rate * below.selectivity(predicate), sample=kept)
+            return below.where(predicate)
         case Project(items=items):
             values = tuple(below.growth([expression]) for _, expression in items)
             return replace(below, values=values, sample=None if sample is None else sample.projected(items))
@@ -47,14 +46,22 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
         case Union():
             return united(inputs)
         case TimeWindow(size=size, slide=slide):
-            return replace(below, lifetime=min(length(size), elapsed), step=float(slide.length))
+            return replace(
+                below,
+                lifetime=min(length(size), elapsed),
+                step=float(slide.length),
+                is_open=size.length == INFINITY,
+                is_replaced=False,
+            )
         case WindowBounds(slide=slide):
             return _cut(_with_bounds(below), float(slide.length))
         case Granularity(granule=granule):
             return _coarser(below, float(granule.length))
         case Split():
             return _cut(below, 1.0)
-        case Clip() | Rstream():
+        case Clip():
+            return replace(below, is_open=below.is_open and plan.end == INFINITY)
+        case Rstream():
             return below
         case _:
             assert_never(plan)
@@ -68,7 +75,14 @@ def united(flows: Sequence[Flow]) -> Flow:
     live = sum(flow.live for flow in flows)
     columns = zip(*(flow.values for flow in flows), strict=True)
     values = tuple(max(column, key=lambda growth: growth.at(live)) for column in columns)
-    return Flow(rate, lasting(live, rate), min(flow.step for flow in flows), values)
+    return Flow(
+        rate,
+        lasting(live, rate),
+        min(flow.step for flow in flows),
+        values,
+        is_open=all(flow.is_open for flow in flows),
+        is_replaced=all(flow.is_replaced for flow in flows),
+    )
 
 
 def length(duration: Duration) -> float:
@@ -85,7 +99,7 @@ def _with_bounds(flow: Flow) -> Flow:
 def _cut(flow: Flow, length: float) -> Flow:
     """Elements cut into pieces of at most some length (equation 22.8)."""
     pieces = max(1.0, flow.lifetime / length)
-    return replace(flow, rate=flow.rate * pieces, lifetime=flow.lifetime / pieces, sample=None)
+    return replace(flow, rate=flow.rate * pieces, lifetime=flow.lifetime / pieces, sample=None, is_open=False)
 
 
 def _coarser(flow: Flow, granule: float) -> Flow:

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Source, TopK
+from headrace.algebra.properties import has_skyband
 from headrace.elements import Batch, from_rows, to_rows
 from headrace.expressions.tree import Column, SortKey
 from headrace.operators.contract import Progress, buffered
-from headrace.operators.top_k.skyband import has_skyband, reachable
+from headrace.operators.top_k.skyband import reachable
 from headrace.operators.top_k.top_k import TopKOperator
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate

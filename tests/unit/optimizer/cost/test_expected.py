@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import (
+    Aggregate,
     Distinct,
     Filter,
     Granularity,
@@ -21,15 +22,17 @@ from headrace.algebra.nodes import (
     Source,
     Split,
     TimeWindow,
+    TopK,
     Union,
     column,
 )
-from headrace.expressions.tree import Call, Literal
+from headrace.expressions.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.tree import Call, Expression, Literal
 from headrace.optimizer.cost.expected import expected
 from headrace.optimizer.cost.flow import Flow, Sample, flow_of
 from headrace.optimizer.cost.growth import ALL, growth_of
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema
-from headrace.time import Duration, TimeDomain
+from headrace.time import INFINITY, Duration, TimeDomain
 
 SOURCE = Source("s", Schema((Field("v", BIGINT),)), "t", TimeDomain.INTEGER)
 FOREVER = 1e9
@@ -139,3 +142,68 @@ def test_what_is_distinct_lasts_as_long_as_an_element() -> None:
     found = expected(Distinct(SOURCE), [source], FOREVER)
     assert found.flow.rate == pytest.approx(50 / 1_000)
     assert found.state == pytest.approx(1_050)
+
+
+def aggregate(*names: str, condition: Expression | None = None, distinct: bool = False) -> Aggregate:
+    modifiers = Modifiers(distinct=distinct, condition=condition)
+    calls = ((name, resolve_aggregate(name, column(SOURCE, 0), modifiers=modifiers)) for name in names)
+    return Aggregate(SOURCE, (), tuple(calls))
+
+
+def test_of_elements_without_an_end_nothing_is_kept_that_lies_ahead() -> None:
+    window = TimeWindow(SOURCE, Duration(INFINITY))
+    below = expected(window, [sampled(list(range(1_000)), list(range(1_000)))], 1_000.0).flow
+    assert (below.lifetime, below.is_open) == (1_000, True)
+    count = Aggregate(SOURCE, (("v", column(SOURCE, 0)),), (("n", resolve_aggregate("COUNT", None)),))
+    found = expected(count, [below], 1_000.0)
+    # A group for each value, which no other element changes, in place of a begin and an end for each.
+    assert found.state == pytest.approx(1_000)
+    assert found.flow.rate == pytest.approx(1)
+    ended = replace(below, is_open=False)
+    assert expected(count, [ended], 1_000.0).state == pytest.approx(2_000)
+
+
+def test_one_value_is_kept_of_all_where_none_ends_and_the_largest_is_wanted() -> None:
+    below = replace(sampled(list(range(1_000)), list(range(1_000))), lifetime=1_000.0, is_open=True)
+    assert expected(aggregate("MAX"), [below], 1_000.0).state == pytest.approx(2)
+    assert expected(aggregate("MIN", "MAX"), [below], 1_000.0).state == pytest.approx(3)
+    # Of n values in random order 1 + 1/2 + ... + 1/n are larger than those before them.
+    records = sum(1 / place for place in range(1, 1_001))
+    rate = expected(aggregate("MAX"), [below], 1_000.0).flow.rate
+    assert rate * 1_000 == pytest.approx(records, rel=1e-3)
+    # As many are larger than all that come after, and so are the largest when what is better has ended.
+    ending = replace(below, is_open=False)
+    assert expected(aggregate("MAX"), [ending], 1e6).state == pytest.approx(1 + 1_000 + records, rel=1e-3)
+
+
+def test_distinct_values_are_kept_once_for_each_argument_and_condition() -> None:
+    below = replace(sampled([place % 50 for place in range(1_000)], list(range(1_000))), lifetime=1_000.0)
+    below = replace(below, is_open=True)
+    assert expected(aggregate("COUNT", distinct=True), [below], 1_000.0).state == pytest.approx(1 + 50)
+    twice = aggregate("COUNT", "SUM", "AVG", distinct=True)
+    assert expected(twice, [below], 1_000.0).state == pytest.approx(1 + 50)
+    few = Call("<", (column(SOURCE, 0), Literal(10, BIGINT)), BOOLEAN)
+    assert expected(
+        aggregate("COUNT", condition=few, distinct=True), [below], 1_000.0
+    ).state == pytest.approx(1 + 10)
+
+
+def test_what_takes_the_place_of_another_changes_what_is_above_once() -> None:
+    below = replace(sampled([7] * 1_000, list(range(1_000))), lifetime=10.0)
+    count = aggregate("COUNT")
+    assert expected(count, [below], FOREVER).flow.rate == pytest.approx(2)
+    replaced = expected(count, [replace(below, is_replaced=True)], FOREVER).flow
+    assert replaced.rate == pytest.approx(1)
+    assert replaced.is_replaced
+
+
+def test_of_each_value_so_many_rows_are_among_the_first() -> None:
+    # Half of the rows have one value, and every other one a value of its own.
+    codes = [0 if place % 2 else place for place in range(1_000)]
+    found = sampled(codes, list(range(1_000)))
+    assert found.among_first([column(SOURCE, 0)], 10, 1_000) == pytest.approx(499 + 10)
+    # From how many values there are alone, it might be ten of each.
+    assert replace(found, sample=None).among_first([column(SOURCE, 0)], 10, 1_000) == 1_000
+    top = TopK(SOURCE, (column(SOURCE, 0),), (), 10)
+    below = replace(found, lifetime=1_000.0, is_open=True)
+    assert expected(top, [below], 1_000.0).state == pytest.approx(500 + 509)

@@ -1,0 +1,82 @@
+"""What an aggregation is expected to yield and to keep."""
+
+from __future__ import annotations
+
+from headrace.algebra.nodes import Aggregate
+from headrace.algebra.properties import is_insert_only
+from headrace.expressions.aggregate_functions import Kept, function_of
+from headrace.expressions.aggregates import effective_argument, masked
+from headrace.expressions.evaluation.ordering import Ordering
+from headrace.expressions.tree import AggregateCall, Expression
+from headrace.optimizer.cost.flow import Flow, lasting
+from headrace.optimizer.cost.growth import ALL, Growth
+from headrace.optimizer.cost.timelines import changes, kept_rows, records, steps_ahead
+
+
+def aggregated(plan: Aggregate, flow: Flow, elapsed: float) -> tuple[Flow, float]:
+    """How the groups flow, and how many rows are kept for them.
+
+    Args:
+        plan: the aggregation.
+        flow: how its input flows.
+        elapsed: for how long (instants).
+    """
+    groups = flow.growth(_keys(plan))
+    rate = _rate(plan, flow, groups, elapsed)
+    values = (*(flow.growth((key,)) for key in _keys(plan)), *(ALL,) * len(plan.aggregates))
+    lifetime = lasting(groups.at(flow.live), rate)
+    found = Flow(rate, lifetime, flow.step, values, is_open=flow.is_open, is_replaced=True)
+    return found, kept_rows(flow, groups) + _distinct_rows(plan, flow) + _live_rows(plan, flow)
+
+
+def _keys(plan: Aggregate) -> tuple[Expression, ...]:
+    return tuple(key for _, key in plan.keys)
+
+
+def _rate(plan: Aggregate, flow: Flow, groups: Growth, elapsed: float) -> float:
+    """How often the row of some group changes, per instant."""
+    rate = changes(flow, groups, elapsed)
+    if not plan.aggregates or any(function_of(call).kept is not Kept.ENDS for _, call in plan.aggregates):
+        return rate
+    # Of the rows of a group one is the largest, and each is so for as long as another.
+    size = flow.live / max(groups.at(flow.live), 1e-9)
+    often = records(size) if flow.lifetime >= elapsed else 1.0
+    return rate * min(1.0, often / max(size, 1e-9))
+
+
+def _distinct_rows(plan: Aggregate, flow: Flow) -> float:
+    """The rows of the timelines of distinct values, one for each argument and condition."""
+    kept: dict[tuple[Expression | None, ...], float] = {}
+    for _, call in plan.aggregates:
+        if call.distinct and function_of(call).kept.is_sum:
+            others = (masked(part, call.condition) for part in call.others)
+            inputs = effective_argument(call), *others
+            counted = _counted(call, flow)
+            values = tuple(part for part in inputs if part is not None)
+            kept[inputs] = kept_rows(counted, counted.growth((*_keys(plan), *values)))
+    return sum(kept.values())
+
+
+def _live_rows(plan: Aggregate, flow: Flow) -> float:
+    """The values that aggregates choose from, those of each order once."""
+    orders: dict[Ordering, list[AggregateCall]] = {}
+    for _, call in plan.aggregates:
+        if not function_of(call).kept.is_sum:
+            orders.setdefault(Ordering.of(call), []).append(call)
+    return sum(_live_rows_of(plan, order, calls, flow) for order, calls in orders.items())
+
+
+def _live_rows_of(plan: Aggregate, order: Ordering, calls: list[AggregateCall], flow: Flow) -> float:
+    flow = _counted(calls[0], flow)
+    if is_insert_only(plan.input) and all(function_of(call).kept is Kept.ENDS for call in calls):
+        # The first and the last value, and those that are so when what is better has ended.
+        groups = flow.growth(_keys(plan)).at(flow.live)
+        size = min(flow.live / max(groups, 1e-9), 1.0 if flow.is_open else steps_ahead(flow))
+        ends = {function_of(call).place for call in calls}
+        return groups * records(size) * len(ends)
+    return kept_rows(flow, flow.growth((*_keys(plan), *order.expressions)))
+
+
+def _counted(call: AggregateCall, flow: Flow) -> Flow:
+    """The elements that an aggregate counts."""
+    return flow if call.condition is None else flow.where(call.condition)

@@ -55,6 +55,8 @@ from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.heartbeats.timing import Timing
 from headrace.language.binding.empty_row import with_empty_row
 from headrace.optimizer import optimize
+from headrace.optimizer.join_graph import Order, inputs_named, mapped
+from headrace.optimizer.order_joins import order_joins
 from headrace.reference.contents import Element, Payload, Stream
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names
@@ -243,7 +245,39 @@ def coalesced(plan: Plan) -> Plan:
     return with_inputs(plan, tuple(below if below.is_chronon else Coalesce(below) for below in inputs))
 
 
-FORMS = st.sampled_from((as_it_is, optimize, coalesced))
+def commuted(plan: Plan) -> Plan:
+    """The plan with the sides of its inner joins exchanged, and joins upon joins in another order."""
+    return order_joins(_turned(plan), lambda graph: _backwards(graph.order))
+
+
+def _turned(plan: Plan) -> Plan:
+    plan = with_inputs(plan, tuple(map(_turned, inputs_of(plan))))
+    if not isinstance(plan, Join):
+        return plan
+    left, right = len(plan.left.schema), len(plan.right.schema)
+    places = [place + right if place < left else place - left for place in range(left + right)]
+    residual = None if plan.residual is None else mapped(plan.residual, places)
+    names = plan.schema.names
+    turned = Join(
+        plan.right,
+        plan.left,
+        tuple((theirs, ours) for ours, theirs in plan.equalities),
+        residual,
+        (*names[left:], *names[:left]),
+    )
+    return Project(turned, tuple((name, column(turned, places[at])) for at, name in enumerate(names)))
+
+
+def _backwards(order: Order) -> Order:
+    """An order in which each input but the last is joined with all that follow: `(2, (1, 0))`."""
+    found: Order
+    found, *others = inputs_named(order)
+    for number in others:
+        found = number, found
+    return found
+
+
+FORMS = st.sampled_from((as_it_is, optimize, coalesced, commuted))
 """What makes of a plan another that answers the same."""
 
 

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.nodes import Join, Plan, Relation, RowWindow, TimeWindow
 from headrace.elements import from_rows, to_rows
 from headrace.errors import PlanError
 from headrace.history import canonical, equivalent
 from headrace.optimizer.migration import Migration, ends_by, entries, takeover
 from headrace.reference.operators import evaluate
 from headrace.runtime.store.segments import FolderStore, MemoryStore
-from headrace.time import BEGINNING, INFINITY
+from headrace.schema import unique_names
+from headrace.time import BEGINNING, INFINITY, Duration
 from property.plan_strategies import FORMS, Case, cases
 from property.strategies import BUCKETS
-from property.test_plan_changes import EPOCHS, Script
+from property.test_plan_changes import EPOCHS, Script, prolonged
 from support import run_plans
 
 
@@ -30,7 +33,25 @@ def is_exchangeable(case: Case) -> bool:
     return True
 
 
-EXCHANGEABLE = cases().filter(is_exchangeable)
+@st.composite
+def beside_endless_rows(draw: st.DrawFn) -> Case:
+    """All pairs of a window's rows with some that may have no end, maybe with others."""
+    case = draw(cases(max_relations=1, max_size=8).filter(lambda case: len(case.streams) > 1))
+    first, second, *_ = case.leaves
+    endless: list[Plan] = [RowWindow(second, 2), TimeWindow(second, Duration(INFINITY))]
+    endless += [leaf for leaf in case.leaves if isinstance(leaf, Relation)]
+    plan = crossed(TimeWindow(first, Duration(draw(st.integers(1, 5)))), draw(st.sampled_from(endless)))
+    if draw(st.booleans()):
+        plan = crossed(plan, TimeWindow(second, Duration(2)))
+    return prolonged(replace(case, plan=plan), 3)
+
+
+def crossed(left: Plan, right: Plan) -> Plan:
+    """All pairs."""
+    return Join(left, right, (), None, tuple(unique_names([*left.schema.names, *right.schema.names])))
+
+
+EXCHANGEABLE = cases(max_relations=1).filter(is_exchangeable)
 
 
 @st.composite
@@ -86,6 +107,17 @@ EXCHANGING = ("go on", "exchange", "restart", "exchange", "add", "add again")
 @settings(max_examples=40)
 @given(st.data(), EXCHANGEABLE, BUCKETS, EPOCHS)
 def test_plans_are_exchanged_while_they_run(
+    data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
+) -> None:
+    script = Script(data, case, MemoryStore(), buckets, epoch, EXCHANGING)
+    script.play()
+    event(f"exchanged {script.exchanged}")
+    script.check()
+
+
+@settings(max_examples=15)
+@given(st.data(), beside_endless_rows(), BUCKETS, EPOCHS)
+def test_what_is_read_whole_goes_on(
     data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
 ) -> None:
     script = Script(data, case, MemoryStore(), buckets, epoch, EXCHANGING)

@@ -21,6 +21,9 @@ from headrace.optimizer.migration import Migration
 Adopted = Mapping[str, str]
 """By the identity of an operator, that of the one whose state it goes on with."""
 
+Names = Mapping[int, str]
+"""What names the state of each part of a plan, by its `id`."""
+
 
 @dataclass(frozen=True)
 class Adoptions:
@@ -56,10 +59,13 @@ def adoptions(migration: Migration, start: int, merges: Iterable[Merge]) -> Adop
     below, above = inputs_of(both)
     begin += _alike(old, below)
     end += _alike(above, new)
-    return Adoptions(
-        {names[1][id(after)]: names[0][id(before)] for before, after in begin if is_stateful(after)},
-        {names[2][id(after)]: names[1][id(before)] for before, after in end if is_stateful(after)},
-    )
+    return Adoptions(_renamed(begin, names[0], names[1]), _renamed(end, names[1], names[2]))
+
+
+def _renamed(pairs: Iterable[tuple[Plan, Plan]], before: Names, after: Names) -> Adopted:
+    """The new names of what holds state, where they are others; what is read whole keeps its own."""
+    names = ((after[id(new)], before[id(old)]) for old, new in pairs if is_stateful(new))
+    return {new: old for new, old in names if new != old}
 
 
 def require_same_places(adopted: Adopted, before: Graph, after: Graph) -> None:

@@ -20,6 +20,10 @@ both plans, those above it read the union.
 
 Clipped results of the two do not touch, so that nothing has to fuse them (the thesis' algorithm 27): a row
 that both plans yield is one that goes on, in two elements.
+
+Rows of a relation, of a window of rows or of an unbounded window may never end. A join with rows that do end
+needs no clip on that side: where the other side has no rows, it has none. So both plans read such a side
+*whole*, and the joins of the new one begin with what those of the old one keep of it.
 """
 
 from __future__ import annotations
@@ -140,34 +144,64 @@ class Migration:
 
 
 def entries(box: Plan) -> tuple[Plan, ...]:
-    """The inputs of a box: the first nodes from above that look at more than one instant, or are leaves."""
-    found: dict[int, Plan] = {}
-    seen = set[int]()
+    """The inputs of a box that are clipped: the first nodes from above that look at more than one instant.
+
+    Leaves are among them; what is read whole is not.
+    """
+    return tuple(part for part, _ in _reached(box) if not isinstance(part, _POINTWISE))
+
+
+def whole_sides(box: Plan) -> dict[int, int]:
+    """The joins of a box one side of which is not clipped, by id, each with that side's port.
+
+    Rows of that side may have no end, and those of the other side all have one.
+    """
+    return {id(part): port for part, port in _reached(box) if port is not None}
+
+
+def _reached(box: Plan) -> list[tuple[Plan, int | None]]:
+    """The parts of a box and its inputs but for what is read whole, top down, each with the port of that."""
+    known: dict[int, bool] = {}
+
+    def is_open(part: Plan) -> bool:
+        """Whether some rows of a part may have no end."""
+        if id(part) not in known:
+            if isinstance(part, _POINTWISE):
+                sides = [is_open(below) for below in inputs_of(part)]
+                known[id(part)] = all(sides) if isinstance(part, Join) else any(sides)
+            else:
+                known[id(part)] = ends_by(part, dict.fromkeys(names_read(part), 0)) == INFINITY
+        return known[id(part)]
+
+    found: dict[int, tuple[Plan, int | None]] = {}
     ahead = [box]
     while ahead:
-        node = ahead.pop()
-        if id(node) in seen:
+        part = ahead.pop()
+        if id(part) in found:
             continue
-        seen.add(id(node))
-        if isinstance(node, _POINTWISE):
-            ahead.extend(reversed(inputs_of(node)))
-        else:
-            found[id(node)] = node
-    return tuple(found.values())
+        below = inputs_of(part) if isinstance(part, _POINTWISE) else ()
+        open_sides = [is_open(one) for one in below]
+        whole = open_sides.index(True) if isinstance(part, Join) and sum(open_sides) == 1 else None
+        found[id(part)] = part, whole
+        ahead.extend(one for port, one in reversed([*enumerate(below)]) if port != whole)
+    return list(found.values())
 
 
 def clipped(box: Plan, begin: int, end: int) -> Plan:
     """A box over its inputs' contents at the instants of `[begin, end)`."""
+    whole = whole_sides(box)
     known: dict[int, Plan] = {}
 
     def over(part: Plan) -> Plan:
         # What is used twice stays one object, or chains of joins would double with every link.
         if id(part) not in known:
-            inside = isinstance(part, _POINTWISE)
-            known[id(part)] = (
-                with_inputs(part, tuple(map(over, inputs_of(part)))) if inside else Clip(part, begin, end)
-            )
+            known[id(part)] = inside(part) if isinstance(part, _POINTWISE) else Clip(part, begin, end)
         return known[id(part)]
+
+    def inside(part: Plan) -> Plan:
+        kept = whole.get(id(part))
+        below = enumerate(inputs_of(part))
+        return with_inputs(part, tuple(one if port == kept else over(one) for port, one in below))
 
     return over(box)
 
@@ -190,7 +224,7 @@ def takeover(old: Plan, latest: Mapping[str, int]) -> int:
         PlanError: some of what has entered may have no end.
     """
     found = BEGINNING
-    for entry in entries(_boxes(old, old)[0]):
+    for entry in entries(box_of(old)):
         end = ends_by(entry, latest)
         if end == INFINITY:
             raise PlanError(
@@ -222,6 +256,15 @@ def ends_by(plan: Plan, latest: Mapping[str, int]) -> int:
             # There is no pair without a row of both.
             end = min(ends) if isinstance(plan, Join) else max(ends)
             return end if end in (BEGINNING, INFINITY) else _end_above(plan, end)
+
+
+def box_of(plan: Plan) -> Plan:
+    """The largest part of a plan that can be exchanged.
+
+    Raises:
+        PlanError: there is none.
+    """
+    return _boxes(plan, plan)[0]
 
 
 def _boxes(old: Plan, new: Plan) -> tuple[Plan, Plan]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
@@ -17,6 +18,7 @@ QUERY = """CREATE QUERY q AS SELECT a.ts AS a, b.ts AS b, c.ts AS c
 FROM a [RANGE 100], b [RANGE 100], c [RANGE 100] WHERE a.k = b.k AND b.m = c.m"""
 
 Row = tuple[int, int, int]
+NAMES = ("k", "m", "ts")
 
 
 def rows(begin: int, end: int) -> dict[str, list[Row]]:
@@ -111,11 +113,46 @@ def test_mistakes(db: hr.Database, text: str, message: str, hint: str) -> None:
     assert hint in (error.value.hint or "")
 
 
-def test_rows_that_never_leave(db: hr.Database) -> None:
-    db.execute(QUERY.replace("c [RANGE 100]", "c [UNBOUNDED]"))
+CONSTANT = pa.table({name: [row[place] for row in PARTS[0]["c"]] for place, name in enumerate("kmt")})
+CHANGING = """CREATE RELATION c (k BIGINT, m BIGINT, ts BIGINT, op STRING) KEY (m)
+FROM push CHANGES BY op TIMESTAMP BY ts"""
+ENDLESS = ("[UNBOUNDED] c", "[ROWS 7] c", "[PARTITION BY m ROWS 2] c", "changing", "constant")
+
+
+@pytest.mark.parametrize(("kind", "buckets"), [*((kind, 1) for kind in ENDLESS), (ENDLESS[2], 3)])
+def test_a_side_whose_rows_never_leave(kind: str, buckets: int) -> None:
+    with hr.connect(runner="inline", buckets=buckets) as db:
+        db.execute(STREAMS)
+        if kind == "constant":
+            db.execute("DROP STREAM c")
+            db.relation("c", CONSTANT)
+        elif kind == "changing":
+            db.execute("DROP STREAM c")
+            db.execute(CHANGING)
+        window = kind if kind.startswith("[") else ""
+        for name in ("q", "other"):
+            text = QUERY.replace("QUERY q", f"QUERY {name}").replace("[RANGE 100] WHERE", f"{window} WHERE")
+            db.execute(text.replace("c.ts AS c", "c.k AS c"))
+        db.start()
+        for part in PARTS:
+            if kind != "constant":
+                assert db.push("c", [{"k": k, "m": m, "ts": ts, "op": "insert"} for k, m, ts in part["c"]])
+            push(db, {"a": part["a"], "b": part["b"]})
+            if part is PARTS[1]:
+                assert "(a JOIN (b JOIN c))" in str(db.execute(REOPTIMIZE)[0])
+        for name in db.streams:
+            db.heartbeat(name, 10_000)
+        found, other = (sorted(map(str, db[name].history().to_pylist())) for name in ("q", "other"))
+        assert found == other
+        assert found
+
+
+def test_rows_that_are_kept_by_other_keys(db: hr.Database) -> None:
+    """The new plan would join all pairs of b and c first, and no join keeps those."""
+    db.execute(QUERY.replace("b [RANGE 100], c [RANGE 100]", "b [UNBOUNDED], c [UNBOUNDED]"))
     db.start()
     push(db, PARTS[0])
-    with pytest.raises(PlanError, match="rows of an unbounded window have no end"):
+    with pytest.raises(PlanError, match="rows of b and c may have no end, and no join that runs"):
         db.execute(REOPTIMIZE)
 
 

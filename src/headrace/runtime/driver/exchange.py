@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import count
 
 from headrace.algebra.nodes import Plan
@@ -10,42 +11,55 @@ from headrace.errors import PlanError
 from headrace.lowering.adoption import Adopted, adoptions, require_same_places
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.outer_joins import expand
-from headrace.optimizer.migration import Migration, takeover
+from headrace.optimizer.migration import Migration
+from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.driver.whole_sides import begun_sides, takeover_with_sides
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import MIN_INSTANT, format_instant
 
 
-def begun(
-    queries: QuerySet, name: str, new: Plan, points: Mapping[str, StreamPoint], buckets: int
-) -> tuple[QuerySet, Adopted]:
-    """The queries when the plan of one is being exchanged, and what goes on with the state of what.
+@dataclass(frozen=True)
+class Begun:
+    """An exchange that is about to begin.
+
+    Attributes:
+        queries: those that are answered from then on.
+        adopted: what goes on with the state of what.
+        given: what operators of the new plan begin with.
+    """
+
+    queries: QuerySet
+    adopted: Adopted
+    given: Mapping[StateKey, Manifest]
+
+
+def begun(holding: Holding, name: str, new: Plan) -> Begun:
+    """The beginning of the exchange of a query's plan.
 
     Args:
-        queries: those that are answered.
+        holding: the queries that are answered, and their state.
         name: whose plan is exchanged.
         new: the plan that takes over.
-        points: how far each input has been read.
-        buckets: how many buckets state is spread over.
 
     Raises:
         PlanError: the plan cannot be exchanged, and why.
     """
+    queries = holding.queries
     require_at_rest(queries, name)
     old = carried_out(queries, name)
-    latest = {point: seen.time.latest for point, seen in points.items()}
-    at = max(takeover(old, latest), MIN_INSTANT)
+    at = max(takeover_with_sides(holding, name, old), MIN_INSTANT)
     # Each exchange has operators of its own: what equal ones have said already depends on when they began.
     taken = {known.at for known in queries.migrations.values()}
     at = next(instant for instant in count(at) if instant not in taken)
     migration = Migration(old, _by_itself(new), at)
     adopted = adoptions(migration, queries.state_start_of(name), queries.merges)
     both, alone = queries.replacing({name: migration}), queries.replacing({name: migration.new})
-    if buckets > 1:
+    given = begun_sides(holding, name, migration, both.graph)
+    if holding.buckets > 1:
         require_same_places(adopted.begin, queries.graph, both.graph)
         require_same_places(adopted.end, both.graph, alone.graph)
-    return both, adopted.begin
+    return Begun(both, adopted.begin, given)
 
 
 def require_at_rest(queries: QuerySet, name: str) -> None:

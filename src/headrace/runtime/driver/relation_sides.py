@@ -18,7 +18,7 @@ from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import INFINITY
 
-_AREAS: Final = ("left", "right")
+AREAS: Final = ("left", "right")
 """The names of a join's areas, by port."""
 
 
@@ -74,8 +74,8 @@ def without_reading(
     begun: dict[StateKey, Manifest] = {}
     for own, older in found.values():
         for bucket in range(before.buckets):
-            runs = before.state.get((older.join.identity, bucket), {}).get(_AREAS[older.port], ())
-            begun[own.join.identity, bucket] = {_AREAS[own.port]: runs}
+            runs = before.state.get((older.join.identity, bucket), {}).get(AREAS[older.port], ())
+            begun[own.join.identity, bucket] = {AREAS[own.port]: runs}
     return queries.merged([Merge(shape, start, into) for (shape, start), into in merges.items()]), begun
 
 

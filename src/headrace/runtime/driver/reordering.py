@@ -13,20 +13,18 @@ from headrace.algebra.properties import names_read, walk
 from headrace.elements import decode_rows, integers
 from headrace.lowering.lower import identities
 from headrace.operators.state.runs import END, TIME, WEIGHT, RunRef
-from headrace.optimizer.cost.flow import Flow, Sample, flow_of
+from headrace.optimizer.cost.flow import Flow, Sample, flow_of, lasting
 from headrace.optimizer.cost.orders import best_order
 from headrace.optimizer.join_graph import JoinGraph, Order
 from headrace.optimizer.order_joins import in_orders, join_orders
 from headrace.runtime.driver.exchange import carried_out, require_at_rest
 from headrace.runtime.driver.merging import Holding
+from headrace.runtime.driver.relation_sides import AREAS
 from headrace.runtime.store.segments import SegmentReader
-from headrace.time import INFINITY
+from headrace.time import ALWAYS, INFINITY
 
 SAMPLE_ROWS: Final = 20_000
 """About so many rows of each input are looked at, the newest."""
-
-_SIDES: Final = ("left", "right")
-"""The areas of a join, by port."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +87,12 @@ def reordered(holding: Holding, name: str) -> Reordered | None:
 
 def _best(flows: _Flows, graph: JoinGraph) -> Order:
     found = [flows.of(part) for part in graph.inputs]
-    known = [flow for flow in found if flow is not None]
+    known = [kept for kept in found if kept is not None]
     if len(known) < len(found):
         return graph.order
     # Rows are kept for about as long as those of the inputs are valid; over such a time the rates count.
-    return best_order(graph, known, max(flow.lifetime for flow in known))
+    elapsed = max(kept.flow.lifetime for kept in known)
+    return best_order(graph, [kept.flow_over(elapsed) for kept in known], elapsed)
 
 
 def _text(graph: JoinGraph, order: Order) -> str:
@@ -119,11 +118,11 @@ class _Flows:
             id(below): (names[id(part)], side)
             for part in walk(plan)
             if isinstance(part, Join)
-            for side, below in zip(_SIDES, inputs_of(part), strict=True)
+            for side, below in zip(AREAS, inputs_of(part), strict=True)
         }
 
-    def of(self, part: Plan) -> Flow | None:
-        """How one input flows; None where none of its rows is kept."""
+    def of(self, part: Plan) -> _Kept | None:
+        """What is kept of one input; None where that is nothing."""
         place = self._places.get(id(part))
         if place is None:
             return None
@@ -131,7 +130,7 @@ class _Flows:
         rows = pa.Table.from_batches(batches).combine_chunks().to_batches() if batches else []
         if not rows:
             return None
-        return _flow(part, rows[0])
+        return _kept(part, rows[0])
 
     def _runs(self, identity: str, side: str) -> list[RunRef]:
         manifests = (
@@ -143,10 +142,31 @@ class _Flows:
         return decode_rows(self._reader.read(ref.part))
 
 
-def _flow(part: Plan, rows: pa.RecordBatch) -> Flow:
-    """How an input flows, by the rows of it that a join keeps."""
+@dataclass(frozen=True)
+class _Kept:
+    """What a join keeps of an input.
+
+    Attributes:
+        flow: how its newest rows flow; what has always been there does not, and what has no end is valid for
+            as long as the others.
+        endless: how many rows have no end.
+    """
+
+    flow: Flow
+    endless: int
+
+    def flow_over(self, elapsed: float) -> Flow:
+        """How the input flows while so much time passes (instants), in which endless rows go on."""
+        if not self.endless:
+            return self.flow
+        rate = max(self.flow.rate, self.endless / elapsed)
+        return replace(self.flow, rate=rate, lifetime=lasting(self.endless, rate))
+
+
+def _kept(part: Plan, rows: pa.RecordBatch) -> _Kept:
     instants, ends = integers(rows.column(TIME)), integers(rows.column(END))
-    good = np.flatnonzero(integers(rows.column(WEIGHT)) > 0)
+    weights = integers(rows.column(WEIGHT))
+    good = np.flatnonzero(weights > 0)
     newest = good[np.argsort(instants[good], kind="stable")][-SAMPLE_ROWS:]
     columns = [rows.column(f"p{place}").take(pa.array(newest)) for place in range(len(part.schema))]
     names = [f"p{place}" for place in range(len(columns))]
@@ -154,4 +174,8 @@ def _flow(part: Plan, rows: pa.RecordBatch) -> Flow:
     bounded = ends[newest] < INFINITY
     lifetimes = (ends[newest] - instants[newest])[bounded]
     lifetime = float(lifetimes.mean()) if len(lifetimes) else 1.0
-    return replace(flow_of(sample), lifetime=max(1.0, lifetime))
+    # Rows that have always been there do not come.
+    begun = sample.instants[sample.instants > ALWAYS]
+    rate = len(begun) / (int(begun[-1] - begun[0]) + 1) if len(begun) else 0.0
+    flow = replace(flow_of(sample), rate=rate, lifetime=max(1.0, lifetime))
+    return _Kept(flow, max(0, int(weights[ends == INFINITY].sum())))

@@ -269,9 +269,11 @@ class Run:
             StoreError: the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        queries, adopted = begun(self._queries, name, plan, self._points, self._buckets)
-        self._change(queries, self._declared, self._description, started, adopted)
-        at = queries.migrations[name].at
+        found = begun(self._holding(self._queries), name, plan)
+        self._change(
+            found.queries, self._declared, self._description, started, found.adopted, given=found.given
+        )
+        at = found.queries.migrations[name].at
         self.end_exchanges()
         return at
 
@@ -285,8 +287,7 @@ class Run:
             PlanError: the plan cannot be exchanged, and why; nothing has changed then.
             StoreError: state cannot be read, or the record cannot be written; nothing has changed then.
         """
-        holding = Holding(self._queries, self._points, self._state, self._buckets, self._store)
-        found = reordered(holding, name)
+        found = reordered(self._holding(self._queries), name)
         if found is None:
             return Reoptimized((), (), None)
         return Reoptimized(found.before, found.after, self.exchange(name, found.plan))

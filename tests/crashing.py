@@ -49,6 +49,7 @@ CREATE QUERY split_join AS
   SELECT a.seller, MAX(b.price) AS best FROM bid [RANGE 5 SECONDS] b, auction [RANGE 20 SECONDS] a
   WHERE b.auction = a.id GROUP BY a.seller;
 CREATE QUERY failing AS SELECT auction, 1000 / (price % 7) AS part FROM bid;
+CREATE QUERY letters AS SELECT reason, query, auction, bidder, price, ts FROM DEAD LETTERS OF bid;
 """
 PUSHED = """
 CREATE STREAM signal (producer STRING, number BIGINT, auction BIGINT, ts TIMESTAMP) FROM push
@@ -164,7 +165,8 @@ def attempt(job: Job) -> None:
         db.start()
         assert not db.differences, "the store has the queries that its last commit has"
         _push(db, job)
-        _finish(db, "split_sums", lambda heartbeat: heartbeat == INFINITY)
+        for name in ("split_sums", "letters"):
+            _finish(db, name, lambda heartbeat: heartbeat == INFINITY)
         if job.files:
             _finish(db, "streamed", lambda _: _rows_read(db, "filed") == filed_rows(job.files))
         summary = db.stop()
@@ -182,7 +184,12 @@ def _results(db: hr.Database) -> dict[str, Any]:
     """Digests of all histories, and of the dead letters in an order that does not depend on epochs."""
     letters = db.dead_letters().drop_columns(["epoch", "place"])
     letters = letters.sort_by([(name, "ascending") for name in letters.schema.names])
-    return {query.name: _digest(query.history()) for query in db.queries} | {"dead letters": _digest(letters)}
+    # What became of dead letters is timed by the clock.
+    timed = db["letters"].stream()
+    timed = timed.select(["reason", "query", "auction", "bidder", "price", "ts"])
+    timed = timed.sort_by([(name, "ascending") for name in timed.schema.names])
+    found = {query.name: _digest(query.history()) for query in db.queries if query.name != "letters"}
+    return found | {"dead letters": _digest(letters), "letters": _digest(timed)}
 
 
 def _push(db: hr.Database, job: Job) -> None:

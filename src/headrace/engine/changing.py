@@ -142,8 +142,16 @@ def _with_changes(statement: CreateRelation, clause: ChangesClause, stream: Inpu
         LanguageError: a column is missing, or cannot be what it is named for.
     """
     read, timestamp = stream.stream, stream.info.timestamp
-    untimed = stream.clauses == NOTHING_SAID and not stream.info.by_arrival and stream.max_rows is None
+    timeless = replace(stream.clauses, letters=None) == NOTHING_SAID
+    untimed = timeless and not stream.info.by_arrival and stream.max_rows is None
     read_first = untimed and isinstance(read, BoundedStream)
+    if read_first and stream.clauses.letters is not None:
+        raise LanguageError(
+            f"the changes of {statement.name} are read before any row of a stream; their dead "
+            "letters are not kept",
+            position=statement.position,
+            hint="leave out DEAD LETTERS KEEP, or say how they are timed, as with DISORDER 1 DAY",
+        )
     info = describe_changes(statement, clause, stream.info, read_first=read_first)
     assert info.changes is not None
     by = info.changes.by

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from headrace.algebra.letters import letters_name, stream_of_letters
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
 from headrace.engine.entries import Entries
@@ -58,12 +59,14 @@ class Definitions:
     @property
     def streams(self) -> dict[str, Incoming]:
         """What a run reads, streams and relations, by name."""
-        streams: dict[str, Incoming] = {name: stream.stream for name, stream in self.inputs.items()}
-        return streams | {name: table.relation for name, table in self.relations.items()}
+        streams: dict[str, Incoming] = {name: stream.incoming for name, stream in self.inputs.items()}
+        letters = {letters_name(name): stream.letters for name, stream in self.inputs.items()}
+        return streams | letters | {name: table.relation for name, table in self.relations.items()}
 
     def described_inputs(self) -> dict[str, str]:
         """What a durable store remembers of streams and relations, by name."""
         streams = {name: stream.describe() for name, stream in self.inputs.items()}
+        streams |= {letters_name(name): f"the dead letters of {name}" for name in self.inputs}
         return streams | {name: table.describe() for name, table in self.relations.items()}
 
     def endless_of(self, plan: Plan) -> dict[str, Timing]:
@@ -270,7 +273,8 @@ class Definitions:
             raise LanguageError(
                 f"{entry.name} is a {its}", position=position, hint=f"write DROP {its.upper()} {entry.name}"
             )
-        users = [title for title, named in self.named.items() if name.lower() in named]
+        known = {name.lower(), letters_name(name.lower())}
+        users = [title for title, named in self.named.items() if known & named]
         if users:
             raise LanguageError(
                 f"the {kind} {entry.name} cannot be dropped: it is used by {', '.join(users)}",
@@ -311,7 +315,7 @@ class Definitions:
 
     def read_by(self, stream: str) -> str:
         """The streams that a derived stream is written over, as text."""
-        read = self.named[_stream(stream)]
+        read = {stream_of_letters(name) or name for name in self.named[_stream(stream)]}
         return ", ".join(name for name in self.catalog.names if name.lower() in read)
 
     def free_name(self) -> str:

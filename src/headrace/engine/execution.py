@@ -25,6 +25,7 @@ from headrace.engine.status import Status, status_of
 from headrace.engine.summary import Summary, summarise
 from headrace.engine.times import instant_of
 from headrace.errors import ExecutionError, UserError
+from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation
@@ -41,7 +42,7 @@ from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.shares import FIRST_ROWS
-from headrace.runtime.intake.streams import LiveStream
+from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.dead_letters import dead_letters
@@ -157,12 +158,13 @@ class Execution:
             StoreError: the change cannot be written; nothing has changed then.
         """
         assert self._live is not None
+        streams = defined.streams
         retimed = any(
-            stream.timing != defined.streams[name].timing
+            _declared(stream) != _declared(streams[name])
             for name, stream in self.run.streams.items()
-            if name in defined.streams
+            if name in streams
         )
-        gone = self.run.known_streams - defined.streams.keys()
+        gone = self.run.known_streams - streams.keys()
         if defined.queries == self._defined.queries and not (gone or retimed):
             return
         description = self._described(defined, self._buckets) if self._journal is not None else None
@@ -392,6 +394,12 @@ class Execution:
         if self._journal is not None:
             self._journal.close()
         self._folders.close()
+
+
+def _declared(stream: Incoming) -> tuple[Timing, int | None]:
+    """What is declared of an input that may change while it is read."""
+    kept = stream.letters_kept if isinstance(stream, BoundedStream | LiveStream) else None
+    return stream.timing, kept
 
 
 def _holds(defined: Definitions) -> dict[str, Holds]:

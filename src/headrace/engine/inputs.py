@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.algebra.letters import letters_schema, noted_at
 from headrace.engine.policy import Policy
 from headrace.engine.times import Length, disorder_of, timing_of
 from headrace.errors import LanguageError, Position, UserError
@@ -28,7 +29,7 @@ from headrace.language.statements import (
 )
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
-from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import readable_schema
@@ -80,6 +81,18 @@ class Input:
         return self.info if self.relation is None else self.relation
 
     @property
+    def incoming(self) -> BoundedStream | LiveStream:
+        """What a run reads, with what is said of its dead letters."""
+        kept = self.clauses.letters
+        return replace(self.stream, letters_kept=None if kept is None else kept.length)
+
+    @property
+    def letters(self) -> LetterStream:
+        """Its dead letters as a stream."""
+        columns = self.info.schema
+        return LetterStream(self.name, letters_schema(columns), noted_at(columns))
+
+    @property
     def is_live(self) -> bool:
         """Whether it never ends."""
         return isinstance(self.stream, LiveStream)
@@ -92,7 +105,8 @@ class Input:
         """
         batches = self.frame is not None
         timing = timing_of(clauses, self.info, comes_now=self.comes_now, in_batches=batches)
-        if self.relation is not None and clauses == NOTHING_SAID and not self.info.by_arrival:
+        timeless = replace(clauses, letters=None) == NOTHING_SAID
+        if self.relation is not None and timeless and not self.info.by_arrival:
             # It is not waited for: at once it follows the streams that it is read with.
             timing = replace(timing, idle_after=0)
         stream = self._with(replace(timing, follows=self.stream.timing.follows))

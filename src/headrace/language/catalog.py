@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from headrace.algebra.changes import Changes, content_schema
+from headrace.algebra.letters import letters_name, letters_schema, noted_at, stream_of_letters
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
@@ -138,8 +139,14 @@ class Catalog:
         return "the streams and relations" if relations else "the streams"
 
     def find(self, name: str) -> Entry | None:
-        """The stream or the relation of that name, or None."""
-        return self.entries.get(name.lower())
+        """The stream or the relation of that name, or None; also the dead letters of a source stream."""
+        of = stream_of_letters(name)
+        if of is None:
+            return self.entries.get(name.lower())
+        stream = self.entries.get(of.lower())
+        if isinstance(stream, RelationInfo) and stream.changes is not None and not stream.changes.read_first:
+            stream = stream.changes.stream
+        return letters_info(stream) if isinstance(stream, StreamInfo) else None
 
     def define(self, entry: Entry, position: Position | None = None) -> Catalog:
         """The catalog with one stream or relation more.
@@ -153,9 +160,11 @@ class Catalog:
             raise LanguageError(
                 f"there is a {kind} {known.name} already", position=position, hint="choose another name"
             )
-        if _READING.fullmatch(entry.name):
+        letters = stream_of_letters(entry.name) is not None
+        if letters or _READING.fullmatch(entry.name):
+            what = "the dead letters of a stream are" if letters else "a reading of a relation is"
             raise LanguageError(
-                f"{entry.name} is what a reading of a relation is called",
+                f"{entry.name} is what {what} called",
                 position=position,
                 hint="choose another name",
             )
@@ -180,6 +189,13 @@ class Catalog:
         """The catalog without a stream."""
         left = {key: entry for key, entry in self.entries.items() if key != name.lower()}
         return replace(self, entries=MappingProxyType(left))
+
+
+def letters_info(stream: StreamInfo) -> StreamInfo:
+    """The catalog's entry for the dead letters of a source stream."""
+    schema, timed = letters_schema(stream.schema), noted_at(stream.schema)
+    columns = Schema((*schema, Field(timed, TIMESTAMP)))
+    return StreamInfo(letters_name(stream.name), columns, timed, TimeDomain.TIMESTAMP, by_arrival=True)
 
 
 _READING: Final = re.compile(r".+ since \d+")

@@ -14,6 +14,7 @@ from typing import Final, assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking
+from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import (
     NO_OFFSET,
     Aggregate,
@@ -230,7 +231,8 @@ def _condition(join: AnyJoin) -> Expression | None:
 def _leaf(plan: Plan) -> str:
     match plan:
         case Source(name=name) | Relation(name=name):
-            return _name(name)
+            letters = stream_of_letters(name)
+            return _name(name) if letters is None else f"DEAD LETTERS OF {_name(letters)}"
         case TimeWindow(offset=offset) if offset != NO_OFFSET:
             # The language has offsets for windows with a start and an end only.
             listed = _list([(name, _name(name)) for name in plan.schema.names])

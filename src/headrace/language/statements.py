@@ -95,6 +95,7 @@ class TimeClauses:
         ahead: by how much a timestamp may be ahead of the clock.
         heartbeats: the column with heartbeats that the source sends.
         per: of what column each value is bounded on its own.
+        letters: for how long dead letters of the stream are kept (wall-clock), INFINITY for ever.
     """
 
     disorder: Duration | None = None
@@ -108,6 +109,7 @@ class TimeClauses:
     ahead: Duration | None = None
     heartbeats: Name | None = None
     per: PerClause | None = None
+    letters: Duration | None = None
 
 
 NOTHING_SAID: Final = TimeClauses()

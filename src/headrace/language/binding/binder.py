@@ -31,6 +31,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Column
 from headrace.language.binding.joins import join, product
+from headrace.language.binding.letters import refuse_letters
 from headrace.language.binding.limits import bind_limits
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.relations import check_as_of, refuse_window, relation_plan
@@ -390,6 +391,7 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
             if is_constant(plan) and plan.domain is not catalog.domain:
                 plan = _in_domain(plan, catalog.domain)
         case None:
+            refuse_letters(name, catalog)
             listed = f"{catalog.kinds} are {', '.join(catalog.names)}" if catalog.names else None
             hint = did_you_mean(name.text, catalog.names) or listed or "define it with CREATE STREAM first"
             raise LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)

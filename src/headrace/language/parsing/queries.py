@@ -9,6 +9,7 @@ from typing import Final
 from sqlglot.tokens import TokenType
 
 from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.algebra.letters import letters_name
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.limits import LIMITS, parse_limits
@@ -362,7 +363,10 @@ def _named_table(cursor: Cursor) -> NamedTable:
     if token is not None and token.token_type == TokenType.STRING and "." in token.text:
         hint = f"define it: CREATE STREAM name FROM csv OPTIONS (path '{token.text}') TIMESTAMP BY column"
         raise cursor.error(f"the name of a stream is missing, before {cursor.shown()}", hint)
+    letters = cursor.accept("DEAD", "LETTERS", "OF")
     name = cursor.name("the name of a stream")
+    if letters:
+        name = replace(name, text=letters_name(name.text))
     if cursor.at("."):
         raise cursor.error("a stream's name has one part", "write the name alone")
     if cursor.at("("):

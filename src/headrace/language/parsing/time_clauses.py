@@ -24,7 +24,7 @@ from headrace.language.statements import (
 )
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
-from headrace.time import MICROSECONDS, Duration
+from headrace.time import INFINITY, MICROSECONDS, Duration
 
 _EXAMPLES: Final = {
     "DISORDER": "DISORDER 5 SECONDS, DISORDER 10 ROWS, DISORDER FOR 99.9 PERCENT",
@@ -36,6 +36,7 @@ _EXAMPLES: Final = {
     "TIMEOUT": "TIMEOUT 1 MINUTE",
     "AT": "AT MOST 1 DAY AHEAD",
     "HEARTBEATS": "HEARTBEATS FROM column",
+    "DEAD": "DEAD LETTERS KEEP 7 DAYS",
 }
 """How each clause is written, by its first word."""
 
@@ -362,6 +363,11 @@ def _heartbeats(cursor: Cursor) -> dict[str, Any]:
     return {"heartbeats": cursor.name("the column after HEARTBEATS FROM")}
 
 
+def _letters(cursor: Cursor) -> dict[str, Any]:
+    kept = Duration(INFINITY) if cursor.accept("ALL") else _wall_clock(cursor, "DEAD LETTERS KEEP")
+    return {"letters": kept}
+
+
 _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "DISORDER": _disorder,
     "STRICT": _strict,
@@ -372,6 +378,7 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "TIMEOUT": _timeout,
     "AT MOST": _ahead,
     "HEARTBEATS FROM": _heartbeats,
+    "DEAD LETTERS KEEP": _letters,
 }
 """From the words that a clause begins with to what reads the rest of it."""
 

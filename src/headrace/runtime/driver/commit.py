@@ -16,8 +16,9 @@ from headrace.heartbeats.state import StreamState
 from headrace.lowering.adoption import Adopted
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.exchange import with_adopted
+from headrace.runtime.driver.letters import LetterKeeper
 from headrace.runtime.driver.query_set import QuerySet, Reason
-from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake
+from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake, LetterStream
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import (
     Commit,
@@ -93,6 +94,7 @@ def commit_of_epoch(
     ended: Mapping[str, Reason],
     reports: Sequence[TaskReport],
     keep: Callable[[EpochResults], tuple[EpochResults, int]],
+    letters: LetterKeeper,
     started: float,
 ) -> Outcome:
     """What an epoch that ran commits.
@@ -106,6 +108,7 @@ def commit_of_epoch(
         reports: of its tasks; none failed.
         keep: makes of the results of this epoch those that it commits, with what older ones leave behind, and
             says which is the oldest epoch whose results are kept.
+        letters: keeps dead letters with their columns.
         started: when it began (`time.perf_counter()`).
     """
     arrivals = work.joined(report.arrivals for report in reports)
@@ -125,6 +128,7 @@ def commit_of_epoch(
     values = {name: point for report in reports for name, point in report.values.items()}
     skews = skews_after(before.points, streams, work, arrivals, times)
     points = points_after(before.points, streams, intakes, times, estimates, values, skews)
+    points = letters.after(streams, points, intakes, reports)
     results, oldest = keep(
         results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
     )
@@ -139,7 +143,9 @@ def commit_of_epoch(
         totals=counted(before.totals, work, reports, state, time.perf_counter() - started),
         plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
     )
-    written = segments_of(changed, {name: points[name] for name in values})
+    written = segments_of(changed, points) | {
+        file.part.segment for report in reports for file in report.letters.values()
+    }
     return Outcome(commit, queries, points, state, frozenset(written))
 
 
@@ -164,11 +170,11 @@ def commit_of_change(
         begins: what some queries begin with.
     """
     epoch = before.totals.epochs + 1
-    new = dict.fromkeys(queries.columns, StreamPoint(0))
+    new = {name: _begun(streams.get(name), epoch) for name in queries.columns}
     points = new | {
         name: point
         for name, point in before.points.items()
-        if name in new or (name in streams and not isinstance(streams[name], BoundedRelation))
+        if name in new or (name in streams and not isinstance(streams[name], BoundedRelation | LetterStream))
     }
     heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
     results = results_of_change(epoch, queries, heartbeats, before.results)
@@ -196,6 +202,11 @@ def commit_of_change(
         plan=described(description, before.buckets, queries, points),
     )
     return Outcome(commit, queries, points, state)
+
+
+def _begun(stream: Incoming | None, epoch: int) -> StreamPoint:
+    """Where an input begins that is read from a change of the plan on: dead letters with those to come."""
+    return StreamPoint(epoch if isinstance(stream, LetterStream) else 0)
 
 
 def results_of(

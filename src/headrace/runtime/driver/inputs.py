@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from headrace.algebra.letters import letters_name
 from headrace.heartbeats.timing import Timing
 from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.timekeeper import values_of
-from headrace.runtime.intake.streams import BoundedRelation, Intake
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
+from headrace.schema import TIMESTAMP, Field, Schema
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT
 
 
@@ -70,8 +72,30 @@ def inputs_of(
                 values=values_of(stream.timing, point),
                 arrival=stream.timing.arrival(clock, point.heartbeat),
                 changes=stream.changes,
+                letters=_all_columns(stream) if keeps_letters(name, stream, streams) else None,
             )
     return found
+
+
+def keeps_letters(name: str, stream: Incoming, streams: Collection[str]) -> bool:
+    """Whether dead letters of a stream are kept with all columns: where it says so, and where they are read.
+
+    Args:
+        name: the stream's.
+        stream: the stream.
+        streams: what the queries read.
+    """
+    if not isinstance(stream, BoundedStream | LiveStream):
+        return False
+    return stream.letters_kept is not None or letters_name(name) in streams
+
+
+def _all_columns(stream: Incoming) -> Schema:
+    """The columns of a stream, with the one that it is timed by where that is the arrival."""
+    fields = {field.name: field for field in stream.schema}
+    if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:
+        fields[stream.timestamp] = Field(stream.timestamp, TIMESTAMP)
+    return Schema(tuple(fields.values()))
 
 
 def promises_of(intakes: Mapping[str, Intake]) -> dict[str, int]:
@@ -88,6 +112,9 @@ def columns_of(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]
     found = {}
     for name, columns in queries.columns.items():
         stream = streams[queries.inputs[name]]
+        if keeps_letters(name, stream, queries.inputs):
+            found[name] = tuple(sorted(stream.schema.names))
+            continue
         changes = () if stream.changes is None else stream.changes.columns
         read = {*columns, *stream.timing.columns, *changes}
         if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:

@@ -58,6 +58,7 @@ def _discard(work: EpochWork, reports: list[TaskReport]) -> None:
     for report in reports:
         runs = (run for point in report.values.values() for run in point.runs if run not in kept)
         refs = (*report.results, *([report.dead_letters] if report.dead_letters is not None else ()))
-        parts = (*(ref.part for ref in refs), *(run.part for run in runs))
+        kept_letters = (file.part for file in report.letters.values())
+        parts = (*(ref.part for ref in refs), *(run.part for run in runs), *kept_letters)
         for name in {part.segment for part in parts}:
             work.store.delete(name)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from headrace.algebra.explain import describe
+from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Clip, Plan, Relation, Source
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
@@ -239,11 +240,14 @@ class QuerySet:
     def inputs(self) -> dict[str, str]:
         """What is read, with the name of the stream or the relation: a relation is read once per start."""
         leaves = [(node.reads, node.plan) for node in self.graph.nodes]
-        return {
+        found = {
             reads: plan.name
             for reads, plan in leaves
             if reads is not None and isinstance(plan, Source | Relation)
         }
+        # Who reads dead letters of a stream lets it be read: only then are rows of it set apart.
+        origins = filter(None, map(stream_of_letters, found))
+        return {**found, **{name: name for name in origins}}
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -264,6 +268,8 @@ class QuerySet:
                     continue
             assert node.reads is not None
             wanted.setdefault(node.reads, {}).update(dict.fromkeys(names))
+            if (origin := stream_of_letters(node.reads)) is not None:
+                wanted.setdefault(origin, {})
         return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
 
     def state_of(self, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:

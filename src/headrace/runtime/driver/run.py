@@ -28,6 +28,7 @@ from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.exchange import begun, ended
 from headrace.runtime.driver.inputs import columns_of, inputs_of, promises_of
 from headrace.runtime.driver.kept import Kept
+from headrace.runtime.driver.letters import LetterKeeper
 from headrace.runtime.driver.merging import Holding, Merging
 from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
@@ -38,6 +39,7 @@ from headrace.runtime.driver.reordering import Reoptimized, reordered
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
+from headrace.runtime.intake.letters import letters_to_take
 from headrace.runtime.intake.shares import (
     MOST_HELD,
     MOST_PASSED,
@@ -55,11 +57,11 @@ from headrace.runtime.journal.records import (
     StreamPoint,
     Totals,
     carried_parts,
+    point_parts,
     points_after,
     result_parts,
     state_after,
     state_parts,
-    value_parts,
 )
 from headrace.runtime.store.crash_points import reach
 from headrace.runtime.store.segments import Store
@@ -439,7 +441,9 @@ class Run:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
         most = MOST_HELD if self._queries.graph.levels else MOST_PASSED
         rows = self._settings.epoch_rows or grown_rows(self._streams, self._points, most)
-        return next_share(self._streams, self._points, rows, self._settings.epoch_bytes)
+        share = next_share(self._streams, self._points, rows, self._settings.epoch_bytes)
+        letters = {} if self.reads_relations else letters_to_take(self._streams, self._points, self._store)
+        return {**share, **letters}
 
     def _reports(self, work: EpochWork, intakes: Mapping[str, Intake]) -> list[TaskReport]:
         """Run an epoch; the reports of its tasks, or the error of one."""
@@ -509,6 +513,7 @@ class Run:
             ended,
             reports,
             lambda last: self.kept.after(last, self._queries, self._token),
+            LetterKeeper(self._store, self._token, work.epoch, work.clock),
             started,
         )
         self.kept.check(outcome, self._state, self._points)
@@ -524,7 +529,7 @@ class Run:
         """
         commit = outcome.commit
         yield from state_parts(outcome.state)
-        yield from value_parts(outcome.points)
+        yield from point_parts(outcome.points)
         yield from result_parts(commit.results)
         yield from carried_parts(commit.results)
         for results in self.results if commit.checkpoint else ():

@@ -16,7 +16,7 @@ from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.timekeeper import values_of
-from headrace.runtime.intake.streams import BoundedRelation, Incoming, LiveStream
+from headrace.runtime.intake.streams import BoundedRelation, Incoming, LetterStream, LiveStream
 from headrace.runtime.journal.records import EpochResults, StreamPoint, Totals
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
@@ -236,7 +236,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             name=name,
             domain=_domain(stream),
             position=point.position,
-            share=None if isinstance(stream, LiveStream) else point.position / max(stream.source.size, 1),
+            share=_share(stream, point.position),
             rows=seen.rows,
             late=seen.late,
             rejected=seen.rejected,
@@ -407,6 +407,13 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
 def _of_streams(reading: Reading) -> dict[str, int]:
     """The heartbeats of the streams."""
     return {name: reading.points[name].heartbeat for name in reading.streams}
+
+
+def _share(stream: Incoming, position: int) -> float | None:
+    """How much of a stream has been read; None of one that has no size."""
+    if isinstance(stream, LiveStream | LetterStream):
+        return None
+    return position / max(stream.source.size, 1)
 
 
 def _domain(stream: Incoming) -> TimeDomain:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Split
 from headrace.time import INFINITY
@@ -106,7 +106,7 @@ def grown_rows(streams: Streams, points: Mapping[str, StreamPoint], most: int) -
         most: how many rows at most.
     """
     bounded = dict(_bounded(streams))
-    if len(bounded) < len(streams):
+    if _has_live(streams):
         return FIRST_ROWS
     read = sum(stream.source.rows - _rows_left(stream, points[name]) for name, stream in bounded.items())
     return min(max(FIRST_ROWS, _GROWTH * read), most)
@@ -119,10 +119,9 @@ def rows_left(streams: Streams, points: Mapping[str, StreamPoint]) -> int | None
         streams: by name.
         points: how far each has been read.
     """
-    bounded = dict(_bounded(streams))
-    if len(bounded) < len(streams):
+    if _has_live(streams):
         return None
-    return sum(_rows_left(stream, points[name]) for name, stream in bounded.items())
+    return sum(_rows_left(stream, points[name]) for name, stream in _bounded(streams))
 
 
 def assignments(
@@ -144,6 +143,11 @@ def assignments(
     for place, name in enumerate(sorted(read)):
         found[place % tasks] += [Split(name, intakes[name].start, intakes[name].end)]
     return tuple(map(tuple, found))
+
+
+def _has_live(streams: Streams) -> bool:
+    """Whether a stream never ends."""
+    return any(isinstance(stream, LiveStream) for stream in streams.values())
 
 
 def _bounded(streams: Streams) -> Iterator[tuple[str, BoundedStream | BoundedRelation]]:

@@ -8,9 +8,10 @@ from typing import Final
 
 from headrace.algebra.changes import Changes
 from headrace.errors import StoreError
-from headrace.heartbeats.timing import IN_ORDER, Timing
+from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.tasks.messages import LetterFile
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY
 
@@ -25,6 +26,8 @@ class BoundedStream:
         timing: how its time moves.
         max_rows: how many rows an epoch takes at most, if not its share.
         changes: what they change, if they are the changes of a relation.
+        letters_kept: for how long its dead letters are kept (microseconds of the clock), INFINITY for ever;
+            None where that is not said.
     """
 
     source: SplitSource
@@ -32,6 +35,7 @@ class BoundedStream:
     timing: Timing = IN_ORDER
     max_rows: int | None = None
     changes: Changes | None = None
+    letters_kept: int | None = None
 
     @property
     def schema(self) -> Schema:
@@ -52,12 +56,15 @@ class LiveStream:
         timestamp: the column it is timed by; not one of those where it is timed by arrival.
         timing: how its time moves.
         changes: what they change, if they are the changes of a relation.
+        letters_kept: for how long its dead letters are kept (microseconds of the clock), INFINITY for ever;
+            None where that is not said.
     """
 
     schema: Schema
     timestamp: str
     timing: Timing = IN_ORDER
     changes: Changes | None = None
+    letters_kept: int | None = None
 
     def mark(self, position: int) -> str:
         """Nothing: what has been taken does not come again."""
@@ -96,7 +103,37 @@ class BoundedRelation:
 
 _AT_THE_END: Final = Timing(disorder=None)
 
-Incoming = BoundedStream | LiveStream | BoundedRelation
+
+@dataclass(frozen=True)
+class LetterStream:
+    """The dead letters of a stream, which are input of the epoch after the one that set them apart.
+
+    Attributes:
+        of: the stream.
+        schema: their columns; see `algebra.letters`.
+        timestamp: the column they are timed by, by arrival.
+    """
+
+    of: str
+    schema: Schema
+    timestamp: str
+
+    @property
+    def timing(self) -> Timing:
+        """The clock says when they come."""
+        return BY_ARRIVAL
+
+    @property
+    def changes(self) -> Changes | None:
+        """They are not changes of a relation."""
+        return None
+
+    def mark(self, position: int) -> str:
+        """Nothing: what has been taken does not come again."""
+        return ""
+
+
+Incoming = BoundedStream | LiveStream | BoundedRelation | LetterStream
 """What a run reads."""
 
 
@@ -114,6 +151,7 @@ class Intake:
         ended: whether the stream has no more rows after it.
         producers: for pushed rows, per producer that pushed some of them its last sequence number.
         promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
+        replay: how the stream's dead letters are kept after it, where its rows are some of them; else None.
     """
 
     position: int
@@ -125,6 +163,7 @@ class Intake:
     ended: bool = False
     producers: Mapping[str, int] = field(default_factory=dict)
     promise: int = BEGINNING
+    replay: tuple[LetterFile, ...] | None = None
 
 
 def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, StreamPoint]) -> None:
@@ -139,7 +178,7 @@ def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, Stream
     """
     for name, point in points.items():
         stream = streams.get(name)
-        if stream is None or isinstance(stream, LiveStream):
+        if stream is None or isinstance(stream, LiveStream | LetterStream):
             continue
         if stream.mark(point.position) != point.mark:
             raise StoreError(

@@ -33,7 +33,15 @@ from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore
-from headrace.runtime.tasks.messages import Manifest, ResultRef, SlowValue, StateKey, ValuesPoint, ValuesRun
+from headrace.runtime.tasks.messages import (
+    LetterFile,
+    Manifest,
+    ResultRef,
+    SlowValue,
+    StateKey,
+    ValuesPoint,
+    ValuesRun,
+)
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs are between two records that hold all state and all producers."""
@@ -54,6 +62,7 @@ class StreamPoint:
         estimate: of its disorder, where that is estimated and rows have come.
         values: how far the values of the column named by PER have come, or None.
         skews: of how far it is behind others, where that is estimated, by the others' `Follow.key`.
+        letters: its dead letters, as far as they are kept with their columns, oldest first.
     """
 
     position: int
@@ -63,6 +72,7 @@ class StreamPoint:
     estimate: Estimate | None = None
     values: ValuesPoint | None = None
     skews: Mapping[str, Estimate] = field(default_factory=dict)
+    letters: tuple[LetterFile, ...] = ()
 
     @property
     def heartbeat(self) -> int:
@@ -237,7 +247,7 @@ def plan_after(commits: Sequence[Commit]) -> Description | None:
 def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
     """The parts of files that the commits still need: the state after the last one, and the kept results."""
     yield from state_parts(state_after(commits))
-    yield from value_parts(points_after(commits))
+    yield from point_parts(points_after(commits))
     for commit in commits:
         if commit.epoch >= commits[-1].retained:
             yield from result_parts(commit.results)
@@ -250,10 +260,12 @@ def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
     return (run.part for manifest in state.values() for area in manifest.values() for run in area)
 
 
-def value_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
-    """The parts of files that hold how far values with bounds of their own have come."""
-    known = (point.values for point in points.values() if point.values is not None)
-    return (run.part for values in known for run in values.runs)
+def point_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
+    """The parts of files that hold how far values with bounds of their own have come, and dead letters."""
+    for point in points.values():
+        if point.values is not None:
+            yield from (run.part for run in point.values.runs)
+        yield from (file.part for file in point.letters)
 
 
 def result_parts(results: EpochResults) -> Iterator[Part]:
@@ -280,7 +292,7 @@ def runs_of(state: Mapping[StateKey, Manifest]) -> Collection[RunRef]:
 
 def segments_of(state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]) -> set[str]:
     """The files that hold some state of operators and of streams."""
-    return {part.segment for part in (*state_parts(state), *value_parts(points))}
+    return {part.segment for part in (*state_parts(state), *point_parts(points))}
 
 
 def result_files(results: EpochResults) -> set[str]:
@@ -367,10 +379,12 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    if point.estimate is not None or point.values is not None or point.skews:
+    if point.estimate is not None or point.values is not None or point.skews or point.letters:
         found.append(point.estimate and point.estimate.to_json())
         found.append(point.values and _packed_values(point.values))
         found.append({others: skew.to_json() for others, skew in point.skews.items()})
+    if point.letters:
+        found.append([_packed_letters(file) for file in point.letters])
     return found
 
 
@@ -382,11 +396,13 @@ def _unpacked_point(
     estimate: dict[str, Any] | None = None,
     values: list[Any] | None = None,
     skews: Mapping[str, Any] = MappingProxyType({}),
+    letters: Sequence[list[Any]] = (),
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
     behind = {others: Estimate.from_json(skew) for others, skew in skews.items()}
-    return StreamPoint(position, StreamState.from_json(time), producers, mark, estimated, found, behind)
+    kept = tuple(_unpacked_letters(*file) for file in letters)
+    return StreamPoint(position, StreamState.from_json(time), producers, mark, estimated, found, behind, kept)
 
 
 def _packed_values(values: ValuesPoint) -> list[Any]:
@@ -400,6 +416,14 @@ def _unpacked_values(column: str, runs: list[Any], begun: int, due: list[Any]) -
     steps = tuple((when, promise) for when, promise, *_ in due)
     slowest = tuple(SlowValue(value, latest) for *_, value, latest in due)
     return ValuesPoint(column, found, begun, steps, slowest)
+
+
+def _packed_letters(file: LetterFile) -> list[Any]:
+    return [_packed_part(file.part), file.rows, file.last, file.clock, file.tier]
+
+
+def _unpacked_letters(part: list[Any], rows: int, last: int, clock: int, tier: int) -> LetterFile:
+    return LetterFile(_unpacked_part("segments", part), rows, last, clock, tier)
 
 
 def _packed_part(part: Part) -> list[Any]:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headrace.algebra.changes import OPERATIONS, Changes
 from headrace.elements import BoolArray, take_rows
-from headrace.runtime.tasks.outbox import DeadLetters
+from headrace.runtime.tasks.letters import DeadLetters
 from headrace.schema import STRING
 
 _KNOWN: Final = pa.array(OPERATIONS, STRING)

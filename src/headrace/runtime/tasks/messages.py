@@ -61,6 +61,25 @@ class ValuesRun:
 
 
 @dataclass(frozen=True)
+class LetterFile:
+    """Dead letters of a stream, with their columns.
+
+    Attributes:
+        part: where they are.
+        rows: how many.
+        last: the newest epoch that set one apart.
+        clock: its reading of the clock (microseconds since 1970-01-01 UTC).
+        tier: how often they were put together with others.
+    """
+
+    part: Part
+    rows: int
+    last: int
+    clock: int
+    tier: int = 0
+
+
+@dataclass(frozen=True)
 class SlowValue:
     """A value of a stream's column than which no other that counts has come less far.
 
@@ -111,6 +130,7 @@ class StreamInput:
         arrival: the instant of all its rows in this epoch where it is timed by arrival, else None; level 0
             adds the timestamp then, which is not in `schema`.
         changes: what its rows change, if they are the changes of a relation.
+        letters: all columns of the stream, where its dead letters are kept with them, else None.
     """
 
     source: SplitSource | None
@@ -124,6 +144,7 @@ class StreamInput:
     values: ValuesPoint | None = None
     arrival: int | None = None
     changes: Changes | None = None
+    letters: Schema | None = None
 
 
 @dataclass(frozen=True)
@@ -250,6 +271,7 @@ class TaskReport:
         lateness: how far the rows were behind, of each stream that keeps to a share of late rows.
         values: per stream how far the values have come that have bounds of their own, from level 0.
         counted: per stream what its rows promise by their position, of those with `DISORDER n ROWS`.
+        letters: per stream its dead letters with their columns, where these are kept.
     """
 
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
@@ -264,6 +286,7 @@ class TaskReport:
     lateness: Mapping[str, Lateness] = field(default_factory=dict)
     values: dict[str, ValuesPoint] = field(default_factory=dict)
     counted: Mapping[str, Counting] = field(default_factory=dict)
+    letters: Mapping[str, LetterFile] = field(default_factory=dict)
 
 
 ARRIVALS_CHANNEL = -1

@@ -2,73 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, TimeWindow
-from headrace.elements import Batch, BoolArray, concat, encode, take_rows
+from headrace.elements import Batch, BoolArray, concat, encode
 from headrace.lowering.graph import Exchange, Graph, Node, Panes, Spread
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.before_exchange import InPanes, Reduction, reduction_for
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, order_by
-from headrace.runtime.sources.contract import Rejected
 from headrace.runtime.store.segments import SegmentWriter
+from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import Chunk, EpochWork, ResultRef
 from headrace.runtime.tasks.results import Grouped
-from headrace.runtime.writing.texts import row_texts
-from headrace.time import BEGINNING
-
-DEAD_LETTERS = -1
-"""Takes the place of a node's number in the reference to a task's dead letters."""
-
-_DEAD_LETTER_SCHEMA = pa.schema(
-    [
-        pa.field("epoch", pa.int64()),
-        pa.field("stream", pa.string()),
-        pa.field("node", pa.int64()),
-        pa.field("reason", pa.string()),
-        pa.field("row", pa.string()),
-        pa.field("place", pa.string()),
-    ]
-)
-
-
-class DeadLetters:
-    """The rows of one task that no query could use, with the reason."""
-
-    def __init__(self, epoch: int) -> None:
-        self._epoch = epoch
-        self._rows: list[tuple[str | None, int | None, str, str, str]] = []
-
-    def reject(self, stream: str, rejected: tuple[Rejected, ...]) -> None:
-        """Rows of a stream that did not parse."""
-        self._rows += [(stream, None, part.reason, part.text, part.place) for part in rejected]
-
-    def drop(self, stream: str, rows: pa.RecordBatch, reasons: Sequence[str]) -> None:
-        """Rows of a stream whose timestamp is of no use, or that are late; each with its reason."""
-        texts = zip(row_texts(rows), reasons, strict=True)
-        self._rows += [(stream, None, reason, text, "") for text, reason in texts]
-
-    def reporter(self, node: int) -> Report:
-        """What an operator of a node reports of elements whose expression fails."""
-
-        def report(batch: Batch, failed: BoolArray, reason: str) -> None:
-            rows = take_rows(batch.payload, np.flatnonzero(failed))
-            self._rows += [(None, node, reason, text, "") for text in row_texts(rows)]
-
-        return report
-
-    def write(self, writer: SegmentWriter) -> ResultRef | None:
-        """Append them to the task's segment."""
-        if not self._rows:
-            return None
-        columns = zip(*((self._epoch, *row) for row in self._rows), strict=True)
-        # Where texts are more than two gigabytes together, their array comes in several pieces.
-        rows = pa.table([*map(pa.array, columns, _DEAD_LETTER_SCHEMA.types)], _DEAD_LETTER_SCHEMA)
-        return ResultRef(DEAD_LETTERS, writer.add(stream_of(rows)), rows.num_rows, BEGINNING)
 
 
 class Outbox:
@@ -123,6 +72,11 @@ class Outbox:
             if part.node == node:
                 for number, prepared in part.prepare(batch, self._letters):
                     self._pending.setdefault(number, []).append(prepared)
+
+    def rehearse(self, node: int, batch: Batch, report: Report) -> None:
+        """Report what fails where a batch of a node is prepared for the next levels; send nothing."""
+        for channel in self._leaving.get(node, ()):
+            channel.prepare(batch, report)
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything that goes to the next levels, one chunk per exchange and bucket."""
@@ -245,11 +199,3 @@ class _Channel:
             batch, columns = evaluate_all(self.exchange.keys, batch, report)
             columns = [normalise(column) for column in columns]
         return batch, hash_rows(columns, len(batch))
-
-
-def stream_of(rows: pa.Table) -> pa.Buffer:
-    """A table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return sink.getvalue()

@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import is_stateless
-from headrace.elements import Batch, Int64Array, concat, integers, record_batch, take_rows
+from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
+from headrace.operators.contract import Report
 from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.tasks.changes import applicable
 from headrace.runtime.tasks.counts import Extent
+from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
-from headrace.runtime.tasks.outbox import DeadLetters
 from headrace.runtime.tasks.task import Task, label
 from headrace.schema import BIGINT, TIMESTAMP
 from headrace.time import (
@@ -115,6 +116,46 @@ def _in_periods(name: str, valid: tuple[str, str], rows: pa.RecordBatch, letters
 
 def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
     """Run level 0's nodes over a batch of one input; nodes over others see nothing."""
+    before = len(task.letters)
+    _run_nodes(task, stream, batch)
+    if len(task.letters) > before and task.letters.keeps(stream):
+        _keep_failed(task, stream, batch)
+
+
+def _keep_failed(task: Task, stream: str, batch: Batch) -> None:
+    """Keep the rows of a stream for which an expression fails, with all their columns.
+
+    Where it fails, an element may have other columns. Operators without state do not change multiplicities:
+    they are run once more over elements whose multiplicity says which row each is.
+    """
+    failed: dict[tuple[int, str], list[Int64Array]] = {}
+    numbered = replace(batch, w=np.arange(len(batch), dtype=np.int64))
+
+    def reporter(node: int) -> Report:
+        def report(part: Batch, bad: BoolArray, reason: str) -> None:
+            failed.setdefault((node, reason), []).append(part.w[bad])
+
+        return report
+
+    outputs: dict[int, Batch] = {}
+    for node in task.work.graph.prefix:
+        plan = node.plan
+        if isinstance(plan, Source):
+            if node.reads == stream:
+                outputs[node.number] = _select(plan, numbered)
+        elif is_stateless(plan) and any(edge.producer in outputs for edge in node.inputs):
+            inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
+            found = [apply(plan, part, reporter(node.number)) for part in inputs]
+            outputs[node.number] = concat(plan.schema, found)
+        if node.number in outputs:
+            task.outbox.rehearse(node.number, outputs[node.number], reporter(node.number))
+    for (number, reason), places in failed.items():
+        rows = take_rows(batch.payload, np.unique(np.concatenate(places)))
+        task.letters.keep_failed(stream, rows, number, reason)
+
+
+def _run_nodes(task: Task, stream: str, batch: Batch) -> None:
+    """Run level 0's nodes over a batch of one input, and route what they yield."""
     outputs: dict[int, Batch] = {}
     for node in task.work.graph.prefix:
         plan = node.plan

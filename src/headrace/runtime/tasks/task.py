@@ -10,6 +10,7 @@ from headrace.heartbeats.share import Lateness
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.counts import Counter
+from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
     REPORT_CHANNEL,
@@ -21,7 +22,7 @@ from headrace.runtime.tasks.messages import (
     ValuesPoint,
     pickled,
 )
-from headrace.runtime.tasks.outbox import DeadLetters, Outbox
+from headrace.runtime.tasks.outbox import Outbox
 from headrace.runtime.tasks.profile import Stopwatch
 
 
@@ -48,7 +49,7 @@ class Task:
         self.work = work
         self.level = level
         self.number = number
-        self.letters = DeadLetters(work.epoch)
+        self.letters = DeadLetters(work)
         self.outbox = Outbox(work, level, number, self.letters)
         self.watch = Stopwatch(level)
         self.counter = Counter()
@@ -91,6 +92,10 @@ class Task:
             results, emitted = self.outbox.write(writer)
             dead = self.letters.write(writer)
             writer.close()
+            # They go when they have been kept for long enough, whatever becomes of results and state.
+            kept = SegmentWriter(self.work.store, f"segments/{self._name}-letters")
+            letters = self.letters.write_whole(kept)
+            kept.close()
         time, counts = self.watch.time(self.outbox.sent), self.counter.counts()
         return report_chunk(
             self.work,
@@ -107,6 +112,7 @@ class Task:
                 lateness=self.lateness,
                 values=values or {},
                 counted=self.counted,
+                letters=letters,
             ),
         )
 

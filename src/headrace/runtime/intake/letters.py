@@ -1,0 +1,103 @@
+"""Dead letters as input: of the stream that they are, and of the stream that they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import pyarrow as pa
+
+from headrace.runtime.intake.streams import Incoming, Intake, LetterStream
+from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.contract import BATCH_ROWS, Read
+from headrace.runtime.store.segments import Store, read_part
+from headrace.runtime.tasks.messages import LetterFile
+from headrace.schema import Schema
+from headrace.time import INFINITY
+
+
+@dataclass(frozen=True)
+class LetterSource:
+    """Dead letters in files of the store, as a source; positions are rows.
+
+    Attributes:
+        store: where the files are.
+        files: which of them.
+        schema: the columns that can be read.
+    """
+
+    store: Store
+    files: tuple[LetterFile, ...]
+    schema: Schema
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.size
+
+    @property
+    def borders(self) -> Sequence[int]:
+        """Where a file begins."""
+        return tuple(accumulate(file.rows for file in self.files))[:-1]
+
+    def weigh(self, start: int, end: int) -> int:
+        """About how many bytes the rows of the positions `[start, end)` have."""
+        size = sum(file.part.length for file in self.files)
+        return size * (end - start) // max(self.size, 1)
+
+    def mark(self, position: int) -> str:
+        """Nothing: the files are the store's own."""
+        return ""
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        """The rows of the positions `[start, end)`, in order."""
+        begin = 0
+        for file in self.files:
+            low, high = max(start - begin, 0), min(end - begin, file.rows)
+            begin += file.rows
+            if low < high:
+                rows = read_letters(self.store, file).slice(low, high - low).select(list(columns))
+                for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
+                    yield Read(batch)
+
+
+def read_letters(store: Store, file: LetterFile) -> pa.Table:
+    """The dead letters of a file, with the columns in which they are kept.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    with pa.ipc.open_stream(read_part(store, file.part)) as reader:
+        return reader.read_all()
+
+
+def letters_to_take(
+    streams: Mapping[str, Incoming], points: Mapping[str, StreamPoint], store: Store
+) -> dict[str, Intake]:
+    """What the next epoch takes of dead letters: those of the epochs since it took some.
+
+    They end when the stream has ended that they come from.
+
+    Args:
+        streams: by name.
+        points: how far each has been read; of dead letters, up to which epoch.
+        store: where the letters are.
+    """
+    found = {}
+    for name, stream in streams.items():
+        if not isinstance(stream, LetterStream) or points[name].heartbeat == INFINITY:
+            continue
+        position, of = points[name].position, points[stream.of]
+        files = tuple(file for file in of.letters if file.last > position)
+        ended = of.heartbeat == INFINITY
+        if files or ended:
+            source = LetterSource(store, files, stream.schema)
+            last = max((file.last for file in files), default=position)
+            found[name] = Intake(last, source, 0, source.size, ended=ended)
+    return found

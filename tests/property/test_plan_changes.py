@@ -18,14 +18,14 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Filter, Plan, Project, column
 from headrace.elements import from_rows, to_rows
-from headrace.errors import PlanError
+from headrace.errors import PlanError, UserError
 from headrace.expressions.functions import literal
 from headrace.expressions.tree import Call
 from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.adopting import derivations
+from headrace.runtime.driver.adopting import derivation
 from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, Run, RunSettings
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
@@ -36,12 +36,16 @@ from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import BOOLEAN
 from headrace.time import BEGINNING, INFINITY
 from property.plan_strategies import FORMS, Case, cases, plans
-from property.relatives import relatives
+from property.relatives import above, relatives
 from property.strategies import BUCKETS
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart", "exchange")
 EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart", "exchange")
-WARM = ("go on", "go on", "add", "add warm", "add warm", "drop", "restart", "exchange")
+WARM = ("go on", "go on", "add", "add warm", "add above", "add above", "drop", "restart", "exchange")
+
+
+REFUSED = ("at different times", "have not reached", "is part of a query", "is final", "is being exchanged")
+"""Why a query may not begin above the answers of others."""
 
 
 @dataclass
@@ -95,6 +99,9 @@ class Script:
                     self._add(self.data.draw(st.sampled_from(self.choices)))
                 elif action == "add warm" and self.run.results:
                     self._add_warm(self.data.draw(st.sampled_from(sorted(self.live))))
+                elif action == "add above" and self.run.results:
+                    names = st.lists(st.sampled_from(sorted(self.live)), min_size=1, max_size=2)
+                    self._add_above(*self.data.draw(names))
                 elif action == "drop" and len(self.live) > 1:
                     self._drop(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "restart" and self.journal is not None:
@@ -195,8 +202,26 @@ class Script:
         epoch = self.run.totals.epochs + 1
         self._register(name, plan, epoch, known.positions)
         self.live[name].answers_from = max(heartbeat, known.answers_from)
-        warm = {name: derivations(plan, {other: known.plan})}
+        warm = {name: derivation(plan, {other: known.plan})}
         self.run.change(self._plans(), self.streams, self._description(), warm)
+
+    def _add_above(self, other: str, another: str | None = None) -> None:
+        """A query with an operator of its own above the answers of one or two others."""
+        read = [self.live[other], *([] if another is None else [self.live[another]])]
+        heartbeat = min(self.run.results[-1].heartbeats[query.name] for query in read)
+        name, plan = next(self.names), self.data.draw(above(*(query.plan for query in read)))
+        if heartbeat == INFINITY:
+            return
+        warm = {name: derivation(plan, {query.name: query.plan for query in read})}
+        epoch = self.run.totals.epochs + 1
+        self._register(name, plan, epoch, read[0].positions)
+        self.live[name].answers_from = max(heartbeat, *(query.answers_from for query in read))
+        try:
+            self.run.change(self._plans(), self.streams, self._description(), warm)
+        except UserError as error:
+            if not any(reason in error.message for reason in REFUSED):
+                raise
+            self.everything.remove(self.live.pop(name))
 
     def _drop(self, name: str) -> None:
         self.live.pop(name).end = self.run.totals.epochs + 1

@@ -31,7 +31,7 @@ from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
-from headrace.runtime.driver.adopting import derivations
+from headrace.runtime.driver.adopting import derivation
 from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
@@ -172,7 +172,7 @@ class Execution:
         failed = self.run.failed
         known = {name: query.plan for name, query in self._defined.queries.items()}
         new = ((name, query) for name, query in defined.queries.items() if name not in known)
-        warm = {name: derivations(query.plan, known) for name, query in new if query.warm}
+        warm = {name: derivation(query.plan, known) for name, query in new if query.warm}
         epoch = self._live.change(
             PlanChange(
                 defined.plans,

@@ -65,6 +65,10 @@ def reading_of(relation: str, start: int) -> str:
     return relation if start == 1 else f"{relation} since {start}"
 
 
+Partitioning = frozenset[tuple[int, ...]]
+"""Alternative lists of columns by whose hash a stream is spread; the empty list is one bucket for all."""
+
+
 @dataclass(frozen=True)
 class Node:
     """A physical node.
@@ -80,6 +84,8 @@ class Node:
         shape: digest of the plan alone.
         waits_for: the nodes, besides its inputs, beyond whose heartbeats it takes nothing.
         held: digest of what it and those below it wait for; empty for nothing. It is part of the identity.
+        spread_by: lists of columns by each of whose hashes its output is spread, after level 0; none where
+            elements may be in any bucket.
     """
 
     number: int
@@ -91,6 +97,7 @@ class Node:
     shape: str = ""
     waits_for: tuple[int, ...] = ()
     held: str = ""
+    spread_by: Partitioning = frozenset()
 
     @property
     def reads(self) -> str | None:

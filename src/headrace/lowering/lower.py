@@ -49,16 +49,13 @@ from headrace.algebra.properties import (
 from headrace.expressions.tree import Column, Expression
 from headrace.lowering.constants import chosen_in, constants_as_data, filled, is_unfilled
 from headrace.lowering.exchanges import share_exchanges
-from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Spread
+from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Partitioning, Spread
 from headrace.lowering.groups import for_all
 from headrace.lowering.outer_joins import expand
 from headrace.lowering.panes import panes_of
 
 STATE_FORMAT = 7
 """Part of every state's identity: raise it when the layout of state changes."""
-
-Partitioning = frozenset[tuple[int, ...]]
-"""Alternative lists of columns by whose hash a stream is spread; the empty list is one bucket for all."""
 
 Holds = Mapping[str, tuple[str, ...]]
 """Which nodes of a query wait for others besides their inputs, and for which: all by their shapes."""
@@ -133,7 +130,6 @@ class _Lowering:
         self._known: dict[tuple[int, int, _Holding], tuple[Plan, int]] = {}
         self._waits: dict[int, tuple[_Holding, tuple[str, ...]]] = {}
         self._digests: dict[int, str] = {}
-        self._partitionings: list[Partitioning] = []
 
     def holding(self, holds: Holds) -> _Holding:
         """What is to be added for a query of which some operators wait."""
@@ -192,9 +188,10 @@ class _Lowering:
         held = _hashed(f"{waits} {below}") if waits or any(below) else ""
         named = _identity(f"{digest} {held}" if held else digest, since)
         carried_out = self._filled[plan] if is_unfilled(plan) else plan
-        number = len(self.nodes)
-        self.nodes.append(Node(number, carried_out, edges, level, named, since, shape_of(digest), held=held))
-        self._partitionings.append(self._partitioning(plan, producers))
+        number, spread_by = len(self.nodes), self._partitioning(plan, producers)
+        self.nodes.append(
+            Node(number, carried_out, edges, level, named, since, shape_of(digest), (), held, spread_by)
+        )
         return number
 
     def _producers(self, plan: Plan, start: int, holding: _Holding) -> tuple[int, ...]:
@@ -232,7 +229,7 @@ class _Lowering:
             return False
         keys = _required(plan, port)
         columns = tuple(key.index for key in keys if isinstance(key, Column))
-        present = self._partitionings[producers[port]]
+        present = self.nodes[producers[port]].spread_by
         if len(producers) > 1:
             # Equal keys of all must meet, so all are spread by all of the key, in its order.
             return len(columns) == len(keys) and columns in present
@@ -260,7 +257,7 @@ class _Lowering:
         return self._by_key(plan, port)
 
     def _partitioning(self, plan: Plan, producers: tuple[int, ...]) -> Partitioning:
-        below = [self._partitionings[producer] for producer in producers]
+        below = [self.nodes[producer].spread_by for producer in producers]
         match plan:
             case Source() | Relation():
                 return frozenset()
@@ -311,7 +308,7 @@ class _Lowering:
         offset = len(plan.left.schema) if port else 0
         return frozenset(
             tuple(index + offset for index in alternative)
-            for alternative in self._partitionings[producers[port]]
+            for alternative in self.nodes[producers[port]].spread_by
         )
 
 
@@ -389,6 +386,11 @@ def identity(plan: Plan, start: int = 1) -> str:
         start: the epoch from which on it has seen its input.
     """
     return _identity(_digest_of(plan, {}), start)
+
+
+def shape(plan: Plan) -> str:
+    """The `Node.shape` of the operator of a plan without outer joins and with constants as data."""
+    return shape_of(_digest_of(plan, {}))
 
 
 def identities(plan: Plan, start: int, merges: Iterable[Merge] = ()) -> dict[int, str]:

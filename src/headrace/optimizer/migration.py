@@ -72,7 +72,7 @@ from headrace.algebra.properties import (
 from headrace.errors import PlanError
 from headrace.time import BEGINNING, INFINITY
 
-_POINTWISE: Final = (
+POINTWISE: Final = (
     Filter,
     Project,
     Sample,
@@ -148,7 +148,7 @@ def entries(box: Plan) -> tuple[Plan, ...]:
 
     Leaves are among them; what is read whole is not.
     """
-    return tuple(part for part, _ in _reached(box) if not isinstance(part, _POINTWISE))
+    return tuple(part for part, _ in _reached(box) if not isinstance(part, POINTWISE))
 
 
 def whole_sides(box: Plan) -> dict[int, int]:
@@ -166,7 +166,7 @@ def _reached(box: Plan) -> list[tuple[Plan, int | None]]:
     def is_open(part: Plan) -> bool:
         """Whether some rows of a part may have no end."""
         if id(part) not in known:
-            if isinstance(part, _POINTWISE):
+            if isinstance(part, POINTWISE):
                 sides = [is_open(below) for below in inputs_of(part)]
                 known[id(part)] = all(sides) if isinstance(part, Join) else any(sides)
             else:
@@ -179,7 +179,7 @@ def _reached(box: Plan) -> list[tuple[Plan, int | None]]:
         part = ahead.pop()
         if id(part) in found:
             continue
-        below = inputs_of(part) if isinstance(part, _POINTWISE) else ()
+        below = inputs_of(part) if isinstance(part, POINTWISE) else ()
         open_sides = [is_open(one) for one in below]
         whole = open_sides.index(True) if isinstance(part, Join) and sum(open_sides) == 1 else None
         found[id(part)] = part, whole
@@ -195,7 +195,7 @@ def clipped(box: Plan, begin: int, end: int) -> Plan:
     def over(part: Plan) -> Plan:
         # What is used twice stays one object, or chains of joins would double with every link.
         if id(part) not in known:
-            known[id(part)] = inside(part) if isinstance(part, _POINTWISE) else Clip(part, begin, end)
+            known[id(part)] = inside(part) if isinstance(part, POINTWISE) else Clip(part, begin, end)
         return known[id(part)]
 
     def inside(part: Plan) -> Plan:
@@ -268,9 +268,9 @@ def box_of(plan: Plan) -> Plan:
 
 
 def _boxes(old: Plan, new: Plan) -> tuple[Plan, Plan]:
-    while not isinstance(old, _POINTWISE) and inputs_of(old) and _is_same_node(old, new):
+    while not isinstance(old, POINTWISE) and inputs_of(old) and _is_same_node(old, new):
         (old,), (new,) = inputs_of(old), inputs_of(new)
-    if not isinstance(old, _POINTWISE):
+    if not isinstance(old, POINTWISE):
         raise PlanError("the plan has nothing above its windows that could be exchanged")
     return old, new
 

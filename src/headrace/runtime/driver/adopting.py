@@ -1,8 +1,9 @@
-"""A query that takes over the operators of one that runs, with their state: `CREATE QUERY name WARM AS`.
+"""A query that takes over the operators of others that run, with their state: `CREATE QUERY name WARM AS`.
 
-It is that query, or filters and projections of its answer. So it holds what that one holds, over the rows
-since that one's start, and answers from the heartbeat on at which it was added. What holds from there on has
-been said already, before it was there: that is what it begins with.
+Its answer follows from theirs by operators that look at one instant at a time. So what is below holds what it
+holds, over the rows since those queries' start, and it answers from the heartbeat on at which it was added.
+What holds from there on has been said already, before it was there: from that it is computed what the
+operators above hold, and what the query begins with.
 """
 
 from __future__ import annotations
@@ -11,19 +12,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.algebra.nodes import Filter, Plan, Project, with_inputs
+from headrace.algebra.nodes import Plan, Source, column, inputs_of, project, with_inputs
 from headrace.elements import Batch, BoolArray, encode
-from headrace.errors import UserError
+from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.outer_joins import expand
-from headrace.operators.stateless import apply
+from headrace.optimizer import optimize
+from headrace.optimizer.migration import POINTWISE
+from headrace.runtime.driver.live_content import LiveContent
+from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.store.segments import SegmentWriter, Store
-from headrace.runtime.tasks.messages import ResultRef
+from headrace.runtime.store.segments import SegmentWriter
+from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
 from headrace.time import BEGINNING, INFINITY
 
 _COLD: Final = "leave out WARM: it then answers over the rows from now on"
@@ -31,15 +35,16 @@ _COLD: Final = "leave out WARM: it then answers over the rows from now on"
 
 @dataclass(frozen=True)
 class Derivation:
-    """How the answer of a query follows from that of another one.
+    """How the answer of a query follows from those of others.
 
     Attributes:
-        query: the name of the other one.
-        above: what it makes of that answer, the last step first.
+        plan: the query's.
+        answers: the parts of it that are the answers of others, each with the names of those; none where
+            something besides them is read, or looks at more than one instant.
     """
 
-    query: str
-    above: tuple[Filter | Project, ...]
+    plan: Plan
+    answers: tuple[tuple[Plan, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -47,38 +52,57 @@ class Adopted:
     """What a query takes over.
 
     Attributes:
-        derived: how it follows from a query that runs.
+        answers: the queries whose answers it reads, each with the part of the query's plan that it is.
         adoption: what is remembered of it.
     """
 
-    derived: Derivation
+    answers: Mapping[str, Plan]
     adoption: Adoption
 
 
-def derivations(plan: Plan, plans: Mapping[str, Plan]) -> tuple[Derivation, ...]:
-    """The queries whose answer a plan filters and projects, if it does not equal theirs.
+@dataclass(frozen=True)
+class Beginning:
+    """What a query that takes over others begins with.
+
+    Attributes:
+        results: what holds of its answer.
+        state: what its new operators hold.
+    """
+
+    results: tuple[ResultRef, ...]
+    state: Mapping[StateKey, Manifest]
+
+
+def derivation(plan: Plan, plans: Mapping[str, Plan]) -> Derivation:
+    """How a plan follows from the answers of queries.
 
     Args:
         plan: a query's plan.
         plans: those of other queries by name, in the same form.
     """
-    above: list[Filter | Project] = []
-    while True:
-        found = tuple(Derivation(name, tuple(above)) for name, known in plans.items() if known == plan)
-        if found or not isinstance(plan, Filter | Project):
-            return found
-        above.append(plan)
-        plan = plan.input
+    found: dict[Plan, tuple[str, ...]] = {}
+    waiting = [plan]
+    while waiting:
+        part = waiting.pop()
+        if part in found:
+            continue
+        if names := tuple(name for name, known in plans.items() if known == part):
+            found[part] = names
+        elif isinstance(part, POINTWISE):
+            waiting += inputs_of(part)
+        else:
+            return Derivation(plan, ())
+    return Derivation(plan, tuple(found.items()))
 
 
 def adopt(
-    name: str, read: Sequence[Derivation], queries: QuerySet, results: Sequence[EpochResults], kept: bool
+    name: str, derived: Derivation, queries: QuerySet, results: Sequence[EpochResults], kept: bool
 ) -> Adopted:
     """What a query that is added can take over.
 
     Args:
         name: the query's.
-        read: the queries from whose answers it follows.
+        derived: how it follows from others.
         queries: those that run.
         results: those of the epochs that are kept, in order.
         kept: whether the run keeps results at all.
@@ -88,38 +112,91 @@ def adopt(
     """
     if not kept:
         raise _cannot(name, "the run keeps no results, from which it would begin", _COLD)
+    start, chosen = _chosen(name, derived, queries)
+    heartbeats = {query: results[-1].heartbeats[query] if results else BEGINNING for query in chosen}
+    for query, heartbeat in heartbeats.items():
+        if heartbeat == INFINITY:
+            raise _cannot(name, f"the answer of {query} is final", f"read the answer of {query}")
+        if query in queries.migrations:
+            raise _cannot(
+                name, f"the plan of {query} is being exchanged", f"wait until that is over; or {_COLD}"
+            )
+    since = min(heartbeats.values())
+    for query in chosen:
+        if query in queries.warm and queries.warm[query].answers_from > since:
+            reason = f"{query} answers from an instant on that the other answers have not reached"
+            raise _cannot(name, reason, f"try again later; or {_COLD}")
+    answers = {
+        query: queries.carried_out.get(query) or constants_as_data(expand(queries.plans[query]))[0]
+        for query in chosen
+    }
+    whole = _above(derived.plan, {part: answers[query] for query, part in chosen.items()})
+    return Adopted(answers, Adoption(start, since, whole))
+
+
+def _chosen(name: str, derived: Derivation, queries: QuerySet) -> tuple[int, dict[str, Plan]]:
+    """A query that runs for each answer that is read, all of one start, the earliest that there is."""
     # Operators that wait hold other state than those of the same plan that do not.
     waiting = {query for query, holds in queries.holds.items() if holds}
-    live = [derived for derived in read if derived.query in queries.live.keys() - waiting]
-    if not live:
+    live = queries.live.keys() - waiting
+    starts = [
+        {queries.state_start_of(query): query for query in reversed(names) if query in live}
+        for _, names in derived.answers
+    ]
+    if not starts or not all(starts):
         raise _cannot(
             name,
-            "its answer does not follow from that of a query that runs by filters and projections alone",
+            "its answer does not follow from those of queries that run by operators that look at one instant",
             f"write SELECT ... FROM (the text of that query) AS q WHERE ...; or {_COLD}",
         )
-    derived = min(live, key=lambda derived: queries.state_start_of(derived.query))
-    query = derived.query
-    heartbeat = results[-1].heartbeats[query] if results else BEGINNING
-    if heartbeat == INFINITY:
-        raise _cannot(name, f"the answer of {query} is final", f"read the answer of {query}")
-    if query in queries.migrations:
-        raise _cannot(name, f"the plan of {query} is being exchanged", f"wait until that is over; or {_COLD}")
-    whole = queries.carried_out.get(query) or constants_as_data(expand(queries.plans[query]))[0]
-    for node in reversed(derived.above):
-        whole = with_inputs(node, (whole,))
-    return Adopted(derived, Adoption(queries.state_start_of(query), heartbeat, whole))
+    common = set(starts[0]).intersection(*starts[1:])
+    if not common:
+        read = ", ".join(dict.fromkeys(query for part in starts for query in part.values()))
+        raise _cannot(name, f"it reads the answers of queries that started at different times: {read}", _COLD)
+    start = min(common)
+    parts = (part for part, _ in derived.answers)
+    return start, {found[start]: part for found, part in zip(starts, parts, strict=True)}
+
+
+def _above(plan: Plan, answers: Mapping[Plan, Plan]) -> Plan:
+    """A plan, optimized, over what answers that it reads are carried out as.
+
+    Args:
+        plan: the plan.
+        answers: the parts that are read as they are, each with what it is carried out as.
+    """
+    # To the optimizer an answer is a stream about which nothing is known.
+    read = {
+        part: Source(f"answer {place}", part.schema, "", part.domain) for place, part in enumerate(answers)
+    }
+    carried_out = {f"answer {place}": below for place, below in enumerate(answers.values())}
+
+    def with_sources(part: Plan) -> Plan:
+        return read[part] if part in read else with_inputs(part, tuple(map(with_sources, inputs_of(part))))
+
+    known: dict[int, Plan] = {}
+
+    def with_answers(part: Plan) -> Plan:
+        # What is used twice stays one object.
+        if id(part) not in known:
+            known[id(part)] = answer(part) if isinstance(part, Source) else again(part)
+        return known[id(part)]
+
+    def again(part: Plan) -> Plan:
+        return with_inputs(part, tuple(map(with_answers, inputs_of(part))))
+
+    def answer(part: Source) -> Plan:
+        below = carried_out[part.name]
+        places = (below.schema.names.index(name) for name in part.schema.names)
+        return project(below, tuple((below.schema[one].name, column(below, one)) for one in places))
+
+    return with_answers(expand(optimize(with_sources(plan))))
 
 
 def begin(
-    name: str,
-    adopted: Adopted,
-    before: QuerySet,
-    after: QuerySet,
-    results: Sequence[EpochResults],
-    store: Store,
-    file: str,
-) -> tuple[ResultRef, ...]:
-    """Write what a query begins with: what holds from the heartbeat on of what has been said before.
+    name: str, adopted: Adopted, before: Holding, after: QuerySet, results: Sequence[EpochResults], file: str
+) -> Beginning:
+    """Compute and write what a query begins with, from what has been said before and goes on holding.
 
     Args:
         name: the query's.
@@ -127,32 +204,52 @@ def begin(
         before: the queries that run.
         after: those that run with this one.
         results: those of the epochs that are kept, in order.
-        store: where results are.
-        file: the name of the file to write.
+        file: the name of the files to write, below the folders for results and for state.
 
     Raises:
-        UserError: an expression fails for a row that holds.
+        UserError: an expression fails for a row that holds, or an operator cannot begin here.
     """
-    query = adopted.derived.query
-    plan, start = before.plans[query], before.start_of(query)
-    parts = [part for part in results if part.epoch >= start and query in part.heartbeats]
-    carried = results[-1].carried.get(query) if results else None
-    reader = ResultReader(query, form_of(plan), store, parts, carried, start)
-    batch = held_from(reader.yielded(), adopted.adoption.answers_from)
+    since = adopted.adoption.answers_from
+    writer, states = (
+        SegmentWriter(before.store, f"results/{file}"),
+        SegmentWriter(before.store, f"segments/{file}"),
+    )
 
     def refuse(_: Batch, failed: BoolArray, reason: str) -> None:
         hint = f"filter such rows out, or {_COLD}"
         raise _cannot(name, f"an expression fails for a row of the present answer: {reason}", hint)
 
-    for node in reversed(adopted.derived.above):
-        batch = apply(node, batch, refuse)
+    content = LiveContent(
+        [(plan, _held(query, before, results, since)) for query, plan in adopted.answers.items()],
+        since,
+        after.graph,
+        name,
+        frozenset(node.identity for node in before.queries.graph.nodes),
+        after.graph.heartbeats({read: before.point(read).heartbeat for read in after.inputs}),
+        before.buckets,
+        states,
+        refuse,
+    )
+    try:
+        batch = content.of(adopted.adoption.plan)
+    except (PlanError, ExecutionError) as error:
+        raise _cannot(name, error.message, _COLD) from error
+    states.close()
     if not len(batch):
-        return ()
-    writer = SegmentWriter(store, file)
+        return Beginning((), content.state)
     part = writer.add(encode(batch))
     writer.close()
     output = dict(after.graph.outputs)[name]
-    return (ResultRef(output, part, len(batch), int(batch.ts.max())),)
+    return Beginning((ResultRef(output, part, len(batch), int(batch.ts.max())),), content.state)
+
+
+def _held(query: str, before: Holding, results: Sequence[EpochResults], since: int) -> Batch:
+    """What has been said of a query's answer about the instants from one on."""
+    plan, start = before.queries.plans[query], before.queries.start_of(query)
+    parts = [part for part in results if part.epoch >= start and query in part.heartbeats]
+    carried = results[-1].carried.get(query) if results else None
+    reader = ResultReader(query, form_of(plan), before.store, parts, carried, start)
+    return held_from(reader.yielded(), since)
 
 
 def _cannot(name: str, reason: str, hint: str) -> UserError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -47,7 +47,7 @@ class PlanChange:
         streams: all streams from then on, by name.
         description: the same for a durable store, or None.
         feed: makes the feed of a live stream that is read from then on.
-        warm: the new queries that take over the state of others, and from whose answers each follows.
+        warm: the new queries that take over the state of others, and how each follows from their answers.
         holds: which operators of a query wait for others.
     """
 
@@ -55,7 +55,7 @@ class PlanChange:
     streams: Mapping[str, Incoming]
     description: Description | None
     feed: Callable[[str], Feed]
-    warm: Mapping[str, Sequence[Derivation]] = field(default_factory=dict)
+    warm: Mapping[str, Derivation] = field(default_factory=dict)
     holds: Mapping[str, Holds] = field(default_factory=dict)
 
 

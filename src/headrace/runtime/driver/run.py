@@ -201,7 +201,7 @@ class Run:
         plans: Mapping[str, Plan],
         streams: Streams,
         description: Description | None = None,
-        warm: Mapping[str, Sequence[Derivation]] = MappingProxyType({}),
+        warm: Mapping[str, Derivation] = MappingProxyType({}),
         holds: Mapping[str, Holds] = MappingProxyType({}),
     ) -> None:
         """Answer other queries from now on; what goes on keeps its state.
@@ -213,7 +213,7 @@ class Run:
             plans: all queries from now on, optimized, by name.
             streams: all streams from now on, by name; how far others have been read is forgotten.
             description: the same for a store; as it was if None.
-            warm: the new queries that take over the state of others, and from whose answers each follows.
+            warm: the new queries that take over the state of others, and how each follows from their answers.
             holds: which operators of a query wait for others.
 
         Raises:
@@ -222,19 +222,21 @@ class Run:
         """
         started = time.perf_counter()
         adopted = {
-            name: adopt(name, read, self._queries, self.results, self._settings.keep_results)
-            for name, read in warm.items()
+            name: adopt(name, derived, self._queries, self.results, self._settings.keep_results)
+            for name, derived in warm.items()
         }
-        prefix = f"results/e{self.totals.epochs + 1}-{self._token}-warm"
+        prefix = f"e{self.totals.epochs + 1}-{self._token}-warm"
         adoptions = {name: found.adoption for name, found in adopted.items()}
         epoch = self.totals.epochs + 1
         changed = self._queries.changed(plans, epoch, self._settings.look, adoptions, holds)
         queries, given = without_reading(changed, self._holding(self._queries), epoch)
         queries = self._merging.merged(self._holding(queries, given))
-        begins = {
-            name: begin(name, found, self._queries, queries, self.results, self._store, f"{prefix}{place}")
-            for place, (name, found) in enumerate(adopted.items())
-        }
+        before = self._holding(self._queries)
+        begins: dict[str, tuple[ResultRef, ...]] = {}
+        for place, (name, found) in enumerate(adopted.items()):
+            beginning = begin(name, found, before, queries, self.results, f"{prefix}{place}")
+            begins[name] = beginning.results
+            given |= beginning.state
         self._change(queries, streams, description or self._description, started, begins=begins, given=given)
 
     def merge(self) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, TimeWindow
 from headrace.elements import Batch, BoolArray, concat, encode
-from headrace.lowering.graph import Exchange, Graph, Node, Panes, Spread
+from headrace.lowering.graph import Exchange, Graph, Panes, Spread
 from headrace.operators.aggregates.accumulation import Accumulation
-from headrace.operators.before_exchange import InPanes, Reduction, reduction_for
-from headrace.operators.contract import Report, evaluate_all
-from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, order_by
+from headrace.operators.before_exchange import InPanes
+from headrace.operators.contract import Report
 from headrace.runtime.store.segments import SegmentWriter
+from headrace.runtime.tasks.channels import Channel
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import Chunk, EpochWork, ResultRef
 from headrace.runtime.tasks.results import Grouped
@@ -40,14 +39,14 @@ class Outbox:
         self.sent = 0
         graph = work.graph
         self._channels = [
-            _Channel(number, graph.nodes[producer], exchange)
+            Channel(number, graph.nodes[producer], exchange)
             for number, (producer, exchange) in enumerate(graph.channels)
             if graph.nodes[producer].level == level
         ]
         numbers = {channel: number for number, channel in enumerate(graph.channels)}
         self._panes = [_Paned(panes, graph, numbers) for panes in graph.panes if not level]
         paned = {number for part in self._panes for number in part.channels}
-        self._leaving: dict[int, list[_Channel]] = {}
+        self._leaving: dict[int, list[Channel]] = {}
         for channel in self._channels:
             if channel.number not in paned:
                 self._leaving.setdefault(channel.producer.number, []).append(channel)
@@ -100,26 +99,16 @@ class Outbox:
                 refs += grouped.write(writer) if kept else ()
         return tuple(refs), emitted
 
-    def _spread(self, channel: _Channel, batches: list[Batch]) -> Iterator[Chunk]:
+    def _spread(self, channel: Channel, batches: list[Batch]) -> Iterator[Chunk]:
         exchange, number, buckets = channel.exchange, channel.number, self._work.buckets
         batch = channel.joined(batches)
         if exchange.spread is Spread.COPY:
             payload = encode(batch)
             yield from (self._chunk(bucket, number, payload) for bucket in range(buckets))
             return
-        batch, hashes = channel.hashes(batch, self._letters.reporter(channel.producer.number))
-        codes = bucket_rows(hashes, buckets)
-        if buckets == 1 or (not exchange.keys and exchange.spread is Spread.KEY):
-            if len(batch):
-                yield self._chunk(int(codes[0]), number, encode(batch))
-            return
-        order = order_by(codes, np.zeros(len(codes), dtype=np.int64), buckets)
-        bounds = np.searchsorted(codes[order], np.arange(buckets + 1))
-        routed = batch.take(order)
-        for bucket in range(buckets):
-            start, end = int(bounds[bucket]), int(bounds[bucket + 1])
-            if end > start:
-                yield self._chunk(bucket, number, encode(routed.slice(start, end - start)))
+        report = self._letters.reporter(channel.producer.number)
+        for bucket, part in channel.by_bucket(batch, buckets, report):
+            yield self._chunk(bucket, number, encode(part))
 
     def _chunk(self, bucket: int, number: int, payload: pa.Buffer) -> Chunk:
         self.sent += payload.size
@@ -159,43 +148,3 @@ class _Paned:
                 letters.reporter(number)(rows, failed, reason)
 
         yield from zip(self.channels, self._reduction.reduce(batch, report), strict=True)
-
-
-class _Channel:
-    """An exchange as its producer sees it.
-
-    Args:
-        number: the exchange's, in the graph.
-        producer: the node whose elements travel.
-        exchange: how they are reduced and spread.
-    """
-
-    def __init__(self, number: int, producer: Node, exchange: Exchange) -> None:
-        self.number = number
-        self.producer = producer
-        self.exchange = exchange
-        reduced_for = exchange.reduced_for
-        self._reduction: Reduction | None = None if reduced_for is None else reduction_for(reduced_for)
-
-    def prepare(self, batch: Batch, report: Report) -> Batch:
-        """A batch in the form in which it travels."""
-        # Small batches are reduced one by one: their groups stay in the processor's cache.
-        return batch if self._reduction is None else self._reduction.reduce(batch, report)
-
-    def joined(self, batches: list[Batch]) -> Batch:
-        """Prepared batches as one."""
-        if self._reduction is None:
-            return concat(self.producer.plan.schema, batches)
-        batch = concat(self._reduction.schema, batches)
-        return self._reduction.reduce_again(batch) if len(batches) > 1 else batch
-
-    def hashes(self, batch: Batch, report: Report) -> tuple[Batch, np.ndarray]:
-        """The elements that have a bucket, and the hashes that decide it."""
-        if self._reduction is not None:
-            columns = self._reduction.keys(batch)
-        elif self.exchange.spread is Spread.ROW:
-            columns = [normalise(column) for column in batch.payload.columns]
-        else:
-            batch, columns = evaluate_all(self.exchange.keys, batch, report)
-            columns = [normalise(column) for column in columns]
-        return batch, hash_rows(columns, len(batch))

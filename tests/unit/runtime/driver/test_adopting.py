@@ -32,8 +32,8 @@ def db() -> Iterator[hr.Database]:
         yield made
 
 
-def push(db: hr.Database, first: int, last: int) -> None:
-    db.push("s", [{"k": ts % 2, "v": ts, "ts": ts} for ts in range(first, last)])
+def push(db: hr.Database, first: int, last: int, keys: int = 2) -> None:
+    db.push("s", [{"k": ts * ts % keys, "v": ts, "ts": ts} for ts in range(first, last)])
 
 
 def answer(query: hr.Query, first: int = 24) -> list[dict[str, Any]]:
@@ -108,14 +108,76 @@ def test_a_warm_start_is_remembered_over_restarts(tmp_path: Path) -> None:
         assert answer(warm) == answer(old)
 
 
+ABOVE = [
+    f"SELECT MAX(n) AS most, SUM(m) AS total FROM ({COUNTS}) AS q",
+    f"SELECT k, MIN(m) AS least FROM ({COUNTS}) AS q WHERE n > 1 GROUP BY k",
+    f"SELECT DISTINCT n FROM ({COUNTS}) AS q",
+    f"SELECT * FROM ({COUNTS}) AS q ORDER BY m DESC LIMIT 1",
+    f"SELECT a.k, b.v FROM ({COUNTS}) AS a, (SELECT v FROM s [RANGE 4]) AS b WHERE b.v = a.m",
+    f"SELECT b.v, a.m FROM (SELECT v FROM s [RANGE 4]) AS b LEFT JOIN ({COUNTS}) AS a ON b.v = a.m",
+    f"SELECT v FROM (SELECT v FROM s [RANGE 4]) AS b EXCEPT SELECT m FROM ({COUNTS}) AS a",
+    f"SELECT COUNT(*) AS c FROM (SELECT n FROM ({COUNTS}) AS a UNION ALL SELECT v FROM s [RANGE 4]) AS u",
+]
+
+
+@pytest.mark.parametrize("text", ABOVE)
+@pytest.mark.parametrize("buckets", [1, 3])
+def test_new_operators_above_begin_with_what_holds(text: str, buckets: int, tmp_path: Path) -> None:
+    whole = {"old": COUNTS, "rows": "SELECT v FROM s [RANGE 4]", "cold": text}
+    with database(buckets=buckets) as db:
+        for name, query in whole.items():
+            db.query(query, name=name)
+        db.start()
+        push(db, 0, 30, 7)
+        push(db, 30, 60, 7)
+        expected = answer(db["cold"])
+    assert expected
+    whole.pop("cold")
+    with database(tmp_path, buckets=buckets) as db:
+        for name, query in whole.items():
+            db.query(query, name=name)
+        db.start()
+        push(db, 0, 30, 7)
+        before = {part.identity for part in db.status.operators}
+        (warm,) = db.execute(f"CREATE QUERY warm WARM AS {text}")
+        assert before < {part.identity for part in db.status.operators}
+        assert warm.warm_start == WarmStart(since=1, answers_from=24)
+        push(db, 30, 40, 7)
+    with database(tmp_path, buckets=buckets) as db:
+        for name, query in (whole | {"warm": text}).items():
+            db.query(query, name=name)
+        db.start()
+        assert not db.differences
+        db.drop("old")
+        push(db, 40, 60, 7)
+        assert answer(db["warm"]) == expected
+
+
+def test_the_answers_that_are_read_must_have_begun_together(db: hr.Database) -> None:
+    db.query("SELECT v FROM s [RANGE 4]", name="later")
+    with pytest.raises(UserError, match="it reads the answers of queries that started at different times: "):
+        db.execute(f"CREATE QUERY warm WARM AS {ABOVE[4]}")
+
+
+def test_an_operator_that_is_part_of_another_query_says_what_it_has_said_only_there(db: hr.Database) -> None:
+    above = f"SELECT MAX(n) AS most FROM ({COUNTS}) AS q"
+    db.execute(f"CREATE QUERY first WARM AS SELECT most + 1 AS next FROM ({above}) AS q")
+    with pytest.raises(UserError, match="an operator above the answer that it reads is part of a query"):
+        db.execute(f"CREATE QUERY second WARM AS SELECT DISTINCT most FROM ({above}) AS q")
+    following = f"SELECT most + 1 AS next FROM ({above}) AS q"
+    db.execute(f"CREATE QUERY third WARM AS SELECT DISTINCT next FROM ({following}) AS q")
+    push(db, 30, 40)
+    assert db["third"].snapshot(30)["next"].to_pylist() == db["first"].snapshot(30)["next"].to_pylist() == [6]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         (
             "SELECT COUNT(*) AS n FROM s [RANGE 10]",
-            "its answer does not follow from that of a query that runs",
+            "its answer does not follow from those of queries that run",
         ),
-        (f"SELECT MAX(n) AS most FROM ({COUNTS}) AS q", "by filters and projections alone"),
+        (f"SELECT ROW_NUMBER() OVER (ORDER BY k) AS r FROM ISTREAM({COUNTS}) AS q", "look at one instant"),
         (
             f"SELECT 1 % (n - n) AS x FROM ({COUNTS}) AS q",
             "an expression fails for a row of the present answer: division by zero",

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Coalesce, Plan, Source, Split, TimeWindow, inputs_of, with_inputs
+from headrace.algebra.horizon import Horizon
+from headrace.algebra.nodes import Coalesce, Early, Plan, Source, Split, TimeWindow, inputs_of, with_inputs
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows
 from headrace.expressions.tree import Literal
@@ -22,6 +24,7 @@ from headrace.lowering.lower import lower
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
+from headrace.operators.early import Reach, speak
 from headrace.operators.state.runs import Part, Run, RunRef, stored_run
 from headrace.operators.stateless import apply
 from headrace.reference.contents import Element
@@ -82,15 +85,24 @@ def drive(
     given = {stand_in: name for name, stand_in in inputs.items()}
     state = {} if state is None else state
     before = (BEGINNING,) * len(graph.nodes)
+    newest = dict.fromkeys(inputs, BEGINNING)
+    reached = dict.fromkeys(graph.horizons, before)
     for epoch in epochs:
         after = graph.heartbeats(dict(epoch.heartbeats))
-        run = _Epoch(graph, given, epoch, before, after, state)
+        newest |= {
+            name: max([newest[name], *(ts for _, ts, _, _ in rows)]) for name, rows in epoch.elements.items()
+        }
+        reaches = {
+            horizon: graph.heartbeats(horizon.of(epoch.heartbeats, newest)) for horizon in graph.horizons
+        }
+        horizons = {horizon: (reached[horizon], reaches[horizon]) for horizon in graph.horizons}
+        run = _Epoch(graph, given, epoch, before, after, state, horizons, dict(state))
         output = graph.node_of(graph.outputs[0][1])
         batch = run.output(output)
         for group in graph.groups:
             batch = part_of(batch, group.constant)
         yield batch, after[output]
-        before = after
+        before, reached = after, reaches
 
 
 def part_of(batch: Batch, constant: Literal) -> Batch:
@@ -109,6 +121,8 @@ class _Epoch:
     before: tuple[int, ...]
     after: tuple[int, ...]
     state: State
+    horizons: Mapping[Horizon, tuple[tuple[int, ...], tuple[int, ...]]]
+    committed: State
     _outputs: dict[int, Batch] = field(default_factory=dict)
 
     def output(self, number: int) -> Batch:
@@ -122,14 +136,33 @@ class _Epoch:
         if plan in self.given:
             return from_rows(plan.schema, self.arriving.elements[self.given[plan]])
         if is_stateful(plan):
-            return self._advance(node, create_operator(plan, node.reduced_for is not None, no_failure))
+            return self._advance(node, self._operator(node))
+        if isinstance(plan, Early):
+            return self._speak(node, plan)
         assert is_stateless(plan), plan
         inputs = [self.output(edge.producer) for edge in node.inputs]
         return concat(plan.schema, [apply(plan, batch, no_failure) for batch in inputs])
 
-    def _advance(self, node: Node, operator: Operator) -> Batch:
-        for name, runs in self.state.get(node.number, {}).items():
+    def _operator(self, node: Node) -> Operator:
+        """A node's operator with the state of the last commit."""
+        assert is_stateful(node.plan)
+        operator = create_operator(node.plan, node.reduced_for is not None, no_failure)
+        for name, runs in self.committed.get(node.number, {}).items():
             operator.areas[name].runs = [_reloaded(run) for run in runs]
+        return operator
+
+    def _speak(self, node: Node, plan: Early) -> Batch:
+        *edges, told = node.inputs
+        operator = self.graph.nodes[told.producer]
+        self.output(operator.number)
+        inputs = [[_sent(operator, self.output(edge.producer))] for edge in edges]
+        states, reached, reaches = (
+            tuple(instants[edge.producer] for edge in edges)
+            for instants in (self.before, *self.horizons[plan.horizon])
+        )
+        return speak(plan.schema, partial(self._operator, operator), inputs, Reach(states, reached, reaches))
+
+    def _advance(self, node: Node, operator: Operator) -> Batch:
         for port, edge in enumerate(node.inputs):
             whole = self.output(edge.producer)
             # Two batches, so that what is added up before an exchange is added up again behind it.

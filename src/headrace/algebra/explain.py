@@ -14,6 +14,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    Early,
     Filter,
     Granularity,
     Istream,
@@ -42,7 +43,7 @@ from headrace.algebra.properties import has_unbounded_state, is_insert_only
 from headrace.expressions.render import quote, render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Expression, shift_columns
 from headrace.schema import Schema
-from headrace.time import BEGINNING, INFINITY, format_instant
+from headrace.time import BEGINNING, INFINITY, format_instant, format_length
 
 
 def explain(plan: Plan) -> str:
@@ -105,6 +106,8 @@ def describe(plan: Plan) -> str:
             return _top_k(plan)
         case Distinct() | Coalesce() | Istream() | Dstream() | Rstream() | Split():
             return type(plan).__name__
+        case Early(input=below, horizon=horizon):
+            return f"Early BLOCK {format_length(horizon.block, plan.domain)}: {describe(below)}"
         case _:
             assert_never(plan)
 

@@ -23,6 +23,7 @@ import pyarrow as pa
 from headrace.algebra.checks import require_boolean, require_columns, require_same_types
 from headrace.algebra.failure import can_fail
 from headrace.algebra.frames import MAX_ROWS, Frame
+from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, expressions_of
@@ -653,6 +654,21 @@ class Rstream(Unary):
     """`M(t)` itself: only the `stream` view of a result distinguishes it from its input."""
 
 
+@dataclass(frozen=True)
+class Early(Unary):
+    """`M(t)` itself, which is said before it is final, and corrected.
+
+    The operator of its input answers up to a horizon beyond its heartbeat (`headrace.operators.early`). It
+    is put above the operators of a query when they are chosen (`headrace.lowering.early`).
+    """
+
+    horizon: Horizon
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.input, Stateful):
+            raise PlanError("what keeps no state says all that it knows at once")
+
+
 # The union of all nodes.
 
 Stateless = (
@@ -678,7 +694,7 @@ Stateful = (
 Leaf = Source | Relation
 """Nodes without inputs: what comes from outside."""
 
-Plan = Leaf | Stateless | Stateful | OuterJoin | SemiJoin
+Plan = Leaf | Stateless | Stateful | Early | OuterJoin | SemiJoin
 """Every node; outer joins and semi-joins become other nodes before there are operators."""
 
 

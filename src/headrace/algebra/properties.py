@@ -14,6 +14,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    Early,
     Filter,
     Granularity,
     Istream,
@@ -109,7 +110,7 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Aggregate() | TopK() | Distinct() | SetOperation():
             return plan.is_chronon
-        case Coalesce() | RowWindow():
+        case Coalesce() | RowWindow() | Early():
             return False
         case Istream() | Dstream() | SessionWindow() | Over():
             return True
@@ -213,6 +214,7 @@ def granule_of(plan: Plan) -> Duration | None:
             | Aggregate()
             | TopK()
             | Rstream()
+            | Early()
             | Union()
             | SetOperation()
             | Join()
@@ -334,6 +336,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Distinct()
             | Coalesce()
             | Rstream()
+            | Early()
         ):
             return all(lasts_at_most(below, limit) for below in inputs_of(plan))
         case _:
@@ -421,7 +424,7 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
         case Distinct():
             differing = frozenset(range(len(plan.schema))) - constants_of(plan.input).keys()
             return within >= differing or has_one_row(plan.input, within)
-        case Filter() | Coalesce() | Clip() | Rstream() | Istream() | Dstream():
+        case Filter() | Coalesce() | Early() | Clip() | Rstream() | Istream() | Dstream():
             return has_one_row(plan.input, within)
         case Join():
             width = len(plan.left.schema)
@@ -448,7 +451,7 @@ def constants_of(plan: Plan) -> dict[int, Literal]:
         case Union(inputs=inputs):
             parts = [constants_of(below).items() for below in inputs]
             return dict(frozenset(parts[0]).intersection(*parts[1:]))
-        case Clip(input=below):
+        case Clip(input=below) | Early(input=below):
             return constants_of(below)
         case _:
             return {}

@@ -44,3 +44,7 @@ class EpochTime:
     def heartbeats(self, state: State) -> dict[str, int]:
         """The heartbeats of a state, by the streams' names."""
         return dict(zip(self.names, state.heartbeats.tolist(), strict=True))
+
+    def newest(self, state: State) -> dict[str, int]:
+        """The largest timestamps of a state (instants), by the streams' names; BEGINNING before the first."""
+        return dict(zip(self.names, state.latest.tolist(), strict=True))

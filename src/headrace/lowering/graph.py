@@ -13,7 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from headrace.algebra.nodes import Aggregate, Distinct, Plan, Relation, Source, TopK
+from headrace.algebra.horizon import Horizon
+from headrace.algebra.nodes import Aggregate, Distinct, Early, Plan, Relation, Source, TopK
 from headrace.algebra.properties import output_heartbeat
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression, Literal
@@ -109,6 +110,11 @@ class Node:
                 return name
             case _:
                 return None
+
+    @property
+    def told(self) -> int | None:
+        """The node whose operator answers further here than it does there, and whose state is looked at."""
+        return self.inputs[-1].producer if isinstance(self.plan, Early) else None
 
     @property
     def reduced_for(self) -> Aggregate | TopK | Distinct | None:
@@ -268,6 +274,12 @@ class Graph:
                 inputs = tuple(min(result[edge.producer], limit) for edge in node.inputs)
                 result.append(output_heartbeat(node.plan, inputs))
         return tuple(result)
+
+    @cached_property
+    def horizons(self) -> tuple[Horizon, ...]:
+        """The different horizons up to which nodes speak."""
+        plans = (node.plan for node in self.nodes)
+        return tuple(dict.fromkeys(plan.horizon for plan in plans if isinstance(plan, Early)))
 
     def streams_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """The streams that some nodes depend on."""

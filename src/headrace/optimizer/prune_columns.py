@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    Early,
     Filter,
     Granularity,
     Istream,
@@ -102,6 +103,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
         case Sample() | Distinct() | Istream() | Dstream():
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
+        case Early():
+            raise AssertionError("what is said early is decided when plans are complete")
         case _:
             assert_never(plan)
 

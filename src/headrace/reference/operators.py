@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    Early,
     Filter,
     Granularity,
     Istream,
@@ -169,7 +170,7 @@ class _Evaluation:
                 return self._change(plan, instant)
             case Granularity() | Clip():
                 return self._at_some(plan, instant)
-            case Rstream() | Split() | Coalesce():
+            case Rstream() | Split() | Coalesce() | Early():
                 return self.content(plan.input, instant)
             case _:
                 assert_never(plan)

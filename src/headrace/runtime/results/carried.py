@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.elements import Batch, concat, decode, encode
-from headrace.history import normalise, payload_codes
+from headrace.history import netted
 from headrace.operators.state.runs import Part
 from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
@@ -89,7 +89,7 @@ def _fold(
         batch = release.next(part.epoch, part.heartbeats[query], yielded)
         if part.epoch >= begin:
             parts.append(_after(batch, boundary))
-    rest = _netted(_after(concat(schema, parts), boundary))
+    rest = netted(_after(concat(schema, parts), boundary))
     return Carried(first, boundary, _written(rest, writer))
 
 
@@ -112,18 +112,7 @@ def _after(batch: Batch, boundary: int) -> Batch:
 
 def held_from(batch: Batch, instant: int) -> Batch:
     """What elements say about the instants from one on, with equal elements added up."""
-    return _netted(_after(batch, instant))
-
-
-def _netted(batch: Batch) -> Batch:
-    """The same content with equal elements added up."""
-    keys = np.stack([payload_codes(normalise(batch.payload)), batch.ts, batch.te])
-    _, places, groups = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    sums = np.zeros(len(places), np.int64)
-    np.add.at(sums, groups.reshape(-1), batch.w)
-    kept = np.flatnonzero(sums)
-    rest = batch.take(places[kept])
-    return Batch(rest.payload, rest.ts, rest.te, sums[kept])
+    return netted(_after(batch, instant))
 
 
 def _written(batch: Batch, writer: SegmentWriter) -> Part | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Stateful, Stateless
+from headrace.algebra.nodes import Early, Stateful, Stateless
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat, decode, decode_rows, empty, encode_rows
 from headrace.errors import ExecutionError
@@ -15,6 +16,7 @@ from headrace.lowering.graph import Edge, Exchange, Node
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress, Report
 from headrace.operators.create import create_operator
+from headrace.operators.early import Reach, speak, unreported
 from headrace.operators.hold import HoldingOperator
 from headrace.operators.state.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import apply
@@ -110,6 +112,13 @@ class Level:
         before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
         self._before, self._after = graph.heartbeats(before), graph.heartbeats(after)
         self._limits = graph.limits(before), graph.limits(after)
+        self._horizons = {
+            horizon: (
+                graph.heartbeats(horizon.of(before, task.work.newest_before())),
+                graph.heartbeats(horizon.of(after, task.work.newest_after(inbox.arrivals))),
+            )
+            for horizon in graph.horizons
+        }
         self.failures: list[tuple[int, str, str | None]] = []
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
@@ -122,6 +131,9 @@ class Level:
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._advance(node, operator, bucket, outputs)
                     yield node, operator
+                elif isinstance(node.plan, Early):
+                    with self._task.watch(label(node)):
+                        outputs[node.number] = self._speak(node, node.plan, bucket, outputs)
                 elif is_stateless(node.plan):
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
@@ -132,10 +144,10 @@ class Level:
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 
-    def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
+    def _operator(self, node: Node, plan: Stateful, bucket: int, report: Report | None = None) -> Operator:
         manifest = self._task.work.state.get((node.identity, bucket), {})
         limit = self._limits[1][node.number]
-        report = self._task.letters.reporter(node.number)
+        report = report or self._task.letters.reporter(node.number)
         return loaded_operator(node, plan, manifest, report, self._load, limit)
 
     def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
@@ -150,6 +162,25 @@ class Level:
                 tuple(min(self._after[producer], after) for producer in producers),
             )
         )
+
+    def _speak(self, node: Node, plan: Early, bucket: int, outputs: dict[int, Batch]) -> Batch:
+        """What an operator says up to its horizon, from the state that the last commit has of it."""
+        *edges, told = node.inputs
+        operator = self._task.work.graph.nodes[told.producer]
+        assert is_stateful(operator.plan)
+        make = partial(self._operator, operator, operator.plan, bucket, unreported)
+        inputs = [
+            [self._reduced(operator, edge, batch) for batch in self._batches(node, edge, bucket, outputs)]
+            for edge in edges
+        ]
+        before, after = self._horizons[plan.horizon]
+        producers = [edge.producer for edge in edges]
+        reach = Reach(
+            tuple(self._before[producer] for producer in producers),
+            tuple(before[producer] for producer in producers),
+            tuple(after[producer] for producer in producers),
+        )
+        return speak(plan.schema, make, inputs, reach)
 
     def _reduced(self, node: Node, edge: Edge, batch: Batch) -> Batch:
         """The batch in the form in which the operator reads it: as its part of what travelled, or reduced."""

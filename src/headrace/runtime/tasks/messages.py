@@ -210,6 +210,14 @@ class EpochWork:
         """The inputs' heartbeats at its end, from what arrived."""
         return self.time.heartbeats(self.time.after(arrivals))
 
+    def newest_before(self) -> dict[str, int]:
+        """The largest timestamp of each stream before the epoch."""
+        return self.time.newest(self.time.state)
+
+    def newest_after(self, arrivals: Mapping[str, Arrivals]) -> dict[str, int]:
+        """The largest timestamp of each stream at its end, from what arrived."""
+        return self.time.newest(self.time.after(arrivals))
+
     def joined(self, parts: Iterable[Mapping[str, Arrivals]]) -> dict[str, Arrivals]:
         """What arrived on each stream, from the summaries of the tasks of level 0, in their order."""
         total: dict[str, Arrivals] = {}

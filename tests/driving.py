@@ -92,9 +92,7 @@ def drive(
         newest |= {
             name: max([newest[name], *(ts for _, ts, _, _ in rows)]) for name, rows in epoch.elements.items()
         }
-        reaches = {
-            horizon: graph.heartbeats(horizon.of(epoch.heartbeats, newest)) for horizon in graph.horizons
-        }
+        reaches = graph.reaches(epoch.heartbeats, newest)
         horizons = {horizon: (reached[horizon], reaches[horizon]) for horizon in graph.horizons}
         run = _Epoch(graph, given, epoch, before, after, state, horizons, dict(state))
         output = graph.node_of(graph.outputs[0][1])
@@ -137,7 +135,7 @@ class _Epoch:
             return from_rows(plan.schema, self.arriving.elements[self.given[plan]])
         if is_stateful(plan):
             return self._advance(node, self._operator(node))
-        if isinstance(plan, Early):
+        if isinstance(plan, Early) and plan.corrects:
             return self._speak(node, plan)
         assert is_stateless(plan), plan
         inputs = [self.output(edge.producer) for edge in node.inputs]

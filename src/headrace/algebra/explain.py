@@ -89,7 +89,14 @@ def describe(plan: Plan) -> str:
             listed = (_item(name, part, plan.input.schema) for name, part in items)
             return f"Project {', '.join(listed)}".rstrip()
         case (
-            TimeWindow() | WindowBounds() | RowWindow() | SessionWindow() | Sample() | Granularity() | Clip()
+            TimeWindow()
+            | WindowBounds()
+            | RowWindow()
+            | SessionWindow()
+            | Sample()
+            | Granularity()
+            | Clip()
+            | Early()
         ):
             return _window(plan)
         case Over():
@@ -106,8 +113,6 @@ def describe(plan: Plan) -> str:
             return _top_k(plan)
         case Distinct() | Coalesce() | Istream() | Dstream() | Rstream() | Split():
             return type(plan).__name__
-        case Early(input=below, horizon=horizon):
-            return f"Early BLOCK {format_length(horizon.block, plan.domain)}: {describe(below)}"
         case _:
             assert_never(plan)
 
@@ -145,7 +150,7 @@ def _frame(frame: Frame) -> str:
 
 
 def _window(
-    plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample | Granularity | Clip,
+    plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample | Granularity | Clip | Early,
 ) -> str:
     match plan:
         case TimeWindow(size=size, slide=slide, offset=offset):
@@ -165,6 +170,9 @@ def _window(
             return f"Granularity {granule}"
         case Clip():
             return _clip(plan)
+        case Early(input=below, horizon=horizon):
+            what = f" of {describe(below)}" if plan.corrects else ""
+            return f"Early BLOCK {format_length(horizon.block, plan.domain)}{what}"
         case _:
             assert_never(plan)
 

@@ -22,7 +22,7 @@ class Horizon:
     block: int
 
     def of(self, heartbeats: Mapping[str, int], newest: Mapping[str, int]) -> dict[str, int]:
-        """How far each input is spoken about: to its heartbeat, or to the query's horizon if that is further.
+        """How far each input is spoken about: to its heartbeat, or to the horizon if that is further.
 
         Args:
             heartbeats: of the inputs (instants).
@@ -31,6 +31,6 @@ class Horizon:
         latest = max((newest[name] for name in self.streams), default=BEGINNING)
         reached = BEGINNING if latest == BEGINNING else min(latest - self.block + 1, INFINITY)
         return {
-            name: max(heartbeat, reached) if name in newest else heartbeat
+            name: max(heartbeat, reached) if name in self.streams else heartbeat
             for name, heartbeat in heartbeats.items()
         }

@@ -658,21 +658,33 @@ class Rstream(Unary):
 class Early(Unary):
     """`M(t)` itself, which is said before it is final, and corrected.
 
-    The operator of its input answers up to a horizon beyond its heartbeat (`headrace.operators.early`). It
-    is put above the operators of a query when they are chosen (`headrace.lowering.early`).
+    Where the input's operator would wait for its heartbeat it answers up to a horizon beyond that
+    (`headrace.operators.early`). It is above each of these, and at the top of the plans of queries that do
+    not wait (`headrace.lowering.early`).
     """
 
     horizon: Horizon
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.input, Stateful):
-            raise PlanError("what keeps no state says all that it knows at once")
+    @property
+    def corrects(self) -> bool:
+        """Whether the input's operator waits; others pass on at once what they know."""
+        return isinstance(self.input, Stateful) and not isinstance(self.input, Join)
 
 
 # The union of all nodes.
 
 Stateless = (
-    Filter | Project | TimeWindow | WindowBounds | Sample | Granularity | Split | Clip | Union | Rstream
+    Filter
+    | Project
+    | TimeWindow
+    | WindowBounds
+    | Sample
+    | Granularity
+    | Split
+    | Clip
+    | Union
+    | Rstream
+    | Early
 )
 """Nodes whose operators handle each element alone and keep nothing."""
 
@@ -694,7 +706,7 @@ Stateful = (
 Leaf = Source | Relation
 """Nodes without inputs: what comes from outside."""
 
-Plan = Leaf | Stateless | Stateful | Early | OuterJoin | SemiJoin
+Plan = Leaf | Stateless | Stateful | OuterJoin | SemiJoin
 """Every node; outer joins and semi-joins become other nodes before there are operators."""
 
 

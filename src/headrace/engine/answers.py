@@ -147,7 +147,7 @@ class Answers:
                 batch = self._released(reader, release, part)
                 if last >= begin:
                     table = reader.change_table(last, batch)
-                    yield Change(last, reader.heartbeat_of(part), batch, table)
+                    yield Change(last, reader.heartbeat_of(part), part.reach(reader.name), batch, table)
 
     def _wait(
         self, name: str, span: _Span, last: int, closed: threading.Event

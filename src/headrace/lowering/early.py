@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.nodes import Early, Join, Plan, inputs_of, with_inputs
-from headrace.algebra.properties import is_stateful
+from headrace.algebra.nodes import Early, Plan, inputs_of, with_inputs
 from headrace.lowering.outer_joins import expand
 
 
@@ -22,21 +21,14 @@ def early(plan: Plan, horizon: Horizon) -> Plan:
     def spoken(part: Plan) -> Plan:
         if id(part) not in known:
             same = with_inputs(part, tuple(map(spoken, inputs_of(part))))
-            waits = is_stateful(same) and not isinstance(same, Join)
-            known[id(part)] = Early(same, horizon) if waits else same
+            said = Early(same, horizon)
+            known[id(part)] = said if said.corrects else same
         return known[id(part)]
 
-    return spoken(expand(plan))
+    found = spoken(expand(plan))
+    return found if isinstance(found, Early) else Early(found, horizon)
 
 
 def horizon_of(plan: Plan) -> Horizon | None:
     """The horizon of a query's plan; None if it speaks up to its heartbeat."""
-    ahead, seen = [plan], set[int]()
-    while ahead:
-        part = ahead.pop()
-        if isinstance(part, Early):
-            return part.horizon
-        if id(part) not in seen:
-            seen.add(id(part))
-            ahead.extend(inputs_of(part))
-    return None
+    return plan.horizon if isinstance(plan, Early) else None

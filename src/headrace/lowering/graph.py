@@ -114,7 +114,8 @@ class Node:
     @property
     def told(self) -> int | None:
         """The node whose operator answers further here than it does there, and whose state is looked at."""
-        return self.inputs[-1].producer if isinstance(self.plan, Early) else None
+        corrects = isinstance(self.plan, Early) and self.plan.corrects
+        return self.inputs[-1].producer if corrects else None
 
     @property
     def reduced_for(self) -> Aggregate | TopK | Distinct | None:
@@ -274,6 +275,15 @@ class Graph:
                 inputs = tuple(min(result[edge.producer], limit) for edge in node.inputs)
                 result.append(output_heartbeat(node.plan, inputs))
         return tuple(result)
+
+    def reaches(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> dict[Horizon, tuple[int, ...]]:
+        """Per horizon up to where every node speaks (instants).
+
+        Args:
+            inputs: the heartbeats of streams and relations.
+            newest: per stream the largest timestamp that came, BEGINNING before the first (instants).
+        """
+        return {horizon: self.heartbeats(horizon.of(inputs, newest)) for horizon in self.horizons}
 
     @cached_property
     def horizons(self) -> tuple[Horizon, ...]:

@@ -192,7 +192,7 @@ class _Lowering:
 
     def _edges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[int, tuple[Edge, ...]]:
         """The level of a new node, and what it reads."""
-        if isinstance(plan, Early):
+        if isinstance(plan, Early) and plan.corrects:
             # It is sent what its operator is sent, and comes after it.
             told = self.nodes[producers[-1]]
             return told.level, (*told.inputs, Edge(told.number))
@@ -210,7 +210,7 @@ class _Lowering:
         each is added up before it travels, while the union would be sent all elements of the lower ones.
         """
         below = inputs_of(plan)
-        if isinstance(plan, Early):
+        if isinstance(plan, Early) and plan.corrects:
             told = self.nodes[self.add(plan.input, start, holding)]
             return (*(edge.producer for edge in told.inputs), told.number)
         union = below[0] if below else None
@@ -282,14 +282,13 @@ class _Lowering:
                 | Split()
                 | Clip()
                 | Rstream()
+                | Early()
             ):
-                return below[0]
+                return below[-1]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
             case Union():
                 return frozenset()
-            case Early():
-                return below[-1]
             case Join(left=left, equalities=equalities):
                 own = _join_partitioning(len(left.schema), equalities)
                 return own.union(*(self._kept_by_join(plan, port, producers) for port in range(2)))

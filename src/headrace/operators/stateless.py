@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import (
     Clip,
+    Early,
     Filter,
     Granularity,
     Project,
@@ -55,7 +56,7 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _clip(batch, begin, end)
         case Union():
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
-        case Rstream():
+        case Rstream() | Early():
             return batch
 
 

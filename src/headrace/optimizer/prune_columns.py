@@ -92,7 +92,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _join(plan, needed)
         case Aggregate():
             return _aggregate(plan, needed)
-        case Rstream() | Granularity() | Split() | Clip() | Coalesce():
+        case Rstream() | Granularity() | Split() | Clip() | Coalesce() | Early():
             pruned, places = _prune(plan.input, needed)
             return with_inputs(plan, (pruned,)), places
         case SetOperation(left=left, right=right):
@@ -103,8 +103,6 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
         case Sample() | Distinct() | Istream() | Dstream():
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
-        case Early():
-            raise AssertionError("what is said early is decided when plans are complete")
         case _:
             assert_never(plan)
 

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import (
     Clip,
+    Early,
     Filter,
     Granularity,
     Project,
@@ -61,7 +62,7 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return _cut(below, 1.0)
         case Clip():
             return replace(below, is_open=below.is_open and plan.end == INFINITY)
-        case Rstream():
+        case Rstream() | Early():
             return below
         case _:
             assert_never(plan)

@@ -219,7 +219,8 @@ class Delivery:
     def _next(self, part: EpochResults) -> Change:
         elements = self._reader.release(self._release, part)
         rows = self._reader.change_table(part.epoch, elements)
-        return Change(part.epoch, self._reader.heartbeat_of(part), elements, rows)
+        reach = part.reach(self.attachment.query)
+        return Change(part.epoch, self._reader.heartbeat_of(part), reach, elements, rows)
 
     def _hand_over(self, change: Change) -> None:
         """Let the sink take an epoch, again and again where it fails."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from headrace.algebra.nodes import Early
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate, follow
 from headrace.heartbeats.estimated_skew import after_epoch
@@ -130,7 +131,7 @@ def commit_of_epoch(
     points = points_after(before.points, streams, intakes, times, estimates, values, skews)
     points = letters.after(streams, points, intakes, reports)
     results, oldest = keep(
-        results_of(work, reports, work.graph.heartbeats(heartbeats), queries.failed, before.results)
+        results_of(work, reports, heartbeats, work.time.newest(after), queries.failed, before.results)
     )
     commit = Commit(
         epoch=work.epoch,
@@ -176,8 +177,7 @@ def commit_of_change(
         for name, point in before.points.items()
         if name in new or (name in streams and not isinstance(streams[name], BoundedRelation | LetterStream))
     }
-    heartbeats = queries.graph.heartbeats({name: points[name].heartbeat for name in queries.columns})
-    results = results_of_change(epoch, queries, heartbeats, before.results)
+    results = results_of_change(epoch, queries, points, before.results)
     results = replace(results, results=begins, clock=before.clock)
     state = queries.state_of(with_adopted(before.state, adopted))
     totals = replace(
@@ -212,7 +212,8 @@ def _begun(stream: Incoming | None, epoch: int) -> StreamPoint:
 def results_of(
     work: EpochWork,
     reports: Sequence[TaskReport],
-    heartbeats: tuple[int, ...],
+    heartbeats: Mapping[str, int],
+    newest: Mapping[str, int],
     failed: Container[str],
     before: Sequence[EpochResults],
 ) -> EpochResults:
@@ -221,7 +222,8 @@ def results_of(
     Args:
         work: the epoch.
         reports: of its tasks.
-        heartbeats: of every node's output after it (instants).
+        heartbeats: of the inputs after it (instants).
+        newest: of the streams, the largest timestamp that came (instant).
         failed: the queries that have failed.
         before: the results that are kept of the epochs before it.
     """
@@ -231,29 +233,47 @@ def results_of(
             refs.setdefault(ref.node, []).append(ref)
     letters = tuple(part.dead_letters for part in reports if part.dead_letters is not None)
     going_on = [(name, output) for name, output in work.graph.outputs if name not in failed]
+    said = work.graph.heartbeats(heartbeats)
     return EpochResults(
         epoch=work.epoch,
-        heartbeats={name: heartbeats[work.graph.node_of(output)] for name, output in going_on},
+        heartbeats={name: said[work.graph.node_of(output)] for name, output in going_on},
         results={name: tuple(refs.get(output, ())) for name, output in work.graph.outputs},
         dead_letters=letters,
         users=dict(enumerate(work.graph.users)) if letters else {},
         since={name: since_of(name, before, work.epoch) for name, _ in going_on},
         clock=work.clock,
+        horizons=_horizons(work.graph, going_on, heartbeats, newest),
     )
 
 
+def _horizons(
+    graph: Graph, outputs: Iterable[tuple[str, int]], heartbeats: Mapping[str, int], newest: Mapping[str, int]
+) -> dict[str, int]:
+    """Up to where those queries speak that do not wait."""
+    reaches = graph.reaches(heartbeats, newest)
+    nodes = {name: graph.nodes[graph.node_of(output)] for name, output in outputs}
+    return {
+        name: reaches[node.plan.horizon][node.number]
+        for name, node in nodes.items()
+        if isinstance(node.plan, Early)
+    }
+
+
 def results_of_change(
-    epoch: int, queries: QuerySet, heartbeats: tuple[int, ...], before: Sequence[EpochResults]
+    epoch: int, queries: QuerySet, points: Mapping[str, StreamPoint], before: Sequence[EpochResults]
 ) -> EpochResults:
     """What readers see of an epoch that changes the plan: the heartbeats, at which new queries begin.
 
     Args:
         epoch: its number.
         queries: those from then on.
-        heartbeats: of every node's output (instants).
+        points: how far the inputs have come.
         before: the results that are kept of the epochs before it.
     """
     graph = queries.graph
+    inputs = {name: points[name].heartbeat for name in queries.columns}
+    newest = {name: points[name].time.latest for name in queries.columns}
+    heartbeats = graph.heartbeats(inputs)
     since = {
         name: epoch if queries.start_of(name) == epoch else since_of(name, before, epoch)
         for name, _ in graph.outputs
@@ -270,6 +290,7 @@ def results_of_change(
             for name, carried in (before[-1].carried if before else {}).items()
             if name in since and queries.start_of(name) < epoch
         },
+        horizons=_horizons(graph, graph.outputs, inputs, newest),
     )
 
 

@@ -42,6 +42,7 @@ from headrace.runtime.tasks.messages import (
     ValuesPoint,
     ValuesRun,
 )
+from headrace.time import BEGINNING
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs are between two records that hold all state and all producers."""
@@ -110,6 +111,7 @@ class EpochResults:
         carried: per query what older epochs leave behind whose results are no longer kept after this one.
         clock: the driver's reading of the clock when the epoch took its rows (microseconds since 1970-01-01
             UTC), which never goes back; an epoch that takes none has that of the one before.
+        horizons: per query that says more than what is final, up to where it does (instants).
     """
 
     epoch: int
@@ -120,6 +122,11 @@ class EpochResults:
     since: Mapping[str, int]
     carried: Mapping[str, Carried] = field(default_factory=dict)
     clock: int = 0
+    horizons: Mapping[str, int] = field(default_factory=dict)
+
+    def reach(self, query: str) -> int:
+        """Up to where a query's answer was said after the epoch, final or not (instant)."""
+        return self.horizons.get(query, self.heartbeats.get(query, BEGINNING))
 
 
 @dataclass(frozen=True)
@@ -343,7 +350,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "totals": asdict(commit.totals),
         "clock": results.clock,
         "plan": None if commit.plan is None else packed(commit.plan),
-    }
+    } | ({"horizons": dict(results.horizons)} if results.horizons else {})
 
 
 def _unpacked(body: dict[str, Any]) -> Commit:
@@ -357,6 +364,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         body["since"],
         {name: _unpacked_carried(carried) for name, carried in body["carried"].items()},
         body["clock"],
+        body.get("horizons", {}),
     )
     state = {
         (identity, bucket): {name: tuple(map(_unpacked_run, runs)) for name, runs in manifest.items()}

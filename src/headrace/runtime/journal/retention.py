@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from headrace.runtime.journal.records import EpochResults
-from headrace.time import BEGINNING
 
 
 def waiting_since(query: str, results: Sequence[EpochResults]) -> int:
@@ -23,10 +22,10 @@ def waiting_since(query: str, results: Sequence[EpochResults]) -> int:
         results: what is kept, in order and without gaps; not empty.
     """
     last = results[-1]
-    heartbeat = last.heartbeats.get(query, BEGINNING)
+    reach = last.reach(query)
     begin = last.since.get(query, last.epoch) - results[0].epoch
     for index in range(max(begin, 0), len(results)):
-        if any(ref.latest >= heartbeat for ref in results[index].results.get(query, ())):
+        if any(ref.latest >= reach for ref in results[index].results.get(query, ())):
             return results[index].epoch
     return last.epoch + 1
 

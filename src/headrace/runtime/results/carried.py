@@ -86,7 +86,7 @@ def _fold(
             decode(read_part(store, ref.part)).slice(ref.start, ref.rows)
             for ref in part.results.get(query, ())
         ]
-        batch = release.next(part.epoch, part.heartbeats[query], yielded)
+        batch = release.next(part.epoch, part.reach(query), yielded)
         if part.epoch >= begin:
             parts.append(_after(batch, boundary))
     rest = netted(_after(concat(schema, parts), boundary))

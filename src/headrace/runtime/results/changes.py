@@ -16,11 +16,13 @@ class Change:
     Attributes:
         epoch: its number.
         heartbeat: up to where the answer is final after it (instant).
+        horizon: up to where it is said; beyond the heartbeat it may change (instant).
         elements: what was released, in order of `ts`; may be empty.
         rows: the same as in `changes`: `epoch`, the payload, `valid_from`, `valid_to`, `change`.
     """
 
     epoch: int
     heartbeat: int
+    horizon: int
     elements: Batch
     rows: pa.Table

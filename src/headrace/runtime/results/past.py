@@ -114,7 +114,7 @@ def differences_at(before: ResultReader, after: ResultReader, instant: int) -> p
         UserError: one of them is not final there, or no longer kept.
     """
     for reader in (before, after):
-        reader.check_final(instant)
+        reader.check_said(instant)
     changed = difference(_at(before, instant), _at(after, instant))
     table = after.signed_table(changed)
     *payload, _, _, change = range(table.num_columns)

@@ -1,8 +1,8 @@
 """Views of a query's committed results: history, changes, stream, snapshot.
 
-A strong answer says nothing above the heartbeat. Operators without a horizon pass elements on as they come
-(decision 0001), so it is here that an element is held back: it is released by the first epoch whose heartbeat
-has passed its start.
+A strong answer says nothing above the heartbeat, and one that does not wait nothing above its horizon.
+Operators that need not wait pass elements on as they come (decision 0001), so it is here that an element is
+held back: it is released by the first epoch whose heartbeat, or horizon, has passed its start.
 """
 
 from __future__ import annotations
@@ -60,6 +60,11 @@ class ResultReader:
         return self.heartbeat_of(self.epochs[-1]) if self.epochs else BEGINNING
 
     @property
+    def horizon(self) -> int:
+        """Up to where the result is said; beyond the heartbeat it may change."""
+        return self.epochs[-1].reach(self.name) if self.epochs else BEGINNING
+
+    @property
     def boundary(self) -> int:
         """The first instant about which what is kept says something; BEGINNING if nothing has gone."""
         return BEGINNING if self.carried is None else self.carried.boundary
@@ -75,7 +80,7 @@ class ResultReader:
         return whole_from(self.name, self.epochs)
 
     def released(self) -> Iterator[tuple[int, Batch]]:
-        """Per epoch the elements that became part of the strong answer, in order of `ts`."""
+        """Per epoch the elements that became part of the answer, in order of `ts`."""
         release, first = Release(self.form.schema), self.first
         for part in self.epochs:
             batch = self.release(release, part)
@@ -84,7 +89,7 @@ class ResultReader:
 
     def release(self, release: Release, part: EpochResults) -> Batch:
         """What an epoch releases, in order of `ts`, after those before it."""
-        return release.next(part.epoch, self.heartbeat_of(part), self.read(part))
+        return release.next(part.epoch, part.reach(self.name), self.read(part))
 
     def elements(self) -> Batch:
         """All released elements."""
@@ -166,26 +171,32 @@ class ResultReader:
     def snapshot(self, instant: int) -> pa.Table:
         """The content at an instant, sorted by the query's ORDER BY, then by payload.
 
+        Beyond the heartbeat it is what follows from the rows that have come, and may change: the table's
+        metadata says `final` by `true` or `false`.
+
         Raises:
-            UserError: the instant is not final yet, or before what is kept.
+            UserError: the instant is beyond what is said, or before what is kept.
         """
-        self.check_final(instant)
+        self.check_said(instant)
         rows = snapshot(self.content(), instant)
         if order := self.form.order:
             places = [key.expression.index for key in order if isinstance(key.expression, Column)]
             ranks = rank_rows([rows.column(place) for place in places], order)
             rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
-        return pa.Table.from_batches([rows], schema=self.form.schema.arrow())
+        final = b"true" if instant < self.heartbeat else b"false"
+        return pa.Table.from_batches([rows], schema=self.form.schema.arrow()).replace_schema_metadata(
+            {b"final": final}
+        )
 
-    def check_final(self, instant: int) -> None:
-        """See that the content at an instant is final and kept.
+    def check_said(self, instant: int) -> None:
+        """See that the content at an instant is said, final or not, and kept.
 
         Raises:
             UserError: it is not.
         """
         if instant < self.boundary:
             raise self._no_longer_kept(instant)
-        if instant >= self.heartbeat:
+        if instant >= max(self.heartbeat, self.horizon):
             raise self._not_final(instant)
 
     def _no_longer_kept(self, instant: int) -> UserError:

@@ -1,8 +1,7 @@
-"""When results are released: never above the heartbeat.
+"""When results are released: never above the heartbeat, or the horizon of a query that does not wait.
 
-A strong answer says nothing above the heartbeat. Operators without a horizon pass elements on as they come
-(decision 0001), so it is here that an element is held back: it is released by the first epoch whose heartbeat
-has passed its start.
+Operators that need not wait pass elements on as they come (decision 0001), so it is here that an element is
+held back: it is released by the first epoch whose heartbeat, or horizon, has passed its start.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from headrace.time import BEGINNING, INFINITY
 
 
 class Release:
-    """Holds elements back until the heartbeat has passed their start."""
+    """Holds elements back until what is said has passed their start."""
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
@@ -30,17 +29,17 @@ class Release:
         """The oldest epoch that yielded an element which still waits, or None."""
         return int(self._epochs.min()) if len(self._epochs) else None
 
-    def next(self, epoch: int, heartbeat: int, yielded: Sequence[Batch]) -> Batch:
+    def next(self, epoch: int, reach: int, yielded: Sequence[Batch]) -> Batch:
         """What the next epoch releases, in order of `ts`.
 
         Args:
             epoch: its number.
-            heartbeat: up to where the answer is final after it (instant).
+            reach: up to where the answer is said after it (instant).
             yielded: the elements that it yielded.
         """
         everything = concat(self._schema, [self._waiting, *yielded])
         new = np.full(len(everything) - len(self._waiting), epoch)
-        ready = everything.ts < heartbeat
+        ready = everything.ts < reach
         self._waiting = everything.take(np.flatnonzero(~ready))
         self._epochs = np.concatenate([self._epochs, new])[~ready]
         released = everything.take(np.flatnonzero(ready))

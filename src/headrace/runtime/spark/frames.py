@@ -38,9 +38,10 @@ class _Results:
 
     Attributes:
         reader: of the query, without its epochs.
-        refs: the place in `heartbeats` of the epoch that yielded each part, and where it lies.
+        refs: the place in `epochs` of the epoch that yielded each part, and where it lies.
         epochs: int64[n], all epochs, in order.
-        heartbeats: int64[n], up to where the answer was final after each (instants).
+        reaches: int64[n], up to where the answer was said after each, final or not (instants).
+        heartbeat: up to where the answer is final (instant).
         first: the first epoch whose changes can be read in full.
         buckets: over how many tasks a history is spread.
     """
@@ -48,14 +49,15 @@ class _Results:
     reader: ResultReader
     refs: tuple[tuple[int, ResultRef], ...]
     epochs: Int64Array
-    heartbeats: Int64Array
+    reaches: Int64Array
+    heartbeat: int
     first: int
     buckets: int
 
     def changes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The rows of `changes` of the parts whose numbers are given."""
         for place, batch in self._parts(batches):
-            released = np.maximum(np.searchsorted(self.heartbeats, batch.ts, side="right"), place)
+            released = np.maximum(np.searchsorted(self.reaches, batch.ts, side="right"), place)
             for index in np.unique(released[released < len(self.epochs)]):
                 if self.epochs[index] >= self.first:
                     rows = batch.filter(released == index)
@@ -64,7 +66,7 @@ class _Results:
     def routed(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The final parts of elements, as chunks for the task that coalesces their payload."""
         for _, batch in self._parts(batches):
-            final = clip(batch, int(self.heartbeats[-1]))
+            final = clip(batch, self.heartbeat)
             columns = [normalise(column) for column in final.payload.columns]
             buckets = hash_rows(columns, len(final)) % self.buckets
             for bucket in np.unique(buckets):
@@ -122,8 +124,8 @@ def _results(reader: ResultReader, tasks: int) -> _Results:
         if ref.rows
     )
     epochs = np.array([part.epoch for part in reader.epochs], dtype=np.int64)
-    heartbeats = np.array([reader.heartbeat_of(part) for part in reader.epochs], dtype=np.int64)
-    return _Results(replace(reader, epochs=()), refs, epochs, heartbeats, reader.first, tasks)
+    reaches = np.array([part.reach(reader.name) for part in reader.epochs], dtype=np.int64)
+    return _Results(replace(reader, epochs=()), refs, epochs, reaches, reader.heartbeat, reader.first, tasks)
 
 
 def _plain(table: pa.Table) -> Iterator[pa.RecordBatch]:

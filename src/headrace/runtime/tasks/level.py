@@ -112,13 +112,10 @@ class Level:
         before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
         self._before, self._after = graph.heartbeats(before), graph.heartbeats(after)
         self._limits = graph.limits(before), graph.limits(after)
-        self._horizons = {
-            horizon: (
-                graph.heartbeats(horizon.of(before, task.work.newest_before())),
-                graph.heartbeats(horizon.of(after, task.work.newest_after(inbox.arrivals))),
-            )
-            for horizon in graph.horizons
-        }
+        self._reaches = (
+            graph.reaches(before, task.work.newest_before()),
+            graph.reaches(after, task.work.newest_after(inbox.arrivals)),
+        )
         self.failures: list[tuple[int, str, str | None]] = []
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
@@ -131,7 +128,7 @@ class Level:
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._advance(node, operator, bucket, outputs)
                     yield node, operator
-                elif isinstance(node.plan, Early):
+                elif isinstance(node.plan, Early) and node.plan.corrects:
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._speak(node, node.plan, bucket, outputs)
                 elif is_stateless(node.plan):
@@ -173,7 +170,7 @@ class Level:
             [self._reduced(operator, edge, batch) for batch in self._batches(node, edge, bucket, outputs)]
             for edge in edges
         ]
-        before, after = self._horizons[plan.horizon]
+        before, after = (reaches[plan.horizon] for reaches in self._reaches)
         producers = [edge.producer for edge in edges]
         reach = Reach(
             tuple(self._before[producer] for producer in producers),

@@ -6,6 +6,8 @@ it is the final answer below the heartbeat.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,17 +15,20 @@ from hypothesis import strategies as st
 from driving import Arriving, drive, standing_for
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import SetKind
-from headrace.algebra.nodes import Plan, SetOperation
+from headrace.algebra.nodes import Plan, SetOperation, inputs_of
+from headrace.algebra.properties import output_heartbeat, sources_of
 from headrace.elements import concat, from_rows
+from headrace.history import equivalent
 from headrace.lowering.early import early
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import BEGINNING, INFINITY
+from property.plan_strategies import ROOTS, cases
+from property.strategies import BUCKETS
 from property.test_operators import (
     EPOCHS,
     LEFT,
     RIGHT,
-    SCHEMA,
     UNARY,
     WINDOWS,
     Arrival,
@@ -32,6 +37,7 @@ from property.test_operators import (
     heartbeats,
     histories,
 )
+from support import run_plans
 
 MAXIMAL = -INFINITY
 """The block of a query that says all that it knows: its horizon is at the end of time."""
@@ -60,31 +66,55 @@ def check_early(
         block: so far behind the newest row it speaks (instants).
         chronons: whether the operator knows that its input holds for one instant.
     """
-    arriving = dict(zip((LEFT, RIGHT), map(in_order, inputs), strict=False))
-    hearts = {source.name: heartbeats(arrivals, EPOCHS, slack) for source, arrivals in arriving.items()}
-    known = {source.name: standing_for(source, chronons=chronons, insert_only=False) for source in arriving}
-    horizon = Horizon(tuple(known), block)
+    sources = dict(zip((LEFT, RIGHT), map(in_order, inputs), strict=False))
+    known = {source.name: standing_for(source, chronons=chronons, insert_only=False) for source in sources}
+    arriving = {source.name: arrivals for source, arrivals in sources.items()}
+    check_plan(plan, known, arriving, slack, block)
+
+
+def check_plan(
+    plan: Plan, known: Mapping[str, Plan], arriving: Mapping[str, list[Arrival]], slack: int, block: int
+) -> None:
+    """The law for a plan that speaks up to a horizon.
+
+    Args:
+        plan: any plan over sources.
+        known: by source name, what stands for the source.
+        arriving: by source name, what arrives.
+        slack: how far the heartbeats stay behind what they could be.
+        block: so far behind the newest row it speaks (instants).
+    """
+    hearts = {name: heartbeats(arrivals, EPOCHS, slack) for name, arrivals in arriving.items()}
     epochs = [
         Arriving(
             {
-                source.name: [one.element for one in arrivals if one.epoch == epoch]
-                for source, arrivals in arriving.items()
+                name: [one.element for one in arrivals if one.epoch == epoch]
+                for name, arrivals in arriving.items()
             },
             {name: heart[epoch] for name, heart in hearts.items()},
         )
         for epoch in range(EPOCHS)
     ]
     found, newest = [], BEGINNING
+    read = {source.name for source in sources_of(plan)}
+    horizon = Horizon(tuple(read), block)
     for epoch, (emitted, heartbeat) in enumerate(drive(early(plan, horizon), known, epochs)):
         found.append(emitted)
         streams = {
-            source.name: Stream(SCHEMA.names, [one.element for one in arrivals if one.epoch <= epoch])
-            for source, arrivals in arriving.items()
+            name: Stream(known[name].schema.names, [one.element for one in arrivals if one.epoch <= epoch])
+            for name, arrivals in arriving.items()
         }
-        newest = max([newest, *(row[1] for rows in epochs[epoch].elements.values() for row in rows)])
-        reached = heartbeat if newest == BEGINNING else max(heartbeat, min(newest - block + 1, INFINITY))
+        newest = max([newest, *(ts for name in read for _, ts, _, _ in epochs[epoch].elements[name])])
+        reached = BEGINNING if newest == BEGINNING else min(newest - block + 1, INFINITY)
+        reached = max(heartbeat, output_heartbeat_of(plan, reached))
         expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
         assert_equal(concat(plan.schema, found), expected, reached, f"after {epoch + 1} epochs")
+
+
+def output_heartbeat_of(plan: Plan, reached: int) -> int:
+    """Up to where a plan speaks if all its streams are spoken about so far."""
+    below = [output_heartbeat_of(part, reached) for part in inputs_of(plan)]
+    return output_heartbeat(plan, tuple(below)) if below else reached
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -108,3 +138,28 @@ def test_set_operations(
     kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int, block: int
 ) -> None:
     check_early(SetOperation(LEFT, RIGHT, kind), [left, right], slack, block)
+
+
+@pytest.mark.parametrize("root", ROOTS)
+@settings(max_examples=10)
+@given(st.data(), st.integers(0, 3), blocks)
+def test_whole_plans(root: str, data: st.DataObject, slack: int, block: int) -> None:
+    case = data.draw(cases(root=root))
+    arriving = {}
+    for stream in case.streams:
+        read = [stream.schema.names.index(name) for name in stream.source.schema.names]
+        arriving[stream.name] = [
+            Arrival((tuple(row[place] for place in read), ts, te, w), data.draw(st.integers(0, EPOCHS - 1)))
+            for row, ts, te, w in stream.elements
+        ]
+    check_plan(case.plan, {stream.name: stream.source for stream in case.streams}, arriving, slack, block)
+
+
+@given(st.data(), BUCKETS, st.sampled_from((1, 2, 3, 1000)), blocks)
+def test_whole_runs(data: st.DataObject, buckets: int, epoch_rows: int, block: int) -> None:
+    case = data.draw(cases(max_relations=2))
+    names = tuple(source.name for source in sources_of(case.plan))
+    queries = {"strong": case.plan, "early": early(case.plan, Horizon(names, block))}
+    readers = run_plans(queries, case.inputs(), buckets=buckets, epoch_rows=epoch_rows)
+    assert equivalent(readers["early"].elements(), readers["strong"].elements())
+    assert readers["early"].history() == readers["strong"].history()

@@ -16,8 +16,20 @@ import pytest
 from auctions import CATALOG, define
 from golden.case import CASES, load
 from headrace.algebra.explain import explain
+from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
-from headrace.algebra.nodes import Clip, Coalesce, Join, Leaf, OuterJoin, Plan, SemiJoin, SetOperation, TopK
+from headrace.algebra.nodes import (
+    Clip,
+    Coalesce,
+    Early,
+    Join,
+    Leaf,
+    OuterJoin,
+    Plan,
+    SemiJoin,
+    SetOperation,
+    TopK,
+)
 from headrace.algebra.properties import is_stateful, is_stateless, walk
 from headrace.language.printer import to_sql
 from headrace.lowering.lower import lower
@@ -57,14 +69,18 @@ TEXTS = {
 WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Coalesce": Coalesce,
     "Clip": lambda below: Clip(below, 2, 6),
+    "Early": lambda below: Early(below, Horizon(("tick",), 0)),
 }
 """Nodes that only the optimizer makes, and that print as their input.
 
 Coalesce changes no content; neither do the Clips of a migration, together.
 """
 
-OF_MIGRATIONS = {Clip}
-"""Nodes that no query has when it begins, and so no golden file; `test_migrations.py` has them."""
+UNWRITTEN = {Clip, Early}
+"""Nodes that no plan has as written, and so no golden file.
+
+`test_migrations.py` has Clip, and `test_early_answers.py` Early.
+"""
 
 REWRITTEN = (OuterJoin, SemiJoin)
 """Nodes that have no operator: lowering writes them with others (`headrace.lowering.outer_joins`)."""
@@ -100,7 +116,7 @@ def test_every_node_has_an_example() -> None:
 def test_text_to_plan_to_text(name: str) -> None:
     plan = example(name)
     again = plan_of(to_sql(plan))
-    assert again == (plan.input if isinstance(plan, Coalesce | Clip) else plan)
+    assert again == (plan.input if isinstance(plan, Coalesce | Clip | Early) else plan)
     assert to_sql(again) == to_sql(plan)
     assert len(explain(plan).splitlines()) == len(list(walk(plan)))
 
@@ -126,7 +142,7 @@ def golden_nodes() -> tuple[Plan, ...]:
 
 
 def test_every_node_is_in_a_golden_file() -> None:
-    assert {type(node) for node in golden_nodes()} == set(get_args(Plan)) - OF_MIGRATIONS
+    assert {type(node) for node in golden_nodes()} == set(get_args(Plan)) - UNWRITTEN
 
 
 def test_every_kind_is_in_a_golden_file() -> None:

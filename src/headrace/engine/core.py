@@ -12,6 +12,7 @@ from headrace.algebra.nodes import Plan
 from headrace.engine.answers import Answers
 from headrace.engine.choices import Choices, choices_of, decisions_in, holds_in, stored_choices
 from headrace.engine.compiler import Compiled, Compiler
+from headrace.engine.consistency import at_level
 from headrace.engine.decisions import decided
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
@@ -28,7 +29,7 @@ from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
-from headrace.language.statements import Heartbeats
+from headrace.language.statements import STRONG, Consistency, Heartbeats
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
@@ -119,6 +120,7 @@ class Core:
         *,
         warm: bool = False,
         heartbeats: Heartbeats = Heartbeats.OPERATOR,
+        consistency: Consistency = STRONG,
     ) -> Query:
         """Take in a query.
 
@@ -129,6 +131,7 @@ class Core:
             policy: what it may reach.
             warm: whether it is to take over the state of a query that runs.
             heartbeats: how far its operators run ahead of each other.
+            consistency: how long its answer waits for rows that come late.
 
         Raises:
             UserError: it is wrong, its name is taken, a stream cannot be started, or there is no state to
@@ -147,7 +150,8 @@ class Core:
                 found = found.decided(decisions_in(known))
             choices = choices_of(found.decisions, self._holds(name, found.optimized, heartbeats))
             query = Query(self, name, found.plan, found.notes, choices, place_of(asked), warm, heartbeats)
-            self.change(self.definitions.with_query(query, found.optimized, found.streams, position))
+            plan = at_level(found.optimized, consistency)
+            self.change(self.definitions.with_query(query, plan, found.streams, position))
             return query
 
     def compiled(self, asked: Syntax | Piece, policy: Policy) -> Compiled:

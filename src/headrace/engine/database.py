@@ -21,7 +21,7 @@ from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query
 from headrace.engine.query_list import QueryList
 from headrace.engine.show import listing
-from headrace.engine.statements import carry_out
+from headrace.engine.statements import carry_out, register
 from headrace.engine.status import Status
 from headrace.engine.summary import Summary
 from headrace.engine.times import Length
@@ -200,11 +200,8 @@ class Database(UserCode):
         match self._core.compiler.statements(text):
             case [Select(query=query)]:
                 return self._core.register(name, query, None, policy or self._policy)
-            case [CreateQuery(name=own, query=query, position=position) as made]:
-                allowed = policy or self._policy
-                return self._core.register(
-                    name or own.text, query, position, allowed, warm=made.warm, heartbeats=made.heartbeats
-                )
+            case [CreateQuery(name=own) as made]:
+                return register(self._core, name or own.text, made, policy or self._policy)
             case [Piece() as piece]:
                 return self._core.register(name or piece.name, piece, piece.position, policy or self._policy)
             case _:

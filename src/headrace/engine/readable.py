@@ -189,7 +189,9 @@ class Readable(ABC):
         return self._read(epochs_of)
 
     def latest(self) -> pa.Table:
-        """The snapshot at the last final instant that is not after the newest row read: the answer now.
+        """The snapshot at the last instant that is said and not after the newest row read: the answer now.
+
+        What is said is final, unless the query says more: `CONSISTENCY MIDDLE` answers up to the newest row.
 
         The newest row is that of all streams that the query reads; if there is none, as over relations alone,
         it is the last final instant. A row that comes later may change the answer at its own instant, so that
@@ -203,7 +205,7 @@ class Readable(ABC):
         newest = INFINITY if newest == BEGINNING else newest
         return self._read(
             lambda reader: reader.snapshot(
-                max(reader.boundary, min(newest, max(reader.heartbeat, BEGINNING + 1) - 1))
+                max(reader.boundary, min(newest, max(reader.heartbeat, reader.horizon, BEGINNING + 1) - 1))
             )
         )
 

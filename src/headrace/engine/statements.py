@@ -73,8 +73,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         case Reoptimize(query=name, position=position):
             policy.check_change("ALTER QUERY", position)
             return PlanText(reoptimized(core, name))
-        case CreateQuery(name=name, query=query, position=position, warm=warm, heartbeats=heartbeats):
-            return core.register(name.text, query, position, policy, warm=warm, heartbeats=heartbeats)
+        case CreateQuery(name=name):
+            return register(core, name.text, statement, policy)
         case Select(query=query):
             return core.register(None, query, None, policy)
         case Piece():
@@ -86,6 +86,24 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         case _:
             assert_never(statement)
     return None
+
+
+def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
+    """Take in the query of CREATE QUERY.
+
+    Args:
+        core: the database.
+        name: that of the query, whatever the statement says.
+        made: the statement.
+        policy: what it may reach.
+
+    Raises:
+        UserError: as `Core.register` does.
+    """
+    return core.register(
+        name, made.query, made.position, policy,
+        warm=made.warm, heartbeats=made.heartbeats, consistency=made.consistency,
+    )  # fmt: skip
 
 
 def _define(

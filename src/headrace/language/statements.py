@@ -285,8 +285,26 @@ class Heartbeats(Enum):
 
 
 @dataclass(frozen=True)
+class Consistency:
+    """`CONSISTENCY {STRONG | MIDDLE | (BLOCK d)}`: how long an answer waits for rows that come late.
+
+    Attributes:
+        block: so far behind the newest row it is said, and corrected where that turns out wrong; None waits
+            until it is final.
+        position: of the clause, if there is one.
+    """
+
+    block: Duration | None = None
+    position: Position | None = None
+
+
+STRONG: Final = Consistency()
+"""An answer is said once, when it is final."""
+
+
+@dataclass(frozen=True)
 class CreateQuery:
-    """`CREATE QUERY name [WARM | HEARTBEATS {OPERATOR | MEMORY | COMMON}] AS query`: one with a name.
+    """`CREATE QUERY name [CONSISTENCY ... | WARM | HEARTBEATS ...] AS query`: one with a name.
 
     Attributes:
         name: the query's.
@@ -294,6 +312,7 @@ class CreateQuery:
         position: where the statement starts.
         warm: whether it is to take over the state of a query that runs.
         heartbeats: how far its operators run ahead of each other.
+        consistency: how long its answer waits for rows that come late.
     """
 
     name: Name
@@ -301,6 +320,7 @@ class CreateQuery:
     position: Position
     warm: bool = False
     heartbeats: Heartbeats = Heartbeats.OPERATOR
+    consistency: Consistency = STRONG
 
 
 @dataclass(frozen=True)

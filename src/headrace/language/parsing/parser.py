@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace.errors import LanguageError, Position
+from headrace.language.parsing.consistency import parse_consistency
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.ddl import parse_create_stream
 from headrace.language.parsing.queries import parse_nested, parse_query
@@ -13,6 +14,7 @@ from headrace.language.parsing.settings import parse_set, parse_show
 from headrace.language.parsing.slips import unexpected_hint
 from headrace.language.parsing.time_clauses import parse_alter_stream, parse_create_skew, parse_drop_skew
 from headrace.language.statements import (
+    STRONG,
     CreateQuery,
     CreateStreamAs,
     DropQuery,
@@ -171,6 +173,12 @@ def _create(cursor: Cursor, position: Position) -> Statement:
 def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     """Read what follows CREATE QUERY."""
     name = cursor.name("the query's name")
+    consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
+    if consistency.block is not None and (cursor.at("WARM") or cursor.at("HEARTBEATS")):
+        raise cursor.error(
+            f"a query cannot have this CONSISTENCY and {cursor.word()}",
+            "leave one of them out",
+        )
     warm = cursor.accept("WARM")
     if warm and cursor.at("HEARTBEATS"):
         raise cursor.error(
@@ -179,7 +187,7 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
         )
     heartbeats = _heartbeats(cursor) if cursor.accept("HEARTBEATS") else Heartbeats.OPERATOR
     cursor.expect("AS", f"after CREATE QUERY {name.text}")
-    return CreateQuery(name, parse_query(cursor), position, warm, heartbeats)
+    return CreateQuery(name, parse_query(cursor), position, warm, heartbeats, consistency)
 
 
 def _heartbeats(cursor: Cursor) -> Heartbeats:

@@ -10,7 +10,7 @@ from typing import Any
 
 from headrace.algebra.explain import describe
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.nodes import Clip, Plan, Relation, Source
+from headrace.algebra.nodes import Clip, Early, Plan, Relation, Source
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.sharing.share import share
@@ -279,8 +279,12 @@ class QuerySet:
 
 
 def _shared(plans: Mapping[str, Plan], look: Look, holds: Mapping[str, Holds]) -> dict[str, Plan]:
-    """What new queries are carried out as to share more, but for those whose operators may wait."""
-    return dict(share({name: plan for name, plan in plans.items() if name not in holds}, look).plans)
+    """What new queries are carried out as to share more.
+
+    Not those whose operators may wait, or that say what is not final: they share only what is equal.
+    """
+    alike = {name: plan for name, plan in plans.items() if name not in holds and not isinstance(plan, Early)}
+    return dict(share(alike, look).plans)
 
 
 def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:

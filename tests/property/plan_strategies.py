@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     OuterJoin,
     Over,
     Plan,
@@ -397,12 +398,19 @@ class _Builder:
     def _window(self, depth: int) -> Plan:
         below = self._chronons(depth)
         if self.draw(st.integers(0, 2)) == 0:
-            return self.draw(st.sampled_from((self._rows, self._hop, self._session, self._over)))(below)
+            kinds = (self._rows, self._hop, self._session, self._over, self._lifetime)
+            return self.draw(st.sampled_from(kinds))(below)
         size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
         window = TimeWindow(below, Duration(size), Duration(slide))
         granule = self.draw(st.sampled_from((1, 1, 1, 2, 5)))
         return window if granule == 1 else Granularity(window, Duration(granule))
+
+    def _lifetime(self, below: Plan) -> Plan:
+        fixed = st.builds(literal, st.sampled_from((2, 5, 1, INFINITY)))
+        duration = self.draw(fixed) if self.draw(st.booleans()) else self._expression(below.schema, BIGINT)
+        granule, shift = (self.draw(st.sampled_from(some)) for some in ((1, 2, 3), (0, 1, -1, 4)))
+        return Lifetime(below, duration, Duration(granule), shift)
 
     def _rows(self, below: Plan) -> Plan:
         rows, every = (self.draw(st.sampled_from((2, 1, 3))) for _ in range(2))

@@ -26,6 +26,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Istream,
     Join,
+    Lifetime,
     Over,
     Plan,
     Project,
@@ -517,6 +518,21 @@ def test_unary_operators_over_chronons(name: str, arrivals: list[Arrival], slack
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_windows_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(WINDOWS[name], [arrivals], slack, chronons=True)
+
+
+LIFETIMES = {
+    "of the row": Lifetime(LEFT, V),
+    "unbounded, from the hop": Lifetime(LEFT, literal(INFINITY), Duration(3)),
+    "of one length, earlier": Lifetime(LEFT, literal(4), Duration(2), -3),
+    "of the row, later": Lifetime(LEFT, V, shift=2),
+}
+
+
+@pytest.mark.parametrize("name", LIFETIMES)
+@settings(max_examples=20)
+@given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
+def test_lifetimes_of_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(LIFETIMES[name], [arrivals], slack, chronons=True)
 
 
 @pytest.mark.parametrize("name", ["grouped extremes", "grouped ends", "scalar ends", "scalar places"])

@@ -45,6 +45,7 @@ TEXTS = {
     "Filter": "SELECT * FROM tick WHERE id > 1",
     "Project": "SELECT id + 1 AS next FROM tick",
     "TimeWindow": "SELECT * FROM tick [RANGE 3]",
+    "Lifetime": "SELECT * FROM tick [LIFETIME (FLOOR(at TO 2) - 1, id % 4)]",
     "WindowBounds": "SELECT * FROM HOP(tick, DESCRIPTOR(at), 2, 4)",
     "RowWindow": "SELECT * FROM tick [PARTITION BY kind ROWS 2]",
     "SessionWindow": "SELECT * FROM SESSION(tick, DESCRIPTOR(at), DESCRIPTOR(kind), 2)",

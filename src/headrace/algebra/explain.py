@@ -19,6 +19,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     OuterJoin,
     Over,
     Plan,
@@ -90,6 +91,7 @@ def describe(plan: Plan) -> str:
             return f"Project {', '.join(listed)}".rstrip()
         case (
             TimeWindow()
+            | Lifetime()
             | WindowBounds()
             | RowWindow()
             | SessionWindow()
@@ -150,12 +152,22 @@ def _frame(frame: Frame) -> str:
 
 
 def _window(
-    plan: TimeWindow | WindowBounds | RowWindow | SessionWindow | Sample | Granularity | Clip | Early,
+    plan: TimeWindow
+    | Lifetime
+    | WindowBounds
+    | RowWindow
+    | SessionWindow
+    | Sample
+    | Granularity
+    | Clip
+    | Early,
 ) -> str:
     match plan:
         case TimeWindow(size=size, slide=slide, offset=offset):
             every = f" SLIDE {slide}" if slide.length > 1 else ""
             return f"TimeWindow RANGE {size}{every}" + (f" OFFSET {offset}" if offset.length else "")
+        case Lifetime():
+            return _lifetime(plan)
         case WindowBounds(size=size, slide=slide, offset=offset):
             return f"WindowBounds SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
         case RowWindow(rows=rows, slide=every, keys=keys):
@@ -175,6 +187,13 @@ def _window(
             return f"Early BLOCK {format_length(horizon.block, plan.domain)}{what}"
         case _:
             assert_never(plan)
+
+
+def _lifetime(plan: Lifetime) -> str:
+    begin = "instant" if plan.granule.length == 1 else f"FLOOR(instant TO {plan.granule})"
+    shift = f" {'+' if plan.shift > 0 else '-'} {abs(plan.shift)}" if plan.shift else ""
+    ever = plan.fixed == INFINITY
+    return f"Lifetime FROM {begin}{shift} FOR {'ever' if ever else _text(plan.duration, plan.schema)}"
 
 
 def _clip(plan: Clip) -> str:

@@ -26,9 +26,9 @@ from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.errors import PlanError
-from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, expressions_of
+from headrace.expressions.tree import AggregateCall, Column, Expression, Literal, SortKey, expressions_of
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
-from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
 """The slide of a window that moves at every instant."""
@@ -454,6 +454,57 @@ class TimeWindow(Unary):
 
 
 @dataclass(frozen=True)
+class Lifetime(Unary):
+    """At t, the rows x of every `M(u)` whose lifetime has t in it (CEDR's AlterLifetime).
+
+    The lifetime of x in `M(u)` begins at `s = floor(u / granule) * granule + shift`, but not before the first
+    instant that a source may give, and ends at `s + duration(x)`; it never ends where the duration is
+    INFINITY. A row whose duration is NULL or less than 1 has none.
+
+    Attributes:
+        duration: how long a row is valid (a BIGINT of instants).
+        granule: to whose multiples the starts are rounded down.
+        shift: how much later than that rows begin, or earlier if it is negative (instants).
+    """
+
+    duration: Expression
+    granule: Duration = EVERY_INSTANT
+    shift: int = 0
+
+    def __post_init__(self) -> None:
+        require_columns(self.duration, len(self.input.schema))
+        if self.duration.type != BIGINT:
+            raise PlanError(
+                f"the duration of a LIFETIME is a {sql_type(self.duration.type)}",
+                hint="give a whole number, such as CAST(days AS BIGINT)",
+            )
+        if not (1 <= self.granule.length <= MAX_INSTANT and abs(self.shift) <= MAX_INSTANT):
+            raise PlanError("the start of a LIFETIME is rounded to a length of at least 1, or moved too far")
+        if not self.input.is_chronon:
+            raise PlanError(
+                "LIFETIME is over rows that are valid for longer than one instant, so that they have no "
+                "instant to count from",
+                hint="put it on the source stream in FROM, or wrap the subquery in ISTREAM(...)",
+            )
+
+    @property
+    def fixed(self) -> int | None:
+        """The duration that all rows have (instants; 0 for none), or None where it depends on the row."""
+        match self.duration:
+            case Literal(value=int(length)):
+                return max(length, 0)
+            case Literal():
+                return 0
+            case _:
+                return None
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: if the duration is one instant."""
+        return self.fixed == 1
+
+
+@dataclass(frozen=True)
 class WindowBounds(Unary):
     """`M(t)`, every row with the start and the end of the window that t shows as two columns more.
 
@@ -677,6 +728,7 @@ Stateless = (
     Filter
     | Project
     | TimeWindow
+    | Lifetime
     | WindowBounds
     | Sample
     | Granularity

@@ -19,6 +19,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     OuterJoin,
     Over,
     Plan,
@@ -42,7 +43,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, Literal
-from headrace.time import BEGINNING, INFINITY, Duration
+from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, Duration
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
@@ -118,6 +119,7 @@ def is_insert_only(plan: Plan) -> bool:
             Filter()
             | Project()
             | TimeWindow()
+            | Lifetime()
             | WindowBounds()
             | Sample()
             | Granularity()
@@ -229,6 +231,7 @@ def granule_of(plan: Plan) -> Duration | None:
             Source()
             | Relation()
             | TimeWindow()
+            | Lifetime()
             | WindowBounds()
             | RowWindow()
             | SessionWindow()
@@ -250,6 +253,8 @@ def is_monotonic(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):
             return size.length == INFINITY
+        case Lifetime():
+            return plan.fixed == INFINITY
         case Relation(valid=valid):
             return valid is None
         case Filter() | Project() | Sample() | Granularity() | Coalesce() | Distinct() | Union() | Join():
@@ -271,12 +276,15 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
     """The promise a node can make from its inputs' promises: no later result starts before it.
 
     The smallest input heartbeat; a window that slides rounds it up to the next instant at which its content
-    may change, and what is clipped begins where it is and has ended when its end is passed.
+    may change, lifetimes move it as they move the starts of rows, and what is clipped begins where it is and
+    has ended when its end is passed.
     """
     heartbeat = min(inputs)
     match plan:
         case TimeWindow(slide=slide, offset=offset):
             return slide_start(heartbeat, slide.length, offset.length)
+        case Lifetime(granule=granule, shift=shift):
+            return lifetime_start(heartbeat, granule.length, shift)
         case Granularity(granule=granule):
             return granule_start(heartbeat, granule.length)
         case Clip(begin=begin, end=end):
@@ -298,6 +306,13 @@ def slide_start(instant: int, slide: int, phase: int = 0) -> int:
     return -(-(instant + 1 - phase) // slide) * slide + phase - 1
 
 
+def lifetime_start(instant: int, granule: int, shift: int) -> int:
+    """The instant at which the lifetime of a row of an instant begins; see `Lifetime`."""
+    if instant in (BEGINNING, INFINITY):
+        return instant
+    return max(instant // granule * granule + shift, MIN_INSTANT)
+
+
 def granule_start(instant: int, granule: int) -> int:
     """The first multiple of a granule at or after an instant."""
     return instant if instant in (BEGINNING, INFINITY) else instant + -instant % granule
@@ -312,6 +327,8 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return plan.is_chronon
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
+        case Lifetime():
+            return plan.fixed is not None and plan.fixed <= limit
         case WindowBounds(input=below, slide=slide):
             return slide.length <= limit or lasts_at_most(below, limit)
         case SessionWindow(gap=gap):
@@ -361,6 +378,9 @@ def settles_within(plan: Plan) -> int:
             # A window shows its last rows at the end of a slide; from one that is unbounded they never go.
             shown = below - 1 + slide.length - 1
             return shown if size.length == INFINITY else shown + size.length
+        case Lifetime(shift=shift):
+            begun = max(below - 1 + shift, 0)
+            return INFINITY if plan.fixed is None else begun + (1 if plan.fixed == INFINITY else plan.fixed)
         case SessionWindow(gap=gap):
             return below + 2 * gap.length
         case Granularity(granule=granule):
@@ -393,7 +413,7 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return ours | {len(left.schema) + place for place in theirs}
         case SemiJoin(left=left):
             return timestamp_columns(left)
-        case Dstream() | SessionWindow() | Split():
+        case Lifetime() | Dstream() | SessionWindow() | Split():
             return frozenset()
         case _:
             return frozenset.intersection(*map(timestamp_columns, inputs_of(plan)))
@@ -460,7 +480,7 @@ def constants_of(plan: Plan) -> dict[int, Literal]:
 def _accumulates(plan: Plan) -> bool:
     """Whether there may come to be ever more rows that stay for ever."""
     match plan:
-        case TimeWindow() | RowWindow():
+        case TimeWindow() | Lifetime() | RowWindow():
             return _lives_for_ever(plan)
         case _:
             ahead = any(map(_accumulates, inputs_of(plan)))
@@ -471,6 +491,9 @@ def _lives_for_ever(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):
             return size.length == INFINITY
+        case Lifetime():
+            # A row may say that it is valid for any time.
+            return plan.fixed in (None, INFINITY)
         case RowWindow(keys=keys):
             return keys != ()
         case Relation():

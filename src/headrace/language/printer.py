@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     Over,
     Plan,
     Project,
@@ -234,19 +235,12 @@ def _leaf(plan: Plan) -> str:
         case Source(name=name) | Relation(name=name):
             letters = stream_of_letters(name)
             return _name(name) if letters is None else f"DEAD LETTERS OF {_name(letters)}"
-        case TimeWindow(offset=offset) if offset != NO_OFFSET:
-            # The language has offsets for windows with a start and an end only.
-            listed = _list([(name, _name(name)) for name in plan.schema.names])
-            return f"(SELECT {listed} FROM {_hop(plan)})"
-        case TimeWindow(input=below, size=size, slide=slide):
-            domain = plan.domain
-            every = f" SLIDE {_duration(slide, domain)}" if slide.length > 1 else ""
-            return f"{_unwindowed(below)} WINDOW(RANGE {_duration(size, domain)}{every})"
-        case RowWindow(input=below, rows=rows, slide=number, keys=keys):
-            partition = ", ".join(_name(below.schema[key.index].name) for key in keys)
-            every = f" SLIDE {number}" if number > 1 else ""
-            by = f"PARTITION BY {partition} " if keys else ""
-            return f"{_listed(below)} WINDOW({by}ROWS {rows}{every})"
+        case TimeWindow():
+            return _range(plan)
+        case RowWindow():
+            return _rows(plan)
+        case Lifetime():
+            return _living(plan)
         case Sample(input=below, percent=percent):
             return f"{_listed(below)} SAMPLE({percent:f})"
         case Granularity(input=below, granule=granule):
@@ -266,6 +260,38 @@ def _leaf(plan: Plan) -> str:
             return _query(plan)
         case _:
             return f"({_query(plan)})"
+
+
+def _range(plan: TimeWindow) -> str:
+    if plan.offset != NO_OFFSET:
+        # The language has offsets for windows with a start and an end only.
+        listed = _list([(name, _name(name)) for name in plan.schema.names])
+        return f"(SELECT {listed} FROM {_hop(plan)})"
+    every = f" SLIDE {_duration(plan.slide, plan.domain)}" if plan.slide.length > 1 else ""
+    return f"{_unwindowed(plan.input)} WINDOW(RANGE {_duration(plan.size, plan.domain)}{every})"
+
+
+def _rows(plan: RowWindow) -> str:
+    partition = ", ".join(_name(plan.input.schema[key.index].name) for key in plan.keys)
+    every = f" SLIDE {plan.slide}" if plan.slide > 1 else ""
+    by = f"PARTITION BY {partition} " if plan.keys else ""
+    return f"{_listed(plan.input)} WINDOW({by}ROWS {plan.rows}{every})"
+
+
+def _living(plan: Lifetime) -> str:
+    domain, shift = plan.domain, Duration(abs(plan.shift))
+    start = "VALID_FROM"
+    if plan.granule.length > 1:
+        start = f"FLOOR({start} TO {_duration(plan.granule, domain)})"
+    if plan.shift:
+        start += f" {'-' if plan.shift < 0 else '+'} {_duration(shift, domain)}"
+    if plan.fixed:
+        duration = "UNBOUNDED" if plan.fixed == INFINITY else _duration(Duration(plan.fixed), domain)
+    else:
+        unit = " MICROSECONDS" if domain is TimeDomain.TIMESTAMP else ""
+        names = tuple(_name(name) for name in plan.input.schema.names)
+        duration = f"({_text(plan.duration, names)}){unit}"
+    return f"{_listed(plan.input)} WINDOW(LIFETIME ({start}, {duration}))"
 
 
 def _hop(plan: TimeWindow) -> str:
@@ -327,7 +353,7 @@ def _unwindowed(plan: Plan) -> str:
     """A table after which a window can be written."""
     while isinstance(plan, Split):
         plan = plan.input
-    windows = TimeWindow | RowWindow | Sample | Granularity
+    windows = TimeWindow | Lifetime | RowWindow | Sample | Granularity
     return f"({_query(plan)})" if isinstance(plan, windows) else _leaf(plan)
 
 

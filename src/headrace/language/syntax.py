@@ -65,6 +65,31 @@ class SpanFrame:
 
 
 @dataclass(frozen=True)
+class LifetimeFrame:
+    """`LIFETIME (start, duration)`.
+
+    Attributes:
+        column: the column whose instant the start is; the instant of the row itself if None (`VALID_FROM`).
+        granule: that of `FLOOR(column TO granule)`, or None.
+        shift: what is added to it, or None; `earlier` if it is taken away.
+        earlier: whether the shift is taken away.
+        duration: a length, or a number of units that is computed of each row.
+        unit: the length of one of them.
+    """
+
+    column: ColumnName | None
+    granule: Duration | None
+    shift: Duration | None
+    earlier: bool
+    duration: Duration | Scalar
+    unit: Duration
+
+
+Frame: TypeAlias = RangeFrame | RowsFrame | NowFrame | SpanFrame | LifetimeFrame
+"""What a window is made of."""
+
+
+@dataclass(frozen=True)
 class WindowClause:
     """`WINDOW([PARTITION BY columns] frame [WHERE condition])` or its form in brackets.
 
@@ -72,7 +97,7 @@ class WindowClause:
     (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` follow it or come alone.
     """
 
-    frame: RangeFrame | RowsFrame | NowFrame | SpanFrame | None
+    frame: Frame | None
     partition: tuple[ColumnName, ...]
     condition: Scalar | None
     position: Position

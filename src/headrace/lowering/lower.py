@@ -19,6 +19,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     OuterJoin,
     Over,
     Plan,
@@ -276,6 +277,7 @@ class _Lowering:
             case (
                 Filter()
                 | TimeWindow()
+                | Lifetime()
                 | WindowBounds()
                 | Sample()
                 | Granularity()

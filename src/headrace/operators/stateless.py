@@ -10,6 +10,7 @@ from headrace.algebra.nodes import (
     Early,
     Filter,
     Granularity,
+    Lifetime,
     Project,
     Rstream,
     Sample,
@@ -20,11 +21,11 @@ from headrace.algebra.nodes import (
     WindowBounds,
     instant_type,
 )
-from headrace.elements import Batch, Int64Array, record_batch, take_rows
+from headrace.elements import Batch, Int64Array, integers, record_batch, take_rows
 from headrace.kernels.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.sample import sampled
-from headrace.time import INFINITY
+from headrace.time import INFINITY, MIN_INSTANT
 
 
 def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
@@ -44,6 +45,8 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _project(node, batch, report)
         case TimeWindow():
             return _window(node, batch)
+        case Lifetime():
+            return _lifetime(node, batch, report)
         case WindowBounds():
             return _bounds(node, batch)
         case Sample(percent=percent):
@@ -75,6 +78,17 @@ def _window(node: TimeWindow, batch: Batch) -> Batch:
     if size != INFINITY:
         te = (te + slide - offset) // slide * slide + offset - 1
     return Batch(batch.payload, ts, te, batch.w).filter(ts < te)
+
+
+def _lifetime(node: Lifetime, batch: Batch, report: Report) -> Batch:
+    """A retraction has the instant and the duration of what it retracts, and so the same lifetime."""
+    good, (lengths,) = evaluate_all([node.duration], batch, report)
+    length = integers(lengths.fill_null(0))
+    rounded = good.ts // node.granule.length * node.granule.length
+    # The first instant is compared with before the sum, which would otherwise leave 64 bits.
+    ts = np.maximum(rounded, MIN_INSTANT - node.shift) + node.shift
+    te = np.where(length == INFINITY, INFINITY, ts + np.minimum(length, INFINITY - np.maximum(ts, 0)))
+    return Batch(good.payload, ts, te, good.w).filter(length > 0)
 
 
 def _bounds(node: WindowBounds, batch: Batch) -> Batch:

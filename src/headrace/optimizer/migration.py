@@ -43,6 +43,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     OuterJoin,
     Plan,
     Project,
@@ -64,6 +65,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import (
     granule_start,
     is_stateful,
+    lifetime_start,
     names_read,
     parameters_of,
     slide_start,
@@ -282,6 +284,10 @@ def _end_above(plan: Plan, end: int) -> int:
             if size.length == INFINITY:
                 return INFINITY
             return slide_start(end - 1 + size.length, slide.length, offset.length)
+        case Lifetime(granule=granule, shift=shift):
+            if plan.fixed is None or plan.fixed == INFINITY:
+                return INFINITY
+            return lifetime_start(end - 1, granule.length, shift) + plan.fixed
         case SessionWindow(gap=gap):
             # A session ends a gap after its last row; from its last instant on it is shown for a gap.
             return end + 2 * (gap.length - 1)
@@ -301,6 +307,8 @@ def _named(entry: Plan) -> str:
             return f"the relation {name}"
         case TimeWindow():
             return "an unbounded window"
+        case Lifetime():
+            return "a LIFETIME without a fixed end"
         case RowWindow():
             return "a window of rows"
         case _:

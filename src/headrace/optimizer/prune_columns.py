@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     OuterJoin,
     Over,
     Plan,
@@ -83,7 +84,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return plan if pruned is below else Filter(pruned, _moved(predicate, places)), places
         case Project():
             return _project(plan, needed)
-        case TimeWindow() | WindowBounds() | RowWindow() | SessionWindow():
+        case TimeWindow() | Lifetime() | WindowBounds() | RowWindow() | SessionWindow():
             return _window(plan, needed)
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
@@ -117,11 +118,16 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
 
 
 def _window(
-    plan: TimeWindow | WindowBounds | RowWindow | SessionWindow, needed: frozenset[int]
+    plan: TimeWindow | Lifetime | WindowBounds | RowWindow | SessionWindow, needed: frozenset[int]
 ) -> tuple[Plan, Places]:
     match plan:
         case TimeWindow(input=below):
             return with_inputs(plan, (_exactly(below, needed),)), _places(sorted(needed))
+        case Lifetime(input=below, duration=duration):
+            kept = needed | columns_of(duration)
+            places = _places(sorted(kept))
+            narrow = replace(plan, input=_exactly(below, kept), duration=_moved(duration, places))
+            return _unless_same(plan, narrow), places
         case WindowBounds(input=below):
             kept, places = _beside_bounds(plan, needed)
             if kept == needed and plan.is_chronon == below.is_chronon:

@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    Lifetime,
     OuterJoin,
     Over,
     Plan,
@@ -58,7 +59,7 @@ from headrace.reference.windows import (
     window_content,
     with_bounds,
 )
-from headrace.time import ALWAYS, BEGINNING, INFINITY
+from headrace.time import ALWAYS, BEGINNING, INFINITY, MIN_INSTANT
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class _Evaluation:
                 return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}
             case TimeWindow():
                 return {change for instant in below for change in _window_changes(plan, instant)}
+            case Lifetime():
+                return {end for *ends, _ in self._lifetimes(plan) for end in ends}
             case SessionWindow():
                 return {change for instant in below for change in session_changes(plan, instant)}
             case WindowBounds():
@@ -155,7 +158,7 @@ class _Evaluation:
                 return self._filter(plan, self.content(plan.input, instant))
             case Project():
                 return self._project(plan, self.content(plan.input, instant))
-            case TimeWindow() | WindowBounds():
+            case TimeWindow() | Lifetime() | WindowBounds():
                 return self._window(plan, instant)
             case RowWindow() | SessionWindow() | Over():
                 return self._looking_back(plan, instant)
@@ -212,7 +215,10 @@ class _Evaluation:
                 content[values] += count
         return content
 
-    def _window(self, plan: TimeWindow | WindowBounds, instant: int) -> Content:
+    def _window(self, plan: TimeWindow | Lifetime | WindowBounds, instant: int) -> Content:
+        if isinstance(plan, Lifetime):
+            living = (rows for begin, end, rows in self._lifetimes(plan) if begin <= instant < end)
+            return sum(living, Counter())
         if isinstance(plan, WindowBounds):
             return with_bounds(plan, instant, self.content(plan.input, instant))
         last = instant
@@ -226,6 +232,16 @@ class _Evaluation:
             if past <= last and (first is None or past >= first):
                 content += self.content(plan.input, past)
         return content
+
+    def _lifetimes(self, plan: Lifetime) -> Iterator[tuple[int, int, Content]]:
+        """When each row of the input begins and ends to be valid, and how often it is there."""
+        for then in self.instants(plan.input):
+            begin = max(then // plan.granule.length * plan.granule.length + plan.shift, MIN_INSTANT)
+            for row, count in self.content(plan.input, then).items():
+                (length,) = self._values(plan, (plan.duration,), row) or (None,)
+                if isinstance(length, int) and length >= 1:
+                    end = INFINITY if length == INFINITY else min(begin + length, INFINITY)
+                    yield begin, end, Counter({row: count})
 
     def _at_some(self, plan: Granularity | Clip, instant: int) -> Content:
         if isinstance(plan, Granularity):

@@ -27,6 +27,8 @@ CREATE STREAM auction (ts TIMESTAMP, id BIGINT, initial_bid BIGINT, seller BIGIN
 CREATE STREAM closed (ts TIMESTAMP, id BIGINT) FROM csv OPTIONS (path 'closed.csv') TIMESTAMP BY ts;
 CREATE STREAM person (ts TIMESTAMP, id BIGINT) FROM csv OPTIONS (path 'people.csv') TIMESTAMP BY ts;
 CREATE STREAM sold (ts TIMESTAMP, item STRING) FROM csv OPTIONS (path 'sold.csv') TIMESTAMP BY ts;
+CREATE STREAM coupon (ts TIMESTAMP, shop STRING, days BIGINT)
+    FROM csv OPTIONS (path 'coupons.csv') TIMESTAMP BY ts;
 CREATE STREAM tick (timestamp TIMESTAMP, value BIGINT) FROM rate TIMESTAMP BY timestamp;
 CREATE STREAM transfer (ts BIGINT, source STRING, target STRING, amount BIGINT)
     FROM csv OPTIONS (path 'transfers.csv') TIMESTAMP BY ts;

@@ -7,20 +7,31 @@ from typing import Final, assert_never
 from headrace.algebra.nodes import (
     Filter,
     Granularity,
+    Lifetime,
     Plan,
     RowWindow,
     Sample,
     Split,
     TimeWindow,
 )
-from headrace.algebra.properties import granule_of, lasts_at_most
+from headrace.algebra.properties import granule_of, lasts_at_most, timestamp_columns
 from headrace.errors import LanguageError, Position
+from headrace.expressions.functions import literal, resolve
+from headrace.expressions.tree import Column, Expression
 from headrace.language.binding.scalars import Context, bind_scalar, located
 from headrace.language.binding.scope import Scope
 from headrace.language.catalog import check_duration
 from headrace.language.dialect import position_of
-from headrace.language.syntax import NowFrame, RangeFrame, RowsFrame, SpanFrame, WindowClause
-from headrace.time import Duration
+from headrace.language.syntax import (
+    LifetimeFrame,
+    Name,
+    NowFrame,
+    RangeFrame,
+    RowsFrame,
+    SpanFrame,
+    WindowClause,
+)
+from headrace.time import Duration, TimeDomain
 
 MAX_SPLIT: Final = 1_000
 """A row may be valid for so many instants at most where it is cut into instants for a window."""
@@ -80,11 +91,58 @@ def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
         case RowsFrame(rows=rows, slide=every):
             with located(window.position):
                 return RowWindow(chronons(plan, window.position), rows, every, keys)
+        case LifetimeFrame():
+            with located(window.position):
+                return _living(plan, window.frame, scope, window.position)
         case RangeFrame():
             # The rows of an interval are the same, partition by partition or all together (thesis, 8.1).
             return _ranged(plan, window.frame, window.position)
         case _:
             assert_never(window.frame)
+
+
+def _living(plan: Plan, frame: LifetimeFrame, scope: Scope, position: Position) -> Lifetime:
+    """Rows that are valid for as long as they say."""
+    if frame.column is not None:
+        _check_start(plan, scope.column(frame.column.table, frame.column.name), frame.column.name)
+    granule, shift = frame.granule or Duration(1), frame.shift or Duration(0)
+    if frame.granule is not None:
+        check_duration(granule, plan.domain, "FLOOR", position)
+    check_duration(shift, plan.domain, "the shift", position)
+    duration = _lasting(frame, plan.domain, scope, position)
+    return Lifetime(plan, duration, granule, -shift.length if frame.earlier else shift.length)
+
+
+def _check_start(plan: Plan, column: Column, name: Name) -> None:
+    """See that a column holds the instants of the rows: CEDR's start depends on nothing else."""
+    if plan.is_chronon and column.index not in timestamp_columns(plan):
+        raise LanguageError(
+            f"a lifetime begins at the instant of its row, and {column.name} is another column",
+            position=name.position,
+            hint="write VALID_FROM, or the column that the stream is timed by",
+        )
+
+
+def _lasting(frame: LifetimeFrame, domain: TimeDomain, scope: Scope, position: Position) -> Expression:
+    """How long a row is valid, in instants."""
+    if isinstance(frame.duration, Duration):
+        if frame.duration.length < 1:
+            raise LanguageError("the duration of a LIFETIME must be at least 1", position=position)
+        check_duration(frame.duration, domain, "a duration of", position)
+        return literal(frame.duration.length)
+    duration, unit = bind_scalar(frame.duration, Context(scope, "LIFETIME")), frame.unit
+    at = position_of(frame.duration)
+    if domain is TimeDomain.TIMESTAMP and unit.unit is None:
+        raise LanguageError(
+            "the duration of LIFETIME needs a unit, since the stream is timed by a TIMESTAMP",
+            position=at,
+            hint="write LIFETIME (VALID_FROM, days DAYS)",
+        )
+    check_duration(unit, domain, "a duration of", at)
+    if unit.length == 1:
+        return duration
+    with located(at):
+        return resolve("*", (duration, literal(unit.length)))
 
 
 def _ranged(plan: Plan, frame: RangeFrame, position: Position) -> Plan:

@@ -12,7 +12,16 @@ from headrace.algebra.frames import MAX_ROWS
 from headrace.errors import LanguageError, Position, UserError
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.named_windows import at_named_windows
-from headrace.language.syntax import ColumnName, NowFrame, RangeFrame, RowsFrame, WindowClause
+from headrace.language.syntax import (
+    ColumnName,
+    Frame,
+    LifetimeFrame,
+    NowFrame,
+    RangeFrame,
+    RowsFrame,
+    Scalar,
+    WindowClause,
+)
 from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, make_duration, parse_duration
 
 _WRITTEN = (
@@ -134,7 +143,7 @@ def _foreign_window(cursor: Cursor, position: Position) -> LanguageError:
 
 def _specification(cursor: Cursor, position: Position) -> WindowClause:
     partition = _partition(cursor)
-    frame: RangeFrame | RowsFrame | NowFrame
+    frame: Frame
     if cursor.accept("NOW"):
         frame = NowFrame()
     elif cursor.accept("UNBOUNDED"):
@@ -143,6 +152,8 @@ def _specification(cursor: Cursor, position: Position) -> WindowClause:
         frame = _range(cursor)
     elif cursor.accept("ROWS"):
         frame = _rows(cursor)
+    elif cursor.accept("LIFETIME"):
+        frame = _lifetime(cursor)
     else:
         raise cursor.error(f"RANGE, ROWS or NOW is missing, before {cursor.shown()}", _WRITTEN)
     condition = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
@@ -185,6 +196,47 @@ def _rows(cursor: Cursor) -> RangeFrame | RowsFrame:
     cursor.accept("PRECEDING")
     slide = _count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1
     return RowsFrame(rows, slide)
+
+
+def _lifetime(cursor: Cursor) -> LifetimeFrame:
+    """Read `(start, duration)`."""
+    cursor.expect("(", "after LIFETIME")
+    rounded = cursor.accept("FLOOR", "(")
+    column = None if cursor.accept("VALID_FROM") else _instant(cursor)
+    granule = None
+    if rounded:
+        cursor.expect("TO", "after what FLOOR rounds")
+        granule = parse_duration_at(cursor, "the length that starts are rounded down to")
+        cursor.expect(")", "to close FLOOR")
+    earlier = cursor.at("-")
+    moved = cursor.accept("-") or cursor.accept("+")
+    shift = parse_duration_at(cursor, "the length by which starts are moved") if moved else None
+    cursor.expect(",", "between the start and the duration of LIFETIME")
+    duration, unit = _lasting(cursor)
+    cursor.expect(")", "to close LIFETIME")
+    return LifetimeFrame(column, granule, shift, earlier, duration, unit)
+
+
+def _instant(cursor: Cursor) -> ColumnName:
+    """Read the column that a stream is timed by."""
+    first = cursor.name("the start: VALID_FROM, or the column that the stream is timed by,")
+    return ColumnName(first, cursor.name("a column")) if cursor.accept(".") else ColumnName(None, first)
+
+
+def _lasting(cursor: Cursor) -> tuple[Duration | Scalar, Duration]:
+    """Read a duration that all rows have, or one that is computed of each row, and its unit."""
+    if cursor.accept("UNBOUNDED"):
+        return Duration(INFINITY), Duration(1)
+    token = cursor.peek()
+    is_number = token is not None and token.token_type == TokenType.NUMBER
+    if cursor.at("INTERVAL") or (is_number and ")" in (cursor.word(1), cursor.word(2))):
+        return parse_duration_at(cursor, "the duration of LIFETIME"), Duration(1)
+    found, position = cursor.scalar("the duration of LIFETIME"), cursor.position
+    unit = _unit(cursor)
+    try:
+        return found, make_duration(1, unit)
+    except UserError as error:
+        raise LanguageError(error.message, position=position, hint=error.hint) from None
 
 
 def _slides(cursor: Cursor) -> bool:

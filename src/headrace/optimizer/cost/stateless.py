@@ -12,6 +12,7 @@ from headrace.algebra.nodes import (
     Early,
     Filter,
     Granularity,
+    Lifetime,
     Project,
     Rstream,
     Sample,
@@ -52,6 +53,16 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
                 lifetime=min(length(size), elapsed),
                 step=float(slide.length),
                 is_open=size.length == INFINITY,
+                is_replaced=False,
+            )
+        case Lifetime(granule=granule):
+            fixed = plan.fixed
+            lifetime = math.inf if fixed is None or fixed == INFINITY else float(fixed)
+            return replace(
+                below,
+                lifetime=min(lifetime, elapsed),
+                step=float(granule.length),
+                is_open=fixed == INFINITY,
                 is_replaced=False,
             )
         case WindowBounds(slide=slide):

@@ -29,6 +29,7 @@ _CLASSES: Final = {
     for known in (
         *(nodes.Source, nodes.Relation, nodes.Filter, nodes.Project, nodes.Sample, nodes.Union),
         *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.Join, nodes.TopK, nodes.TimeWindow),
+        nodes.Lifetime,
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream),
         *(tree.Column, tree.Literal, tree.Call, tree.Cast, tree.Case, tree.SortKey, tree.AggregateCall),

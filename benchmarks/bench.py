@@ -25,7 +25,6 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-import costs
 import heartbeats
 import long_texts
 import migration
@@ -308,7 +307,6 @@ SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
     "heartbeats": lambda _: heartbeats.section(),
     "devices": lambda bench: timed_streams.devices_section(bench.options.runs),
     "generation": lambda _: timed_streams.generation_section(),
-    "costs": lambda _: costs.section(),
     "exchange": lambda _: migration.section(),
 }
 

@@ -51,9 +51,9 @@ class Figures:
     summary: Summary
 
 
-def write_events(folder: Path, events: int, files: int = 10) -> None:
+def write_events(folder: Path, events: int, files: int = 10, seed: int = Nexmark.seed) -> None:
     """Write all tables below a folder, in so many Parquet files each, in order of time."""
-    spec = Nexmark(events)
+    spec = Nexmark(events, seed=seed)
     for table, schema in TABLES.items():
         (folder / table).mkdir(parents=True)
         for number in range(files):

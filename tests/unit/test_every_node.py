@@ -34,6 +34,8 @@ from headrace.algebra.properties import is_stateful, is_stateless, walk
 from headrace.language.printer import to_sql
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
+from headrace.optimizer.cost.machine import MACHINE
+from headrace.optimizer.cost.work import Counts, reading, work_of
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import ALWAYS, INFINITY
@@ -133,6 +135,14 @@ def test_every_node_has_a_definition_and_operators_that_keep_it(name: str) -> No
     assert all(isinstance(node, Leaf) or is_stateless(node) != is_stateful(node) for node in lowered)
     if not any(isinstance(node, REWRITTEN) for node in walk(plan)):
         assert {type(node) for node in lowered} == {type(node) for node in walk(plan)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_work_of_every_node_takes_time(name: str) -> None:
+    counts = Counts(taken=1e6, given=1e6, kept=1e6, epochs=2)
+    for node in lower({"q": example(name)}).nodes:
+        works = work_of(node.plan, counts) if node.inputs else reading(node.plan.schema, counts)
+        assert MACHINE.seconds(works) > 0
 
 
 @cache

@@ -10,7 +10,7 @@ from headrace.algebra.properties import walk
 from headrace.engine.definitions import RESULT, Definitions
 from headrace.engine.samples import FEW_ROWS, Sampled, calls_user, sampled
 from headrace.errors import UserError
-from headrace.lowering.costs import expectations, total
+from headrace.lowering.costs import expectations, seconds
 from headrace.lowering.lower import lower
 from headrace.optimizer import CHOSEN_RULES, optimize
 from headrace.optimizer.cost.flow import Flow
@@ -24,7 +24,7 @@ _MARGIN: Final = 0.9
 
 
 def decided(defined: Definitions, plan: Plan) -> Decisions | None:
-    """What is to be done with a plan so that its operators take, yield and keep the fewest rows.
+    """What is to be done with a plan so that its operators take the least processor time.
 
     Nothing where nothing can be seen of an input: of a stream that never ends or is timed by arrival, or one
     that cannot be read; and where the plan calls a function of the user's, which is called for rows of a run
@@ -58,9 +58,10 @@ def decided(defined: Definitions, plan: Plan) -> Decisions | None:
 
 
 def _cost(look: Sampled, plan: Plan) -> float:
-    """The rows that the operators of a plan are expected to take, yield and keep."""
+    """The processor time that the operators of a plan are expected to take (seconds)."""
     graph = lower({RESULT: plan})
-    return total(graph, expectations(graph, look.samples, look.sizes, look.elapsed), look.elapsed)
+    found = expectations(graph, look.samples, look.sizes, look.elapsed)
+    return sum(seconds(graph, found, look.elapsed))
 
 
 def _present(graph: JoinGraph) -> Order:

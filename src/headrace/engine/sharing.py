@@ -73,5 +73,5 @@ def _decision(choice: Choice) -> str:
         per = "rows per instant"
     return (
         f"{decided}; a join of its own takes and yields {own:,.3g} {per}, a filter above looks at "
-        f"{looked:,.3g}, each in {FILTERED:g} of the time"
+        f"{looked:,.3g}, each in {FILTERED:.2g} of the time"
     )

@@ -156,7 +156,8 @@ def _text(
             )
         case ExplainCost(query=query, position=position):
             found = core.compiled(query, policy)
-            return PlanText(costs(core.definitions, found.optimized, position))
+            epoch_rows = core.settings.run.epoch_rows
+            return PlanText(costs(core.definitions, found.optimized, position, epoch_rows))
         case ExplainShared():
             return _shared(core, statement, policy)
         case ExplainAnalyze():

@@ -368,7 +368,7 @@ class ExplainShared:
 
 @dataclass(frozen=True)
 class ExplainCost:
-    """`EXPLAIN COST query`: what a query's operators are expected to yield and to keep.
+    """`EXPLAIN COST query`: what a query's operators are expected to yield, to keep and to take.
 
     Attributes:
         query: the query.

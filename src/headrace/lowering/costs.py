@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from headrace.algebra.nodes import Relation, Source
-from headrace.lowering.graph import Graph
+from headrace.algebra.properties import is_stateful
+from headrace.lowering.graph import Graph, Node
 from headrace.optimizer.cost.expected import Expectation, expected
 from headrace.optimizer.cost.flow import Sample, flow_of
+from headrace.optimizer.cost.machine import MACHINE
+from headrace.optimizer.cost.work import (
+    EPOCH_ROWS,
+    Counts,
+    Work,
+    epochs_of,
+    reading,
+    sending,
+    storing,
+    work_of,
+)
 
 
 def selectivities(graph: Graph, found: Sequence[Expectation]) -> dict[int, float]:
@@ -54,17 +66,44 @@ def expectations(
     return tuple(found)
 
 
-def total(graph: Graph, found: Sequence[Expectation], elapsed: float) -> float:
-    """The rows that the operators are expected to take and to yield, all together, and to keep at an instant.
+def sent(graph: Graph, node: Node, rows: Mapping[int, float], epochs: float) -> Iterator[Work]:
+    """What it takes to bring a node its input from other tasks.
+
+    Args:
+        graph: the query graph.
+        node: the node.
+        rows: how many rows each node yields.
+        epochs: in how many epochs.
+    """
+    for edge in node.inputs:
+        if edge.exchange is not None:
+            schema = graph.nodes[edge.producer].plan.schema
+            yield from sending(schema, rows[edge.producer], edge.exchange.reduced_for is not None, epochs)
+
+
+def stored(node: Node, counts: Counts) -> Iterator[Work]:
+    """What it takes to load and store the state of a node."""
+    if is_stateful(node.plan):
+        yield storing(counts)
+
+
+def seconds(
+    graph: Graph, found: Sequence[Expectation], elapsed: float, epoch_rows: int = EPOCH_ROWS
+) -> tuple[float, ...]:
+    """How much processor time each node is expected to take, its input brought and its state kept.
 
     Args:
         graph: the query graph.
         found: what is expected of every node.
         elapsed: for how long (instants).
+        epoch_rows: so many rows are read in an epoch.
     """
-    everything = 0.0
-    for node, expectation in zip(graph.nodes, found, strict=True):
-        if node.inputs:
-            rates = [expectation.flow.rate, *(found[edge.producer].flow.rate for edge in node.inputs)]
-            everything += expectation.state + elapsed * sum(rates)
-    return everything
+    rows = {node.number: found[node.number].flow.rate * elapsed for node in graph.nodes}
+    epochs = epochs_of(sum(rows[node.number] for node in graph.nodes if not node.inputs), epoch_rows)
+    taking = []
+    for node in graph.nodes:
+        taken = sum(rows[edge.producer] for edge in node.inputs)
+        counts = Counts(taken, rows[node.number], found[node.number].state, epochs)
+        works = reading(node.plan.schema, counts) if not node.inputs else work_of(node.plan, counts)
+        taking.append(MACHINE.seconds((*works, *sent(graph, node, rows, epochs), *stored(node, counts))))
+    return tuple(taking)

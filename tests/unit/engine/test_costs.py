@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from statistics import median
 from typing import Any
 
@@ -57,15 +58,52 @@ def test_the_rows_that_a_query_keeps_are_expected_within_a_factor_of_two(name: s
     assert 0.5 < expected / kept(QUERIES[name]) < 2
 
 
+TAKES = re.compile(r"; takes [\d.,e-]+ s$")
+
+
 def explained(rows: Any, query: str) -> list[str]:
+    """The lines of a query that is explained, without the seconds of operators."""
     with hr.connect(runner="inline") as db:
         db.stream("s", rows, timestamp="ts")
-        return str(db.execute(f"EXPLAIN COST {query}")[0]).splitlines()
+        lines = str(db.execute(f"EXPLAIN COST {query}")[0]).splitlines()
+    assert all(TAKES.search(line) for line in lines if line.startswith("       "))
+    return [TAKES.sub("", line) for line in lines]
+
+
+def test_the_seconds_of_operators_add_up_and_are_a_part_of_a_processor() -> None:
+    query = "SELECT auction, COUNT(*) AS n FROM bid [RANGE 20 SECONDS] GROUP BY auction"
+    with hr.connect(runner="inline") as db:
+        db.execute(STREAM.format("bid", 1))
+        text = str(db.execute(f"EXPLAIN COST {query}")[0])
+    operators = [float(part) for part in re.findall(r"; takes ([\d.e-]+) s$", text, re.MULTILINE)]
+    whole = re.search(
+        r"^takes about ([\d.]+) s of processor time for a million rows that it reads: "
+        r"([\d.]+) % of a processor at 920 rows/s$",
+        text,
+        re.MULTILINE,
+    )
+    assert whole is not None
+    assert len(operators) == 3
+    assert sum(operators) == pytest.approx(float(whole[1]), rel=0.02)
+    assert float(whole[2]) == pytest.approx(float(whole[1]) * 920 / 1e6 * 100, rel=0.02)
+
+
+def test_smaller_epochs_take_more() -> None:
+    query = "EXPLAIN COST SELECT auction, COUNT(*) AS n FROM bid [RANGE 20 SECONDS] GROUP BY auction"
+
+    def taken(epoch_rows: int | None) -> float:
+        with hr.connect(runner="inline", epoch_rows=epoch_rows) as db:
+            db.execute(STREAM.format("bid", 1))
+            lines = str(db.execute(query)[0]).splitlines()
+        return float(lines[-2].split()[2])
+
+    assert taken(1_000) > 1.5 * taken(None)
 
 
 def test_rates_lifetimes_and_state_follow_each_operator() -> None:
     rows = pa.table({"k": [place % 4 for place in range(1_000)], "ts": [2 * place for place in range(1_000)]})
-    assert explained(rows, "SELECT k, COUNT(*) AS n FROM s [RANGE 100] WHERE k < 2 GROUP BY k") == [
+    lines = explained(rows, "SELECT k, COUNT(*) AS n FROM s [RANGE 100] WHERE k < 2 GROUP BY k")
+    assert lines == [
         "level 0",
         "  #0 Source s (k) by ts",
         "       0.5 rows per instant",
@@ -77,8 +115,10 @@ def test_rates_lifetimes_and_state_follow_each_operator() -> None:
         "  #3 Aggregate BY k: COUNT(*) AS n  <- #2 by hash of k  [state]",
         "       0.5 rows per instant, each for 4; keeps 27 rows",
         "result <- #3",
+        lines[-2],
         "keeps about 27 rows in all",
     ]
+    assert re.fullmatch(r"takes about [\d.]+ s of processor time for a million rows that it reads", lines[-2])
 
 
 def test_a_relation_is_shown_by_its_rows_not_by_a_rate() -> None:
@@ -86,7 +126,9 @@ def test_a_relation_is_shown_by_its_rows_not_by_a_rate() -> None:
         db.stream("s", pa.table({"k": [1, 2, 1], "ts": [1, 2, 3]}), timestamp="ts")
         db.relation("names", pa.table({"k": [1, 2], "name": ["a", "b"]}))
         text = str(db.execute("EXPLAIN COST SELECT name FROM s, names WHERE s.k = names.k")[0])
-    assert text.splitlines()[3:5] == ["  #1 Relation names (k, name)", "       2 rows"]
+    relation, rows = text.splitlines()[3:5]
+    assert relation == "  #1 Relation names (k, name)"
+    assert rows.startswith("       2 rows; takes ")
     assert text.endswith("keeps about 2 rows in all")
 
 

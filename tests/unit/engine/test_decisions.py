@@ -1,4 +1,4 @@
-"""Rules that are applied where they pay: the rows that operators take, yield and keep with and without."""
+"""Rules that are applied where they pay in time, and take, yield and keep fewer rows then."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def work(query: str) -> tuple[float, tuple[str, ...], pa.Table]:
             "SELECT DISTINCT b.bidder FROM bid [RANGE 500] b JOIN item [RANGE 100] i ON b.item = i.item",
             "distinct_before_join",
         ),
-        (
+        (  # Two more operators that compare rows take longer than what they spare the one above.
             "SELECT DISTINCT * FROM "
             "(SELECT bidder FROM bid [RANGE 500] UNION ALL SELECT item FROM item [RANGE 100])",
-            "distinct_before_union",
+            None,
         ),
         (
             "SELECT DISTINCT * FROM "
@@ -66,7 +66,7 @@ def work(query: str) -> tuple[float, tuple[str, ...], pa.Table]:
         ),
     ],
 )
-def test_a_rule_is_chosen_where_it_takes_fewer_rows(
+def test_a_rule_is_chosen_where_operators_take_less_time(
     query: str, rule: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cost, chosen, answer = work(query)

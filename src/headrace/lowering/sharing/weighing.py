@@ -10,15 +10,16 @@ from headrace.algebra.nodes import Join, Plan
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.optimizer.cost.expected import Expectation
+from headrace.optimizer.cost.machine import MACHINE
+from headrace.optimizer.cost.work import Kind, Work
 
 Look: TypeAlias = Callable[[Graph], Sequence[Expectation] | None]
 """What is expected of the nodes of a graph; None where nothing is known of their inputs."""
 
-FILTERED: Final = 0.1
-"""The time in which a filter looks at a row, by that in which a join takes or yields one.
-
-Measured in one process: 15 nanoseconds for a row of a join's result, and 180 to 240 for each row of the join.
-"""
+FILTERED: Final = MACHINE.seconds((Work(Kind.PASS, 1.0), Work(Kind.COMPUTE, 1.0))) / (
+    MACHINE.seconds((Work(Kind.JOIN, 0.5, 0.5),))
+)
+"""The time in which a filter looks at a row, by that in which a join takes or yields one."""
 
 
 @dataclass(frozen=True)

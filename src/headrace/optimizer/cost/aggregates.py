@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import Aggregate
-from headrace.algebra.properties import is_insert_only
 from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.aggregates import effective_argument, masked
 from headrace.expressions.evaluation.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import ALL, Growth
 from headrace.optimizer.cost.timelines import changes, kept_rows, records, steps_ahead
+from headrace.optimizer.cost.work import by_order, distinct_inputs, keeps_ends
 
 
 def aggregated(plan: Aggregate, flow: Flow, elapsed: float) -> tuple[Flow, float]:
@@ -46,35 +45,27 @@ def _rate(plan: Aggregate, flow: Flow, groups: Growth, elapsed: float) -> float:
 
 def _distinct_rows(plan: Aggregate, flow: Flow) -> float:
     """The rows of the timelines of distinct values, one for each argument and condition."""
-    kept: dict[tuple[Expression | None, ...], float] = {}
-    for _, call in plan.aggregates:
-        if call.distinct and function_of(call).kept.is_sum:
-            others = (masked(part, call.condition) for part in call.others)
-            inputs = effective_argument(call), *others
-            counted = _counted(call, flow)
-            values = tuple(part for part in inputs if part is not None)
-            kept[inputs] = kept_rows(counted, counted.growth((*_keys(plan), *values)))
-    return sum(kept.values())
+    kept = 0.0
+    for values, call in distinct_inputs(call for _, call in plan.aggregates).items():
+        counted = _counted(call, flow)
+        kept += kept_rows(counted, counted.growth((*_keys(plan), *values)))
+    return kept
 
 
 def _live_rows(plan: Aggregate, flow: Flow) -> float:
     """The values that aggregates choose from, those of each order once."""
-    orders: dict[Ordering, list[AggregateCall]] = {}
-    for _, call in plan.aggregates:
-        if not function_of(call).kept.is_sum:
-            orders.setdefault(Ordering.of(call), []).append(call)
+    orders = by_order(call for _, call in plan.aggregates)
     return sum(_live_rows_of(plan, order, calls, flow) for order, calls in orders.items())
 
 
 def _live_rows_of(plan: Aggregate, order: Ordering, calls: list[AggregateCall], flow: Flow) -> float:
     flow = _counted(calls[0], flow)
-    if is_insert_only(plan.input) and all(function_of(call).kept is Kept.ENDS for call in calls):
-        # The first and the last value, and those that are so when what is better has ended.
-        groups = flow.growth(_keys(plan)).at(flow.live)
-        size = min(flow.live / max(groups, 1e-9), 1.0 if flow.is_open else steps_ahead(flow))
-        ends = {function_of(call).place for call in calls}
-        return groups * records(size) * len(ends)
-    return kept_rows(flow, flow.growth((*_keys(plan), *order.expressions)))
+    if not keeps_ends(plan, calls):
+        return kept_rows(flow, flow.growth((*_keys(plan), *order.expressions)))
+    # The first and the last value, and those that are so when what is better has ended.
+    groups = flow.growth(_keys(plan)).at(flow.live)
+    size = min(flow.live / max(groups, 1e-9), 1.0 if flow.is_open else steps_ahead(flow))
+    return groups * records(size) * len({function_of(call).place for call in calls})
 
 
 def _counted(call: AggregateCall, flow: Flow) -> Flow:

@@ -9,6 +9,8 @@ from typing import Final
 from headrace.algebra.nodes import Join
 from headrace.optimizer.cost.expected import expected
 from headrace.optimizer.cost.flow import Flow
+from headrace.optimizer.cost.machine import MACHINE
+from headrace.optimizer.cost.work import Counts, Kind, Work, epochs_of, sending, storing, work_of
 from headrace.optimizer.join_graph import JoinedPart, JoinGraph, Order
 
 MAX_INPUTS: Final = 10
@@ -25,7 +27,7 @@ class Candidate:
     Attributes:
         part: the inputs, joined.
         flow: how the result flows.
-        cost: the rows that its joins take, yield and keep.
+        cost: the processor time that its joins take (seconds).
     """
 
     part: JoinedPart
@@ -34,7 +36,7 @@ class Candidate:
 
 
 def best_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Order:
-    """The order in which joins take, yield and keep the fewest rows; the graph's own if none is much better.
+    """The order in which joins take the least processor time; the graph's own if none is much better.
 
     Joins of all pairs are not looked at: where some inputs are connected to others by no equality, and where
     there are more than `MAX_INPUTS`, the order stays.
@@ -82,16 +84,25 @@ def _cheapest(
 
 
 def _cost_of_inputs(pair: tuple[Candidate, Candidate], elapsed: float) -> float:
-    """What it costs to make two inputs, and to take and to keep them."""
+    """What it takes to make two inputs, to bring them to their join and to keep them there (seconds)."""
     kept = sum(side.flow.live for side in pair if side.flow.lifetime > 1)
-    return kept + sum(side.cost + side.flow.rate * elapsed for side in pair)
+    rows = sum(side.flow.rate * elapsed for side in pair)
+    counts = Counts(rows, 0.0, kept, epochs_of(rows))
+    join = Work(Kind.JOIN, rows, kept=kept * counts.epochs, epochs=counts.epochs)
+    sent = (
+        work
+        for side in pair
+        for work in sending(side.part.plan.schema, side.flow.rate * elapsed, False, counts.epochs)
+    )
+    return sum(side.cost for side in pair) + MACHINE.seconds((join, storing(counts), *sent))
 
 
 def _joined(graph: JoinGraph, left: Candidate, right: Candidate, elapsed: float) -> Candidate:
     part = graph.joined(left.part, right.part)
     assert isinstance(part.plan, Join)
     flow = expected(part.plan, (left.flow, right.flow), elapsed).flow
-    return Candidate(part, flow, _cost_of_inputs((left, right), elapsed) + flow.rate * elapsed)
+    yielding = MACHINE.seconds(work_of(part.plan, Counts(0.0, flow.rate * elapsed, 0.0, 0.0)))
+    return Candidate(part, flow, _cost_of_inputs((left, right), elapsed) + yielding)
 
 
 def _costed(graph: JoinGraph, order: Order, flows: Sequence[Flow], elapsed: float) -> Candidate:

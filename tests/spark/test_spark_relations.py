@@ -30,6 +30,28 @@ def test_a_frame_is_looked_up_in_also_by_a_query_that_is_added(spark: Any) -> No
         db.stop()
 
 
+def test_a_frame_is_computed_again(spark: Any) -> None:
+    factor = [1]
+    with connect(spark=spark, buckets=3) as db:
+        db.relation(
+            "sensor",
+            lambda: spark.range(1, 1001).selectExpr("id", f"id * {factor[0]} AS size"),
+            key="id",
+            refresh="on demand",
+        )
+        db.execute("CREATE STREAM reading (id BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        query = db.query("SELECT r.id, s.size FROM reading r JOIN sensor s ON s.id = r.id")
+        db.start()
+        db.push("reading", [{"id": 7, "ts": 1}, {"id": 1000, "ts": 2}])
+        factor[0] = 10
+        report = db.refresh("sensor")
+        assert (report.at, report.inserted, report.deleted) == (2, 1000, 1000)
+        db.push("reading", [{"id": 900, "ts": 3}])
+        db.heartbeat("reading", 5)
+        assert query.stream().column("size").to_pylist() == [7, 10_000, 9_000]
+        db.stop()
+
+
 def test_changes_from_a_frame_and_pushed_ones(spark: Any) -> None:
     renamed = "CASE WHEN id % 10 = 0 THEN 'd' WHEN id > 1000 THEN 'u' ELSE 'i' END AS op"
     changes = spark.range(1, 2001).selectExpr(

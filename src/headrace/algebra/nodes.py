@@ -141,6 +141,25 @@ class Relation:
         """The columns that say when rows are valid."""
         return () if self.valid is None else tuple(name for name in self.valid if name is not None)
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether every row is in the content of every instant."""
+        return self.valid is None
+
+
+@dataclass(frozen=True)
+class RefreshedRelation(Relation):
+    """A relation that is read again while queries run: at any instant it is what was read last before it.
+
+    Its rows begin at the instant of the refresh that brought them, and are taken back at that of the one that
+    no longer did; those that were read first have always been there.
+    """
+
+    @property
+    def is_constant(self) -> bool:
+        """It is not: a later refresh may change it."""
+        return False
+
 
 @dataclass(frozen=True)
 class Filter(Unary):

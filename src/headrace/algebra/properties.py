@@ -24,6 +24,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    RefreshedRelation,
     Relation,
     RowWindow,
     Rstream,
@@ -92,6 +93,12 @@ def names_read(plan: Plan) -> tuple[str, ...]:
 def is_constant(plan: Plan) -> bool:
     """Whether the content is the same at every instant: that of constant relations alone."""
     leaves = [node for node in walk(plan) if not inputs_of(node)]
+    return all(isinstance(leaf, Relation) and leaf.is_constant for leaf in leaves)
+
+
+def is_untimed(plan: Plan) -> bool:
+    """Whether the content has no time of its own: that of relations without periods."""
+    leaves = [node for node in walk(plan) if not inputs_of(node)]
     return all(isinstance(leaf, Relation) and leaf.valid is None for leaf in leaves)
 
 
@@ -103,8 +110,10 @@ def is_insert_only(plan: Plan) -> bool:
     never leaves.
     """
     match plan:
-        case Source() | Relation():
+        case Source():
             return True
+        case Relation():
+            return not isinstance(plan, RefreshedRelation)
         case Aggregate(settled=True):
             return True
         case Distinct(input=below) if is_append_only(below):
@@ -255,8 +264,8 @@ def is_monotonic(plan: Plan) -> bool:
             return size.length == INFINITY
         case Lifetime():
             return plan.fixed == INFINITY
-        case Relation(valid=valid):
-            return valid is None
+        case Relation():
+            return plan.is_constant
         case Filter() | Project() | Sample() | Granularity() | Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))
         case SemiJoin(anti=anti):
@@ -372,8 +381,8 @@ def settles_within(plan: Plan) -> int:
         inputs = tuple(below for below in inputs if below.is_chronon)
     below = max(map(settles_within, inputs), default=1)
     match plan:
-        case Relation(valid=valid):
-            return 1 if valid is None else INFINITY
+        case Relation():
+            return 1 if plan.is_constant else INFINITY
         case TimeWindow(size=size, slide=slide):
             # A window shows its last rows at the end of a slide; from one that is unbounded they never go.
             shown = below - 1 + slide.length - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,7 @@ def handed_over(
     valid: tuple[str, str] | None,
     changes: tuple[str | None, str | ByArrival | None, str | None],
     folders: TemporaryFolders,
+    refresh: str | timedelta | None = None,
 ) -> Input | Table:
     """The relation that `Database.relation` is given.
 
@@ -71,19 +73,25 @@ def handed_over(
         valid: the columns that begin and end the period of a row, if rows have one.
         changes: of changes the columns with the operation, the instant and the version.
         folders: where a table is kept that was handed over.
+        refresh: when it is read again, if it is.
 
     Raises:
         UserError: the data is not a table, a column is missing, two rows have the same key, or the arguments
             do not fit each other.
     """
     operation, timestamp, version = changes
+    if refresh is not None and (valid is not None or operation is not None):
+        raise UserError(
+            "rows with periods and changes are not refreshed",
+            hint="leave out refresh, or valid and changes_by",
+        )
     if operation is None:
         if timestamp is not None or version is not None:
             raise UserError(
                 "timestamp and version are for changes",
                 hint='give changes_by="op", or register events with db.stream',
             )
-        return relation_of(name, data, key, valid, folders)
+        return relation_of(name, data, key, valid, folders, refresh)
     if valid is not None or timestamp is None:
         raise UserError(
             "changes have a timestamp and no period", hint='give timestamp="ts", and leave out valid'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, overload
@@ -20,6 +20,7 @@ from headrace.engine.policy import Policy
 from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query
 from headrace.engine.query_list import QueryList
+from headrace.engine.refreshing import refresh
 from headrace.engine.show import listing
 from headrace.engine.statements import carry_out, register
 from headrace.engine.status import Status
@@ -40,6 +41,7 @@ from headrace.language.statements import (
 )
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.journal.description import Differences
 from headrace.runtime.tasks.runner import Runner
 
@@ -239,6 +241,7 @@ class Database(UserCode):
         changes_by: str | None = None,
         timestamp: str | ByArrival | None = None,
         version: str | None = None,
+        refresh: str | timedelta | None = None,
     ) -> None:
         """Register a table as a relation.
 
@@ -255,6 +258,9 @@ class Database(UserCode):
             changes_by: the column that says whether a row is an insert, an update or a delete.
             timestamp: the column with the instant of a change, a TIMESTAMP or an integer.
             version: the column that orders the changes of a key at one instant.
+            refresh: when its rows are read again while an endless run goes on: "on demand", so by `refresh`;
+                or after a length of time such as "5 minutes" or a timedelta, too. `data` may be a function
+                then, which returns a table each time. None if never.
 
         Raises:
             UserError: the data is not a table, a column is missing, or two rows have the same key.
@@ -271,9 +277,27 @@ class Database(UserCode):
             {'v': [10, 20], 'room': ['roof', None], 'ts': [5, 6]}
         """
         changes = changes_by, timestamp, version
-        table = handed_over(name, data, key, valid, changes, self._core.folders)
+        table = handed_over(name, data, key, valid, changes, self._core.folders, refresh)
         with self._core.lock:
             self._core.change(self._core.definitions.with_relation(table))
+
+    def refresh(self, name: str, data: Any = None) -> Refreshed:
+        """Read a relation again, as REFRESH RELATION does; returns when what was read counts.
+
+        From one instant on, at which nothing had been answered yet, the relation is what was read.
+
+        Args:
+            name: the relation's, which was declared with a refresh.
+            data: what to read this time, a table or the path of a file; what it was declared with if None.
+
+        Returns:
+            The instant, and how many rows came and went; no instant if the relation has not changed.
+
+        Raises:
+            UserError: there is no such relation, no query of an endless run reads it, it cannot be read, or
+                two rows have the same key. What was read before holds then.
+        """
+        return refresh(self._core, name, None, data)
 
     def drop(self, name: str) -> None:
         """Drop a query, a stream or a relation, as DROP QUERY, DROP STREAM and DROP RELATION do.

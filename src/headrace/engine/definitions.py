@@ -14,6 +14,7 @@ from headrace.engine.entries import Entries
 from headrace.engine.inputs import Input
 from headrace.engine.query import Query
 from headrace.engine.relations import Table
+from headrace.engine.rereading import check_refreshed
 from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
@@ -209,6 +210,8 @@ class Definitions:
             raise LanguageError(
                 f"there is a query {query.name} already", position=position, hint="choose another name"
             )
+        others = (known.plan for known in self.queries.values())
+        check_refreshed(query.name, query.plan, others, position)
         holds = query.heartbeats is not Heartbeats.OPERATOR
         return replace(
             self,

@@ -35,6 +35,7 @@ from headrace.runtime.driver.adopting import derivation
 from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.reordering import Reoptimized
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run, RunSettings
@@ -42,7 +43,7 @@ from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.shares import FIRST_ROWS
-from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream
+from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.dead_letters import dead_letters
@@ -136,9 +137,9 @@ class Execution:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Streams that were given up, and sinks that fail, with the reason."""
-        streams = self._live.problems if self._live is not None else {}
-        return {**streams, **self._deliveries.problems}
+        """Streams that were given up, relations that were not read again, and sinks that fail; and why."""
+        live = {} if self._live is None else {**self._live.problems, **self._live.stale}
+        return {**live, **self._deliveries.problems}
 
     @property
     def status(self) -> Status:
@@ -197,6 +198,11 @@ class Execution:
         """
         assert self._live is not None
         return self._live.reoptimize(query)
+
+    def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
+        """Read a relation again; see `LiveRun.refresh`."""
+        assert self._live is not None
+        return self._live.refresh(relation, again)
 
     def _look(self, graph: Graph) -> Sequence[Expectation] | None:
         return looked_at(self._asked, graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,13 +15,14 @@ import pyarrow.compute as pc
 from headrace.elements import Int64Array, integers
 from headrace.engine.inputs import NOWHERE, TemporaryFolders, format_of, origin_of, sorted_rows, stored_table
 from headrace.engine.policy import Policy
+from headrace.engine.rereading import files_again, refresh_clause, table_again, table_of
 from headrace.errors import LanguageError, UserError
 from headrace.language.catalog import Catalog, RelationInfo, describe_relation, relation_column
 from headrace.language.statements import CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
-from headrace.runtime.intake.streams import BoundedRelation
+from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RefreshedRelation
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources.tables import digest_of_rows, read_table, to_arrow_table
+from headrace.runtime.sources.tables import digest_of_rows, read_table
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import BIGINT
 from headrace.suggestions import did_you_mean
@@ -53,7 +55,8 @@ class Table:
         if changes is not None:
             columns, timestamp = changes.stream.schema, changes.stream.timestamp
             return f"relation {origin} {columns} {changes.by.describe()} by {timestamp}"
-        return f"relation {origin} {self.info.schema}{valid}"
+        refreshed = " refreshed" if self.info.refreshed else ""
+        return f"relation {origin} {self.info.schema}{valid}{refreshed}"
 
 
 def declared_relation(statement: CreateRelation, base: Path, policy: Policy) -> Table:
@@ -74,7 +77,10 @@ def declared_relation(statement: CreateRelation, base: Path, policy: Policy) -> 
         source = open_source(
             statement.format, options, statement.columns, None, statement.name, base, policy.folders
         )
-        return _table(statement, source, origin_of(statement.format, options, base))
+        again = files_again(
+            *(statement.format, options, source.schema, statement.name, base), folders=policy.folders
+        )
+        return _table(statement, source, origin_of(statement.format, options, base), again)
     except UserError as error:
         error.position = error.position or statement.position
         raise
@@ -86,6 +92,7 @@ def relation_of(
     key: str | Sequence[str] | None,
     valid: tuple[str, str] | None,
     folders: TemporaryFolders,
+    refresh: str | timedelta | None = None,
 ) -> Table:
     """The relation that a file, a table or a data frame is.
 
@@ -95,10 +102,12 @@ def relation_of(
         key: the columns of its key.
         valid: the columns that begin and end the period of a row.
         folders: where a table is kept that was handed over.
+        refresh: when it is read again; see `Database.relation`.
 
     Raises:
         UserError: the data is not a table, a column is missing, or two rows have the same key.
     """
+    clause = refresh_clause(refresh)
     keys = [key] if isinstance(key, str) else list(key or ())
     begin, end = (None, None) if valid is None else map(_name, valid)
     periods = None if begin is None or end is None else (begin, end)
@@ -106,16 +115,19 @@ def relation_of(
         form, options = format_of(data), {"path": str(data)}
         source = open_source(form, options, None, None, name, Path.cwd())
         origin = origin_of(form, options, Path.cwd())
+        again = files_again(form, options, source.schema, name, Path.cwd())
     else:
         form, origin = "arrow", ""
         if getattr(data, "isStreaming", False):
             raise UserError(f"{name} is a stream of Spark's", hint="register it with db.stream")
-        table = sorted_rows(data) if hasattr(data, "orderBy") else to_arrow_table(data)
+        table = sorted_rows(data) if hasattr(data, "orderBy") else table_of(data, name)
         path = stored_table(name, table, folders)
         source = open_source(form, {"path": str(path)}, None, None, name, path.parent)
-    statement = CreateRelation(name, None, tuple(map(_name, keys)), form, (), periods, NOWHERE)
+        again = table_again(data, source.schema, name)
+    named = tuple(map(_name, keys))
+    statement = CreateRelation(name, None, named, form, (), periods, NOWHERE, refresh=clause)
     try:
-        return _table(statement, source, origin)
+        return _table(statement, source, origin, again)
     except LanguageError as error:
         raise UserError(error.message, hint=error.hint) from None
 
@@ -173,10 +185,14 @@ def _name(text: str) -> Name:
     return Name(text, NOWHERE)
 
 
-def _table(statement: CreateRelation, source: SplitSource, origin: str) -> Table:
+def _table(statement: CreateRelation, source: SplitSource, origin: str, again: ReadAgain) -> Table:
     info = describe_relation(statement, source.schema)
     if info.key:
         _check_key(info, source)
+    if statement.refresh is not None:
+        every = None if statement.refresh.every is None else statement.refresh.every.length
+        relation = RefreshedRelation(source, read_again=again, every=every, key=info.key)
+        return Table(info, relation, origin or "handed over")
     return Table(info, BoundedRelation(source, info.valid), origin)
 
 

@@ -19,9 +19,10 @@ from headrace.heartbeats import bounded
 from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo
 from headrace.language.statements import Shown
 from headrace.runtime.driver.status import QueryStatus, StreamStatus
+from headrace.runtime.intake.streams import RefreshedRelation
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
-from headrace.time import TimeDomain, format_length
+from headrace.time import ALWAYS, TimeDomain, format_length
 
 Rows = list[tuple[str, ...]]
 
@@ -96,18 +97,33 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
 def _relations(definitions: Definitions, status: Status | None) -> pa.Table:
     infos = [info for info in definitions.catalog.entries.values() if isinstance(info, RelationInfo)]
     moving = [info.name for info in infos if info.name in definitions.inputs]
+    refreshed = status is not None and any(info.refreshed for info in infos)
     # Only those that are read as streams have a time of their own.
     news, known = _all_stream_news(status if moving else None)
     nothing = ("",) * len(news)
     rows = [
         (
-            *(info.name, ", ".join(info.key), _valid(info)),
+            *(info.name, ", ".join(info.key), _valid(info, definitions)),
             *(known.get(info.name, nothing) if info.name in moving else nothing),
+            *((_refreshed(info, status),) if refreshed else ()),
             _columns(info.schema),
         )
         for info in infos
     ]
-    return _table((*_RELATIONS, *news, "columns"), rows)
+    return _table((*_RELATIONS, *news, *(("refreshed",) if refreshed else ()), "columns"), rows)
+
+
+def _refreshed(info: RelationInfo, status: Status | None) -> str:
+    """From which instant on a relation is what was read last, and what came and went with that."""
+    readings = () if status is None else status.streams
+    for part in readings:
+        content = part.content
+        if content is None or part.name.partition(" since ")[0] != info.name:
+            continue
+        if content.inserted or content.deleted:
+            at = "the beginning" if content.at == ALWAYS else instant_text(content.at, part.domain)
+            return f"from {at} on: {content.inserted:,} inserted, {content.deleted:,} deleted"
+    return ""
 
 
 def _all_stream_news(status: Status | None) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
@@ -117,7 +133,13 @@ def _all_stream_news(status: Status | None) -> tuple[tuple[str, ...], dict[str, 
     return _STREAM_NEWS, {part.name: _stream_news(part) for part in status.streams}
 
 
-def _valid(info: RelationInfo) -> str:
+def _valid(info: RelationInfo, definitions: Definitions) -> str:
+    read = definitions.relations[info.name].relation if info.refreshed else None
+    if isinstance(read, RefreshedRelation):
+        every = read.every
+        return "until read again, " + (
+            "on demand" if every is None else f"every {format_length(every, TimeDomain.TIMESTAMP)}"
+        )
     if info.changes is None:
         return " to ".join(info.valid or ("always",))
     by, timestamp = info.changes.by, info.changes.stream.timestamp

@@ -15,6 +15,7 @@ from headrace.engine.display import PlanText
 from headrace.engine.inputs import Input, declared
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query, explain_plan, with_notes
+from headrace.engine.refreshing import refreshed_text
 from headrace.engine.relations import Table, declared_relation, with_values
 from headrace.engine.reoptimize import reoptimized
 from headrace.engine.sharing import shared_by, users_of
@@ -37,6 +38,7 @@ from headrace.language.statements import (
     ExplainAnalyze,
     ExplainCost,
     ExplainShared,
+    RefreshRelation,
     Reoptimize,
     Select,
     SetDialect,
@@ -73,6 +75,9 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         case Reoptimize(query=name, position=position):
             policy.check_change("ALTER QUERY", position)
             return PlanText(reoptimized(core, name))
+        case RefreshRelation(relation=name, position=position):
+            policy.check_change("REFRESH RELATION", position)
+            return PlanText(refreshed_text(core, name))
         case CreateQuery(name=name):
             return register(core, name.text, statement, policy)
         case Select(query=query):

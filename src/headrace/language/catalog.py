@@ -80,6 +80,7 @@ class RelationInfo:
         valid: the columns that begin and end the period of a row, or None where rows have none of their own.
         domain: what the instants of periods and changes count; None where rows are always valid.
         changes: what it is given by, or None where it is given by its rows.
+        refreshed: whether its rows are read again while queries run.
     """
 
     name: str
@@ -88,10 +89,11 @@ class RelationInfo:
     valid: tuple[str, str] | None = None
     domain: TimeDomain | None = None
     changes: ChangesInfo | None = None
+    refreshed: bool = False
 
     @property
     def is_constant(self) -> bool:
-        """Whether every row is always valid."""
+        """Whether every row is always valid, as far as it has been read."""
         return self.domain is None
 
 
@@ -217,7 +219,7 @@ def describe_relation(statement: CreateRelation, columns: Schema) -> RelationInf
         return describe_changes(statement, statement.changes, stream)
     key = tuple(relation_column(statement.name, columns, name).name for name in statement.key)
     if statement.valid is None:
-        return RelationInfo(statement.name, columns, key)
+        return RelationInfo(statement.name, columns, key, refreshed=statement.refresh is not None)
     begin, end = (relation_column(statement.name, columns, name) for name in statement.valid)
     for name, found in zip(statement.valid, (begin, end), strict=True):
         if found.type not in (TIMESTAMP, BIGINT):

@@ -168,11 +168,22 @@ class ChangesClause:
 
 
 @dataclass(frozen=True)
+class RefreshClause:
+    """`REFRESH ON DEMAND` or `REFRESH EVERY duration`.
+
+    Attributes:
+        every: after how long the rows are read again (wall-clock); None if only on demand.
+    """
+
+    every: Duration | None
+
+
+@dataclass(frozen=True)
 class CreateRelation:
     """`CREATE RELATION name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)]`.
 
-    Rows are always valid; in their own periods, with `VALID FROM a TO b`; or until they are changed, with
-    `CHANGES BY`.
+    Rows are always valid; in their own periods, with `VALID FROM a TO b`; until they are changed, with
+    `CHANGES BY`; or until they are read again, with `REFRESH`.
 
     Attributes:
         name: the relation's name.
@@ -183,6 +194,7 @@ class CreateRelation:
         valid: the columns that begin and end the period of a row, or None where they have none of their own.
         position: where the statement starts.
         changes: that its rows are changes, or None.
+        refresh: when its rows are read again, or None where they never are.
     """
 
     name: str
@@ -193,6 +205,20 @@ class CreateRelation:
     valid: tuple[Name, Name] | None
     position: Position
     changes: ChangesClause | None = None
+    refresh: RefreshClause | None = None
+
+
+@dataclass(frozen=True)
+class RefreshRelation:
+    """`REFRESH RELATION name`: the relation is read again now.
+
+    Attributes:
+        relation: its name.
+        position: where the statement starts.
+    """
+
+    relation: Name
+    position: Position
 
 
 @dataclass(frozen=True)
@@ -447,6 +473,7 @@ class SetDialect:
 Statement = (
     CreateStream
     | CreateRelation
+    | RefreshRelation
     | AlterStream
     | Reoptimize
     | CreateSkew

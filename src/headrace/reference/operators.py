@@ -121,7 +121,7 @@ class _Evaluation:
     def _changes(self, plan: Plan) -> set[int]:
         below = {instant for node in inputs_of(plan) for instant in self.instants(node)}
         match plan:
-            case Relation(valid=None):
+            case Relation(is_constant=True):
                 return {ALWAYS}
             case Source(name=name) | Relation(name=name):
                 return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}

@@ -31,6 +31,7 @@ from headrace.language.statements import (
     ExplainAnalyze,
     ExplainCost,
     ExplainShared,
+    RefreshRelation,
     Reoptimize,
     Select,
     SetDialect,
@@ -99,7 +100,8 @@ def test_closed_sql_asks_the_streams_that_there_are(db: hr.Database) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"]
+    "text",
+    ["DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"],
 )
 def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: str) -> None:
     with pytest.raises(hr.PolicyError, match=f"1:1: {text[:8]}.* is not allowed"):
@@ -118,7 +120,8 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
-    changes = {AlterStream, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery, SetDialect}
+    changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
+    changes |= {SetDialect}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show}
     looks = {ExplainAnalyze, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (

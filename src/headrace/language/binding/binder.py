@@ -26,7 +26,7 @@ from headrace.algebra.nodes import (
     project,
     with_inputs,
 )
-from headrace.algebra.properties import is_constant, is_deeper
+from headrace.algebra.properties import is_deeper, is_untimed
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Column
@@ -105,13 +105,13 @@ def _domain(query: Query, catalog: Catalog) -> TimeDomain:
     found = [catalog.find(name) for name in sorted(streams_named(query))]
     timed = [entry.domain for entry in found if isinstance(entry, StreamInfo)]
     plans = [entry.plan for entry in found if isinstance(entry, DerivedStream)]
-    timed += [plan.domain for plan in plans if not is_constant(plan)]
+    timed += [plan.domain for plan in plans if not is_untimed(plan)]
     timed += [entry.domain for entry in found if isinstance(entry, RelationInfo) and entry.domain is not None]
     return timed[0] if timed else TimeDomain.TIMESTAMP
 
 
 def _in_domain(plan: Plan, domain: TimeDomain) -> Plan:
-    """The plan of a constant content with another domain."""
+    """The plan of a content without a time of its own with another domain."""
     if isinstance(plan, Relation):
         return replace(plan, domain=domain)
     return with_inputs(plan, tuple(_in_domain(below, domain) for below in inputs_of(plan)))
@@ -388,7 +388,7 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
             refuse_window(table)
         case DerivedStream():
             plan, streams = entry.plan, entry.is_stream
-            if is_constant(plan) and plan.domain is not catalog.domain:
+            if is_untimed(plan) and plan.domain is not catalog.domain:
                 plan = _in_domain(plan, catalog.domain)
         case None:
             refuse_letters(name, catalog)

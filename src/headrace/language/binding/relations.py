@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.changes import content_of
-from headrace.algebra.nodes import Plan, Relation, Source
+from headrace.algebra.nodes import Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import sources_of, timestamp_columns
 from headrace.errors import LanguageError
 from headrace.language.binding.scope import Bound
@@ -21,6 +21,8 @@ def relation_plan(entry: RelationInfo, catalog: Catalog) -> Plan:
     changes = entry.changes
     if changes is None:
         domain = catalog.domain if entry.domain is None else entry.domain
+        if entry.refreshed:
+            return RefreshedRelation(entry.name, entry.schema, domain)
         return Relation(entry.name, entry.schema, domain, entry.valid)
     stream = changes.stream
     if changes.read_first:

@@ -25,6 +25,7 @@ from headrace.language.statements import (
     ExplainCost,
     ExplainShared,
     Heartbeats,
+    RefreshRelation,
     Reoptimize,
     Select,
     Stage,
@@ -37,11 +38,11 @@ from headrace.suggestions import did_you_mean
 
 _HINT = (
     "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
-    "WHY, SHOW, SET, ALTER or DROP"
+    "WHY, SHOW, SET, ALTER, REFRESH or DROP"
 )
 
 
-_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "ALTER", "DROP")
+_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "ALTER", "REFRESH", "DROP")
 """The words that most statements start with."""
 
 _QUERIES: Final = ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM")
@@ -137,6 +138,9 @@ def _statement(cursor: Cursor) -> Statement:
         return parse_set(cursor, position)
     if cursor.accept("SHOW"):
         return parse_show(cursor, position)
+    if cursor.accept("REFRESH"):
+        cursor.expect("RELATION", "after REFRESH")
+        return RefreshRelation(cursor.name("the relation's name"), position)
     if cursor.word() in _QUERIES:
         return Select(parse_query(cursor), position)
     if hint := STATEMENTS.get(cursor.word()):

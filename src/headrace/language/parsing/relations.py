@@ -10,13 +10,14 @@ from headrace.errors import LanguageError, Position
 from headrace.language.catalog import describe_relation
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.ddl import Watermark, parse_columns, parse_input, parse_timestamp
-from headrace.language.parsing.time_clauses import parse_time_clauses
+from headrace.language.parsing.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.statements import (
     FILE_FORMATS,
     NOTHING_SAID,
     ChangesClause,
     CreateRelation,
     CreateStream,
+    RefreshClause,
     TimeClauses,
 )
 from headrace.language.syntax import Name
@@ -58,7 +59,8 @@ def parse_create_relation(cursor: Cursor, name: Name, position: Position) -> Cre
             "db.relation(name, frame) takes what Spark can read",
         )
     valid = None if changes is not None else _valid(cursor)
-    statement = CreateRelation(name.text, columns, key, kind, options, valid, position, changes)
+    refresh = _refresh(cursor, is_constant=changes is None and valid is None)
+    statement = CreateRelation(name.text, columns, key, kind, options, valid, position, changes, refresh)
     if columns is not None:
         # The columns are checked now, so that the error comes before any input is opened.
         describe_relation(statement, columns)
@@ -80,6 +82,23 @@ def _changes(
             "VERSION BY follows TIMESTAMP BY", "write TIMESTAMP BY ts VERSION BY seq DISORDER 5 SECONDS"
         )
     return ChangesClause(operation, version, make_stream(timestamp, time, position, timed_at))
+
+
+def _refresh(cursor: Cursor, *, is_constant: bool) -> RefreshClause | None:
+    """Read REFRESH and what follows it, if it is there."""
+    if cursor.at("REFRESH") and not is_constant:
+        hint = (
+            "leave it out: a refresh says which rows there are, and these say when they are valid themselves"
+        )
+        raise cursor.error("rows with periods and changes are not refreshed", hint)
+    if not cursor.accept("REFRESH"):
+        return None
+    if cursor.accept("ON", "DEMAND"):
+        return RefreshClause(None)
+    if not cursor.accept("EVERY"):
+        hint = "write REFRESH ON DEMAND, or REFRESH EVERY 5 MINUTES"
+        raise cursor.error(f"REFRESH does not know {cursor.shown()}", hint)
+    return RefreshClause(parse_wall_clock(cursor, "EVERY"))
 
 
 def _key(cursor: Cursor) -> tuple[Name, ...]:

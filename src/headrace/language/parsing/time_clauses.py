@@ -305,7 +305,7 @@ def _strict(cursor: Cursor) -> dict[str, Any]:
 def _per(cursor: Cursor) -> dict[str, Any]:
     column = cursor.name("the column after PER")
     listed = _values(cursor) if cursor.accept("OF") else ()
-    wait = _wall_clock(cursor, "WAIT") if cursor.accept("WAIT") else None
+    wait = parse_wall_clock(cursor, "WAIT") if cursor.accept("WAIT") else None
     return {"per": PerClause(column, listed, wait)}
 
 
@@ -341,19 +341,19 @@ def _listed(cursor: Cursor) -> str | int:
 
 
 def _latency(cursor: Cursor) -> dict[str, Any]:
-    return {"latency": _wall_clock(cursor, "LATENCY")}
+    return {"latency": parse_wall_clock(cursor, "LATENCY")}
 
 
 def _idle(cursor: Cursor) -> dict[str, Any]:
-    return {"idle_after": _wall_clock(cursor, "IDLE AFTER")}
+    return {"idle_after": parse_wall_clock(cursor, "IDLE AFTER")}
 
 
 def _timeout(cursor: Cursor) -> dict[str, Any]:
-    return {"timeout": _wall_clock(cursor, "TIMEOUT")}
+    return {"timeout": parse_wall_clock(cursor, "TIMEOUT")}
 
 
 def _ahead(cursor: Cursor) -> dict[str, Any]:
-    ahead = _wall_clock(cursor, "AT MOST")
+    ahead = parse_wall_clock(cursor, "AT MOST")
     if not cursor.accept("AHEAD"):
         raise cursor.error(f"AHEAD is missing, before {cursor.shown()}", f"write AT MOST {ahead} AHEAD")
     return {"ahead": ahead}
@@ -364,7 +364,7 @@ def _heartbeats(cursor: Cursor) -> dict[str, Any]:
 
 
 def _letters(cursor: Cursor) -> dict[str, Any]:
-    kept = Duration(INFINITY) if cursor.accept("ALL") else _wall_clock(cursor, "DEAD LETTERS KEEP")
+    kept = Duration(INFINITY) if cursor.accept("ALL") else parse_wall_clock(cursor, "DEAD LETTERS KEEP")
     return {"letters": kept}
 
 
@@ -383,8 +383,8 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
 """From the words that a clause begins with to what reads the rest of it."""
 
 
-def _wall_clock(cursor: Cursor, clause: str) -> Duration:
-    """Read a length of wall-clock time, which has a unit whatever the stream's timestamps count.
+def parse_wall_clock(cursor: Cursor, clause: str) -> Duration:
+    """Read a length of wall-clock time, which has a unit whatever timestamps count.
 
     Raises:
         LanguageError: there is none, or it has no unit or no length.

@@ -339,6 +339,7 @@ def points_after(
             producers=producers,
             mark=mark,
             values=values.get(name, points[name].values),
+            content=take.content or points[name].content,
         )
     return found
 

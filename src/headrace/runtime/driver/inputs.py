@@ -57,7 +57,8 @@ def inputs_of(
         point = points[name]
         if isinstance(stream, BoundedRelation):
             found.relations[name] = RelationInput(
-                taken[name].source, schemas[name], stream.valid, point.heartbeat, stream.changes
+                *(taken[name].source, schemas[name], stream.valid, point.heartbeat, stream.changes),
+                changed_at=taken[name].changed_at,
             )
         else:
             found.streams[name] = StreamInput(

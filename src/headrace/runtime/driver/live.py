@@ -15,12 +15,13 @@ from headrace.errors import UserError, told
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.reordering import Reoptimized
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.feed import Feed
-from headrace.runtime.intake.streams import Incoming, Intake, LiveStream
+from headrace.runtime.intake.streams import Incoming, Intake, LiveStream, ReadAgain
 from headrace.runtime.journal.description import Description
 
 T = TypeVar("T")
@@ -87,6 +88,7 @@ class LiveRun:
     Attributes:
         error: what ended the run, or None.
         problems: streams that were given up, with the reason; the others go on.
+        stale: relations that could not be read again, with the reason; what was read before holds.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class LiveRun:
         self._thread = threading.Thread(target=self._loop, name="headrace epochs", daemon=True)
         self.error: BaseException | None = None
         self.problems: dict[str, str] = {}
+        self.stale: dict[str, str] = {}
 
     def start(self, feeds: Mapping[str, Feed]) -> None:
         """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
@@ -151,6 +154,19 @@ class LiveRun:
     def reoptimize(self, query: str) -> Reoptimized:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
+
+    def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
+        """Read a relation again; returns when what was read counts.
+
+        Args:
+            relation: its name.
+            again: reads all its rows; those of what it was declared with if None.
+
+        Raises:
+            UserError: it cannot be read, or not be refreshed; what was read before holds then.
+            StoreError: what was read cannot be written; the same then.
+        """
+        return self._between_epochs(lambda: self._refresh(relation, again))
 
     def _between_epochs(self, change: Callable[[], T]) -> T:
         done: Future[T] = Future()
@@ -209,24 +225,29 @@ class LiveRun:
         try:
             while not self._stopping:
                 self._carry_out_changes()
+                self._refresh_what_is_due()
                 intakes = self._next()
                 if intakes is not None:
-                    failed = self._run_epoch(intakes)
-                    self._run.merge()
-                    blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
-                    self._blamed = {**blamed, **failed}
-                    self._settle(failed)
-                    self._keep_promises(failed)
-                    self._retire_feeds()
-                    if self._run.end_exchanges():
-                        self._read_columns()
-                    self.wake()
-                    if self._progress is not None:
-                        self._progress(self._run.progress())
+                    self._pass(intakes)
         except BaseException as error:  # whatever it is, whoever waits has to hear of it
             self.error = self.error or error
         if not self._ended:
             self._finish()
+
+    def _pass(self, intakes: Mapping[str, Intake]) -> None:
+        """Run an epoch, and do what follows from its commit."""
+        failed = self._run_epoch(intakes)
+        self._run.merge()
+        blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
+        self._blamed = {**blamed, **failed}
+        self._settle(failed)
+        self._keep_promises(failed)
+        self._retire_feeds()
+        if self._run.end_exchanges():
+            self._read_columns()
+        self.wake()
+        if self._progress is not None:
+            self._progress(self._run.progress())
 
     def _run_epoch(self, intakes: Mapping[str, Intake]) -> Mapping[str, BaseException]:
         """Run an epoch; the streams that had to be left out, with the error."""
@@ -279,6 +300,26 @@ class LiveRun:
         found = self._run.reoptimize(query)
         self._read_columns()
         return found
+
+    def _refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
+        while self._run.reads_relations:
+            self._pass(self._run.next_share())
+        refresh = self._run.refresh(relation, again)
+        if refresh.intakes:
+            # Where that fails, the files may count all the same: the next start looks which do.
+            self._pass(refresh.intakes)
+            self._run.forget(refresh)
+        self.stale.pop(relation, None)
+        return refresh.report
+
+    def _refresh_what_is_due(self) -> None:
+        """Read relations again by the clock; where that fails, the old content holds until the next time."""
+        for relation in self._run.due_refreshes():
+            try:
+                self._refresh(relation)
+            except UserError as error:
+                self.stale[relation] = f"it could not be read again: {told(error)}"
+                LOG.warning("the relation %s stays as it was: %s", relation, self.stale[relation])
 
     def _read_columns(self) -> None:
         """Let the feeds know which columns are read now."""

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Over,
     Plan,
+    RefreshedRelation,
     Relation,
     RowWindow,
     SessionWindow,
@@ -116,6 +117,8 @@ class Merging:
 
     def _is_same(self, young: Node, old: Node, heartbeats: tuple[int, ...], holding: Holding) -> bool:
         """Whether one of two nodes with the same inputs can take the place of the other."""
+        if isinstance(young.plan, RefreshedRelation):
+            return False
         if young.reads is not None and old.reads is not None:
             return _are_read_alike(holding.point(young.reads), holding.point(old.reads))
         if not is_stateful(young.plan):

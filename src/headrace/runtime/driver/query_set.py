@@ -10,7 +10,8 @@ from typing import Any
 
 from headrace.algebra.explain import describe
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.nodes import Clip, Early, Plan, Relation, Source
+from headrace.algebra.nodes import Clip, Early, Plan, RefreshedRelation, Relation, Source
+from headrace.algebra.properties import relations_of, sources_of
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.sharing.share import share
@@ -271,6 +272,28 @@ class QuerySet:
             if (origin := stream_of_letters(node.reads)) is not None:
                 wanted.setdefault(origin, {})
         return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
+
+    @cached_property
+    def refreshed(self) -> tuple[str, ...]:
+        """The readings of relations that are refreshed."""
+        leaves = (node.reads for node in self.graph.nodes if isinstance(node.plan, RefreshedRelation))
+        return tuple(dict.fromkeys(name for name in leaves if name is not None))
+
+    @cached_property
+    def meetings(self) -> tuple[frozenset[str], ...]:
+        """Per query the inputs with a time that it reads: streams, and relations that are refreshed."""
+        outputs = dict(self.graph.outputs)
+        found = []
+        for name, plan in self.live.items():
+            met = frozenset(source.name for source in sources_of(plan))
+            if any(isinstance(leaf, RefreshedRelation) for leaf in relations_of(plan)):
+                below = self.graph.below(self.graph.node_of(outputs[name]))
+                leaves = (self.graph.nodes[number] for number in below)
+                met |= {
+                    leaf.reads for leaf in leaves if isinstance(leaf.plan, RefreshedRelation) and leaf.reads
+                }
+            found.append(met)
+        return tuple(found)
 
     def state_of(self, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:
         """The part of some state that belongs to operators of these queries."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.algebra.nodes import Join, Relation
+from headrace.algebra.nodes import Join, Plan, RefreshedRelation, Relation
 from headrace.lowering.graph import Graph, Merge, Node
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
@@ -97,8 +97,13 @@ def _of_relations(graph: Graph) -> list[bool]:
     found: list[bool] = []
     for node in graph.nodes:
         below = [found[edge.producer] for edge in node.inputs]
-        found.append(all(below) if below else isinstance(node.plan, Relation))
+        found.append(all(below) if below else _is_settled(node.plan))
     return found
+
+
+def _is_settled(plan: Plan) -> bool:
+    """Whether a leaf is a relation that does not change once it is read."""
+    return isinstance(plan, Relation) and not isinstance(plan, RefreshedRelation)
 
 
 def _leave_whole(graph: Graph, found: dict[tuple[int, int], tuple[_Side, _Side]], epoch: int) -> None:

@@ -34,6 +34,7 @@ from headrace.runtime.driver.passes import run_passes
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.reading import Reading
+from headrace.runtime.driver.refreshing import Readings, Refresh, Refresher
 from headrace.runtime.driver.relation_sides import without_reading
 from headrace.runtime.driver.reordering import Reoptimized, reordered
 from headrace.runtime.driver.reports import log_epoch
@@ -49,7 +50,13 @@ from headrace.runtime.intake.shares import (
     relations_to_read,
     rows_left,
 )
-from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake, check_unchanged
+from headrace.runtime.intake.streams import (
+    BoundedRelation,
+    Incoming,
+    Intake,
+    ReadAgain,
+    check_unchanged,
+)
 from headrace.runtime.journal.description import Description, Differences, WarmStart
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
@@ -142,6 +149,7 @@ class Run:
         self._description = Description({}, {}, self._buckets)
         self._last_clock = 0
         self._merging = Merging()
+        self._refresher = Refresher(store, self._token, settings.clock)
         self._effort = Effort()
         self.kept = Kept(store, settings.retain)
         self.totals = Totals()
@@ -419,7 +427,8 @@ class Run:
         Args:
             caught_up: says per stream whether all that its source has is taken, by this epoch or before.
         """
-        self._time.look(caught_up)
+        read = self._readings.read
+        self._time.look(lambda: {**caught_up(), **dict.fromkeys(read, True)})
 
     @property
     def counts_time(self) -> bool:
@@ -434,6 +443,22 @@ class Run:
         """Seconds until time alone moves a heartbeat; None if it moves none."""
         return self._time.wait()
 
+    def due_refreshes(self) -> Sequence[str]:
+        """The relations that are to be read again by the clock."""
+        return self._refresher.due(self._readings)
+
+    def refresh(self, relation: str, again: ReadAgain | None = None) -> Refresh:
+        """Read a relation again; it counts with an epoch that takes its intakes. See `Refresher.refresh`."""
+        return self._refresher.refresh(relation, self._readings, again)
+
+    def forget(self, refresh: Refresh) -> None:
+        """Remove what was written of a relation that was read again, but for what the last commit names."""
+        self.kept.sweep(set(refresh.written) - self.kept.files(self._state, self._points))
+
+    @property
+    def _readings(self) -> Readings:
+        return Readings(self._queries, self._streams, self._points)
+
     @property
     def reads_relations(self) -> bool:
         """Whether a relation has to be read before any row of a stream."""
@@ -442,10 +467,11 @@ class Run:
     def next_share(self) -> dict[str, Intake]:
         """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
         most = MOST_HELD if self._queries.graph.levels else MOST_PASSED
-        rows = self._settings.epoch_rows or grown_rows(self._streams, self._points, most)
-        share = next_share(self._streams, self._points, rows, self._settings.epoch_bytes)
+        streams = self._refresher.readable(self._readings)
+        rows = self._settings.epoch_rows or grown_rows(streams, self._points, most)
+        share = next_share(streams, self._points, rows, self._settings.epoch_bytes)
         letters = {} if self.reads_relations else letters_to_take(self._streams, self._points, self._store)
-        return {**share, **letters}
+        return {**self._refresher.begin(share, self._readings), **letters}
 
     def _reports(self, work: EpochWork, intakes: Mapping[str, Intake]) -> list[TaskReport]:
         """Run an epoch; the reports of its tasks, or the error of one."""
@@ -562,6 +588,7 @@ class Run:
             self._time = self._timekeeper()
         else:
             self._time.accept(self._points, self._timings())
+        self._refresher.accept(self._readings)
         outlived = self.kept.accept(commit.results, commit.retained)
         if self._journal is not None:
             outlived |= self._journal.outlived(commit.retained)

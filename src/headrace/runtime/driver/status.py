@@ -16,8 +16,14 @@ from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.timekeeper import values_of
-from headrace.runtime.intake.streams import BoundedRelation, Incoming, LetterStream, LiveStream
-from headrace.runtime.journal.records import EpochResults, StreamPoint, Totals
+from headrace.runtime.intake.streams import (
+    BoundedRelation,
+    Incoming,
+    LetterStream,
+    LiveStream,
+    RefreshedRelation,
+)
+from headrace.runtime.journal.records import Content, EpochResults, StreamPoint, Totals
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
 
@@ -81,6 +87,7 @@ class StreamStatus:
         waits: how much of the time of WAIT was left at the last commit (microseconds of time that counts), in
             which values may still come and `slowest` is None; None before the first row, and afterwards.
         idle: whether it was idle at the last commit, by its IDLE AFTER.
+        content: what was read last of a relation that is refreshed, or None.
     """
 
     name: str
@@ -105,6 +112,7 @@ class StreamStatus:
     skews: tuple[SkewStatus, ...] = ()
     waits: int | None = None
     idle: bool = False
+    content: Content | None = None
 
 
 @dataclass(frozen=True)
@@ -234,7 +242,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
         heartbeat, since = statistics.moved[name]
         yield StreamStatus(
             name=name,
-            domain=_domain(stream),
+            domain=_domain(name, stream, reading),
             position=point.position,
             share=_share(stream, point.position),
             rows=seen.rows,
@@ -257,6 +265,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             slowest=_slowest(stream.timing, point),
             waits=_waits(stream.timing, point),
             idle=heartbeat < INFINITY and name not in problems and _is_idle(stream.timing, point),
+            content=point.content,
         )
 
 
@@ -416,7 +425,10 @@ def _share(stream: Incoming, position: int) -> float | None:
     return position / max(stream.source.size, 1)
 
 
-def _domain(stream: Incoming) -> TimeDomain:
+def _domain(name: str, stream: Incoming, reading: Reading) -> TimeDomain:
+    if isinstance(stream, RefreshedRelation):
+        leaves = (node.plan.domain for node in reading.queries.graph.nodes if node.reads == name)
+        return next(leaves, TimeDomain.TIMESTAMP)
     # The heartbeat of a relation is the beginning or the end of time.
     if isinstance(stream, BoundedRelation) or stream.timing.by_arrival:
         return TimeDomain.TIMESTAMP

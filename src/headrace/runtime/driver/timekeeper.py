@@ -59,7 +59,7 @@ class Timekeeper:
         self._settling = (
             {name: Settling.of(plan) for name, plan in queries.live.items()} if self._by_clock else {}
         )
-        self.rules = rules_of(timings, read_together(queries.live.values()))
+        self.rules = rules_of(timings, queries.meetings)
         self.accept({name: points.get(name, StreamPoint(0)) for name in self._names}, timings)
         self._clocks = DrainedClocks.stopped(self._state.clocks)
 
@@ -135,7 +135,7 @@ class Timekeeper:
         """
         if timings != self._timings:
             self._timings = timings
-            self.rules = rules_of(timings, read_together(self._queries.live.values()))
+            self.rules = rules_of(timings, self._queries.meetings)
         found = [points[name].time for name in self._names]
         self._state = State.of(found, self.rules.granule, self.rules.width)
         self._values: dict[int, tuple[ValueRules, ValuesPoint]] = {}

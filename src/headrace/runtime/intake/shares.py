@@ -6,7 +6,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
+from headrace.runtime.intake.streams import (
+    BoundedRelation,
+    BoundedStream,
+    Incoming,
+    Intake,
+    LiveStream,
+    is_read,
+)
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Split
 from headrace.time import INFINITY
@@ -91,7 +98,7 @@ def relations_to_read(streams: Streams, points: Mapping[str, StreamPoint]) -> tu
     return tuple(
         name
         for name, stream in streams.items()
-        if isinstance(stream, BoundedRelation) and points[name].heartbeat != INFINITY
+        if isinstance(stream, BoundedRelation) and not is_read(stream, points[name])
     )
 
 

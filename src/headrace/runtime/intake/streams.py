@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
+
+import pyarrow as pa
 
 from headrace.algebra.changes import Changes
 from headrace.errors import StoreError
 from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
-from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.journal.records import Content, StreamPoint
+from headrace.runtime.sources.contract import Rejected, SplitSource
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY
@@ -133,6 +135,41 @@ class LetterStream:
         return ""
 
 
+Rows: TypeAlias = tuple[pa.RecordBatch, tuple[Rejected, ...]]
+"""All rows of a relation, and what could not be read of it."""
+
+ReadAgain: TypeAlias = Callable[[], Rows]
+"""Reads a relation as it is now; raises a UserError where it cannot be read."""
+
+
+@dataclass(frozen=True)
+class RefreshedRelation(BoundedRelation):
+    """A relation whose rows are always valid, until it is read again; then it is what was read.
+
+    Between two readings its heartbeat is that of the streams that are read with it.
+
+    Attributes:
+        read_again: reads all its rows, with the columns of the source.
+        every: after how long it is read again (microseconds by the clock); None if only on demand.
+        key: the columns of which no two rows have the same values; none if not said.
+    """
+
+    read_again: ReadAgain = field(kw_only=True)
+    every: int | None = field(default=None, kw_only=True)
+    key: tuple[str, ...] = field(default=(), kw_only=True)
+
+    @property
+    def timing(self) -> Timing:
+        """It is idle once it has been read, after no time at all."""
+        return _FOLLOWS
+
+    def mark(self, position: int) -> str:
+        """Nothing: what has been read is kept, and does not come again."""
+        return ""
+
+
+_FOLLOWS: Final = Timing(disorder=None, idle_after=0)
+
 Incoming = BoundedStream | LiveStream | BoundedRelation | LetterStream
 """What a run reads."""
 
@@ -152,6 +189,8 @@ class Intake:
         producers: for pushed rows, per producer that pushed some of them its last sequence number.
         promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
         replay: how the stream's dead letters are kept after it, where its rows are some of them; else None.
+        content: what the rows are of, for a relation that is refreshed.
+        changed_at: from which instant on the rows change it; None where they are what is read first.
     """
 
     position: int
@@ -164,6 +203,16 @@ class Intake:
     producers: Mapping[str, int] = field(default_factory=dict)
     promise: int = BEGINNING
     replay: tuple[LetterFile, ...] | None = None
+    content: Content | None = None
+    changed_at: int | None = None
+
+
+def is_read(stream: BoundedRelation, point: StreamPoint) -> bool:
+    """Whether a relation has been read whole, as far as it has been read at all by now."""
+    if point.heartbeat == INFINITY:
+        return True
+    content = point.content
+    return isinstance(stream, RefreshedRelation) and content is not None and point.position >= content.rows
 
 
 def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, StreamPoint]) -> None:
@@ -178,7 +227,7 @@ def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, Stream
     """
     for name, point in points.items():
         stream = streams.get(name)
-        if stream is None or isinstance(stream, LiveStream | LetterStream):
+        if stream is None or isinstance(stream, LiveStream | LetterStream | RefreshedRelation):
             continue
         if stream.mark(point.position) != point.mark:
             raise StoreError(

@@ -42,13 +42,33 @@ from headrace.runtime.tasks.messages import (
     ValuesPoint,
     ValuesRun,
 )
-from headrace.time import BEGINNING
+from headrace.time import ALWAYS, BEGINNING
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs are between two records that hold all state and all producers."""
 
 
 _RECORD: Final = re.compile(r"commits/\d{12}\.json")
+
+
+@dataclass(frozen=True)
+class Content:
+    """What was read last of a relation that is refreshed.
+
+    Attributes:
+        part: where its rows are, all of them with all columns.
+        rows: how many there are.
+        clock: when it was read (microseconds since 1970-01-01 UTC).
+        at: from which instant on it holds, ALWAYS if it was read first.
+        inserted, deleted: how many rows it has more, and less, than what was read before.
+    """
+
+    part: Part
+    rows: int
+    clock: int
+    at: int = ALWAYS
+    inserted: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True)
@@ -64,6 +84,7 @@ class StreamPoint:
         values: how far the values of the column named by PER have come, or None.
         skews: of how far it is behind others, where that is estimated, by the others' `Follow.key`.
         letters: its dead letters, as far as they are kept with their columns, oldest first.
+        content: what was read last, of a relation that is refreshed.
     """
 
     position: int
@@ -74,6 +95,7 @@ class StreamPoint:
     values: ValuesPoint | None = None
     skews: Mapping[str, Estimate] = field(default_factory=dict)
     letters: tuple[LetterFile, ...] = ()
+    content: Content | None = None
 
     @property
     def heartbeat(self) -> int:
@@ -268,11 +290,13 @@ def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
 
 
 def point_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
-    """The parts of files that hold how far values with bounds of their own have come, and dead letters."""
+    """The parts of files that hold what points keep: values with bounds, dead letters, relations."""
     for point in points.values():
         if point.values is not None:
             yield from (run.part for run in point.values.runs)
         yield from (file.part for file in point.letters)
+        if point.content is not None:
+            yield point.content.part
 
 
 def result_parts(results: EpochResults) -> Iterator[Part]:
@@ -387,12 +411,15 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    if point.estimate is not None or point.values is not None or point.skews or point.letters:
+    kept = point.letters or point.content is not None
+    if point.estimate is not None or point.values is not None or point.skews or kept:
         found.append(point.estimate and point.estimate.to_json())
         found.append(point.values and _packed_values(point.values))
         found.append({others: skew.to_json() for others, skew in point.skews.items()})
-    if point.letters:
+    if kept:
         found.append([_packed_letters(file) for file in point.letters])
+    if point.content is not None:
+        found.append(_packed_content(point.content))
     return found
 
 
@@ -405,12 +432,25 @@ def _unpacked_point(
     values: list[Any] | None = None,
     skews: Mapping[str, Any] = MappingProxyType({}),
     letters: Sequence[list[Any]] = (),
+    content: list[Any] | None = None,
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
     behind = {others: Estimate.from_json(skew) for others, skew in skews.items()}
     kept = tuple(_unpacked_letters(*file) for file in letters)
-    return StreamPoint(position, StreamState.from_json(time), producers, mark, estimated, found, behind, kept)
+    read = None if content is None else _unpacked_content(content)
+    reached = StreamState.from_json(time)
+    return StreamPoint(position, reached, producers, mark, estimated, found, behind, kept, read)
+
+
+def _packed_content(content: Content) -> list[Any]:
+    news = [content.at, content.inserted, content.deleted]
+    return [_packed_part(content.part), content.rows, content.clock, *news]
+
+
+def _unpacked_content(packed: list[Any]) -> Content:
+    part, *rest = packed
+    return Content(_unpacked_part("segments", part), *rest)
 
 
 def _packed_values(values: ValuesPoint) -> list[Any]:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from headrace.errors import SourceError
 from headrace.operators.state.keys import hash_rows, normalise
-from headrace.runtime.sources.contract import BATCH_ROWS, SplitSource
+from headrace.runtime.sources.contract import BATCH_ROWS, Rejected, SplitSource
+from headrace.schema import Schema
 
 
 def to_arrow_table(data: object) -> pa.Table:
@@ -65,6 +66,24 @@ def read_table(source: SplitSource, end: int, names: Iterable[str]) -> pa.Table:
     types = {field.name: field.type for field in source.schema}
     batches = [read.rows for read in source.read(0, end, names)]
     return pa.Table.from_batches(batches, pa.schema([(name, types[name]) for name in names])).combine_chunks()
+
+
+def read_rows(source: SplitSource, schema: Schema) -> tuple[pa.RecordBatch, tuple[Rejected, ...]]:
+    """All rows of a source as one batch, and what could not be read.
+
+    Args:
+        source: the source, with at least the columns of the schema.
+        schema: the columns.
+
+    Raises:
+        SourceError: the input is missing or damaged.
+    """
+    reads = list(source.read(0, source.size, schema.names))
+    fields = pa.schema([(one.name, one.type) for one in schema])
+    table = pa.Table.from_batches([read.rows for read in reads], fields)
+    columns = [pa.concat_arrays(column.chunks or [pa.array([], column.type)]) for column in table.columns]
+    rows = pa.RecordBatch.from_arrays(columns, schema=fields)
+    return rows, tuple(rejected for read in reads for rejected in read.rejected)
 
 
 def digest_of_rows(source: SplitSource) -> str:

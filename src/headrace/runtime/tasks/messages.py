@@ -156,8 +156,11 @@ class RelationInput:
         schema: the columns that some query reads, and those of `valid`.
         valid: the columns that begin and end the period of a row, or the one with its instant; None where
             every row is always valid.
-        heartbeat: INFINITY once it has been read whole, and BEGINNING before.
+        heartbeat: INFINITY once it has been read whole, and BEGINNING before; of one that is refreshed the
+            promise at the start of the epoch.
         changes: what its rows change, if they are changes.
+        changed_at: from which instant on the rows are in the relation, or no longer, as their column `WEIGHT`
+            says; None where they are what is read first.
     """
 
     source: SplitSource | None
@@ -165,6 +168,7 @@ class RelationInput:
     valid: tuple[str, str | None] | None
     heartbeat: int
     changes: Changes | None = None
+    changed_at: int | None = None
 
 
 @dataclass(frozen=True)

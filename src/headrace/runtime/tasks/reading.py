@@ -14,6 +14,7 @@ from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
 from headrace.operators.contract import Report
+from headrace.operators.state.runs import WEIGHT
 from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.tasks.changes import applicable
@@ -79,6 +80,10 @@ def _lasting(
 ) -> tuple[Batch, int]:
     """Rows as elements of their periods, and how many have none and are set apart."""
     count = rows.num_rows
+    if relation.changed_at is not None:
+        weights = integers(rows.column(WEIGHT))
+        begin, end = np.full(count, relation.changed_at), np.full(count, INFINITY)
+        return Batch(rows.drop_columns([WEIGHT]), begin, end, weights), 0
     rows = applicable(name, relation.changes, rows, letters)
     match relation.valid:
         case None:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance, judge_in_order, judge_together
+from headrace.operators.state.runs import WEIGHT
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.tasks.level import Inbox, Level, store_state
 from headrace.runtime.tasks.measuring import measured
@@ -94,7 +95,8 @@ def _take_in_relation(task: Task, split: Split) -> Arrivals:
     relation = task.work.relations[split.stream]
     assert relation.source is not None
     seen = Arrivals()
-    source = iter(relation.source.read(split.start, split.end, relation.schema.names))
+    added = () if relation.changed_at is None else (WEIGHT,)
+    source = iter(relation.source.read(split.start, split.end, (*relation.schema.names, *added)))
     for read in task.watch.each("read", source):
         seen = seen.beside(take_in_relation(task, split.stream, read))
     return seen

@@ -400,6 +400,9 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
         def wait(self) -> None:
             return None
 
+        def due_refreshes(self) -> list[str]:
+            return []
+
     feeds: Any = {"a": Feed("a"), "b": Feed("b")}
     run: Any = Run()
     live = LiveRun(run, threading.Condition())

@@ -150,15 +150,23 @@ class _Epoch:
         return operator
 
     def _speak(self, node: Node, plan: Early) -> Batch:
-        *edges, told = node.inputs
-        operator = self.graph.nodes[told.producer]
-        self.output(operator.number)
-        inputs = [[_sent(operator, self.output(edge.producer))] for edge in edges]
-        states, reached, reaches = (
-            tuple(instants[edge.producer] for edge in edges)
-            for instants in (self.before, *self.horizons[plan.horizon])
+        told = self.graph.nodes[node.inputs[0].producer]
+        yielded = self.output(told.number)
+        producers = [edge.producer for edge in told.inputs]
+        before, after = (
+            Reach(
+                state.get(told.number, {}),
+                tuple(heartbeats[producer] for producer in producers),
+                tuple(horizons[producer] for producer in producers),
+            )
+            for state, heartbeats, horizons in (
+                (self.committed, self.before, self.horizons[plan.horizon][0]),
+                (self.state, self.after, self.horizons[plan.horizon][1]),
+            )
         )
-        return speak(plan.schema, partial(self._operator, operator), inputs, Reach(states, reached, reaches))
+        assert is_stateful(told.plan)
+        make = partial(create_operator, told.plan, told.reduced_for is not None, no_failure)
+        return speak(plan.schema, make, yielded, before, after)
 
     def _advance(self, node: Node, operator: Operator) -> Batch:
         for port, edge in enumerate(node.inputs):

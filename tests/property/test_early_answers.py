@@ -118,21 +118,21 @@ def output_heartbeat_of(plan: Plan, reached: int) -> int:
 
 
 @pytest.mark.parametrize("name", UNARY)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_unary_operators(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
     check_early(UNARY[name], [arrivals], slack, block)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_windows(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
     check_early(WINDOWS[name], [arrivals], slack, block, chronons=True)
 
 
 @pytest.mark.parametrize("kind", SetKind, ids=lambda kind: kind.value)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_set_operations(
     kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int, block: int

@@ -13,7 +13,7 @@ nothing that is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from headrace.algebra.failure import can_fail
@@ -38,16 +38,12 @@ def share_exchanges(nodes: Sequence[Node]) -> tuple[Node, ...]:
         if len(bundle.members) > 1
         for number in bundle.members
     }
-    return tuple(_with_exchange(node, shared) for node in nodes)
-
-
-def _with_exchange(node: Node, shared: Mapping[int, Exchange]) -> Node:
-    """A node with the exchange that its operator shares with others."""
-    exchange = shared.get(node.number if node.told is None else node.told)
-    if exchange is None:
-        return node
-    first, *others = node.inputs
-    return replace(node, inputs=(Edge(first.producer, exchange), *others))
+    return tuple(
+        replace(node, inputs=(Edge(node.inputs[0].producer, shared[node.number]),))
+        if node.number in shared
+        else node
+        for node in nodes
+    )
 
 
 class _Bundle:

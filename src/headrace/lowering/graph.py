@@ -112,12 +112,6 @@ class Node:
                 return None
 
     @property
-    def told(self) -> int | None:
-        """The node whose operator answers further here than it does there, and whose state is looked at."""
-        corrects = isinstance(self.plan, Early) and self.plan.corrects
-        return self.inputs[-1].producer if corrects else None
-
-    @property
     def reduced_for(self) -> Aggregate | TopK | Distinct | None:
         """The plan if elements are reduced for it before an exchange, so that they come in another form."""
         exchanges = (edge.exchange.reduced_for for edge in self.inputs if edge.exchange is not None)

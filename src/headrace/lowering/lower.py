@@ -180,7 +180,12 @@ class _Lowering:
 
     def _added(self, plan: Plan, producers: tuple[int, ...], since: int, waits: tuple[str, ...]) -> int:
         """The number of a new node."""
-        level, edges = self._edges(plan, producers)
+        exchanges = self._exchanges(plan, producers)
+        level = self._level(plan, producers, exchanges)
+        edges = tuple(
+            Edge(producer, self._across(plan, port, producer, exchange, level))
+            for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
+        )
         digest, below = self._digests[id(plan)], [self.nodes[producer].held for producer in producers]
         held = _hashed(f"{waits} {below}") if waits or any(below) else ""
         named = _identity(f"{digest} {held}" if held else digest, since)
@@ -191,19 +196,6 @@ class _Lowering:
         )
         return number
 
-    def _edges(self, plan: Plan, producers: tuple[int, ...]) -> tuple[int, tuple[Edge, ...]]:
-        """The level of a new node, and what it reads."""
-        if isinstance(plan, Early) and plan.corrects:
-            # It is sent what its operator is sent, and comes after it.
-            told = self.nodes[producers[-1]]
-            return told.level, (*told.inputs, Edge(told.number))
-        exchanges = self._exchanges(plan, producers)
-        level = self._level(plan, producers, exchanges)
-        return level, tuple(
-            Edge(producer, self._across(plan, port, producer, exchange, level))
-            for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
-        )
-
     def _producers(self, plan: Plan, start: int, holding: _Holding) -> tuple[int, ...]:
         """The numbers of the nodes whose output a plan's operator reads.
 
@@ -211,9 +203,6 @@ class _Lowering:
         each is added up before it travels, while the union would be sent all elements of the lower ones.
         """
         below = inputs_of(plan)
-        if isinstance(plan, Early) and plan.corrects:
-            told = self.nodes[self.add(plan.input, start, holding)]
-            return (*(edge.producer for edge in told.inputs), told.number)
         union = below[0] if below else None
         if isinstance(plan, Aggregate) and isinstance(union, Union) and _reduced_for(plan) is not None:
             parts = tuple(self.add(part, start, holding) for part in union.inputs)
@@ -286,7 +275,7 @@ class _Lowering:
                 | Rstream()
                 | Early()
             ):
-                return below[-1]
+                return below[0]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
             case Union():

@@ -1,11 +1,11 @@
 """What an operator says beyond its heartbeat, and how that changes.
 
-An operator is made from the state of the last commit, as for the epoch itself, but is told that the heartbeat
-were at the horizon, and what it stores is thrown away. What it yields is what it would say if nothing else
-came. Done twice, with this epoch's input up to the new horizon and without it up to the old one, the
-difference is what has to be said now:
+An operator is made from its state, but told that the heartbeat were at the horizon, and what it stores is
+thrown away. What it yields is what it would say if nothing else came. Done with the state before an epoch up
+to the old horizon, and with the state after it up to the new one, the difference is what has to be said now:
 
-    emit(state + input, up to the new horizon) - emit(state, up to the old horizon)
+    what the operator yields in the epoch
+    + beyond(state after, up to the new horizon) - beyond(state before, up to the old horizon)
 
 (CEDR, CIDR 2007, section 4: the same operator serves every level of consistency.) So no operator knows of
 horizons, all levels read one state, and a commit holds nothing about what was said early.
@@ -13,49 +13,77 @@ horizons, all levels read one state, and a commit holds nothing about what was s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+
 from headrace.elements import Batch, BoolArray, concat
-from headrace.history import netted
 from headrace.operators.contract import Operator, Progress
+from headrace.operators.state.keys import encode_keys, hash_rows, normalise
+from headrace.operators.state.runs import Run
 from headrace.schema import Schema
+
+Runs = Mapping[str, Sequence[Run]]
+"""The state of an operator by the names of its areas."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How far an operator speaks, the same in every bucket.
+    """What an operator knows at the start or at the end of an epoch, and how far it speaks.
 
     Attributes:
-        state: per port the heartbeat of the state (instants).
-        before, after: per port the horizon at the start and at the end of the epoch (instants).
+        runs: its state.
+        heartbeats: per port, the same in every bucket (instants).
+        horizons: per port, the same in every bucket; no smaller than the heartbeats (instants).
     """
 
-    state: tuple[int, ...]
-    before: tuple[int, ...]
-    after: tuple[int, ...]
+    runs: Runs
+    heartbeats: tuple[int, ...]
+    horizons: tuple[int, ...]
 
 
-def speak(
-    schema: Schema, make: Callable[[], Operator], inputs: Sequence[Sequence[Batch]], reach: Reach
-) -> Batch:
+def speak(schema: Schema, make: Callable[[], Operator], yielded: Batch, before: Reach, after: Reach) -> Batch:
     """What an operator says in an epoch, corrections of what it said before included.
 
     Args:
         schema: of what it yields.
-        make: makes it with the state of the last commit.
-        inputs: per port this epoch's elements.
-        reach: how far it speaks.
+        make: makes the operator without state.
+        yielded: what it yields in the epoch.
+        before: what it knew at the start.
+        after: what it knows at the end.
     """
-    if reach.before == reach.after and not any(map(len, inputs)):
-        return concat(schema, [])
-    then, now = make(), make()
-    for port, batches in enumerate(inputs):
-        for batch in batches:
-            now.process(port, batch)
-    said = then.advance(Progress(reach.state, reach.before))
-    says = now.advance(Progress(reach.state, reach.after))
-    return netted(concat(schema, [says, Batch(said.payload, said.ts, said.te, -said.w)]))
+    said, says = _beyond(make, before), _beyond(make, after)
+    if not len(said) and not len(says):
+        return yielded
+    unsaid = Batch(said.payload, said.ts, said.te, -said.w)
+    return _netted(concat(schema, [yielded, says, unsaid]))
+
+
+def runs_of(operator: Operator) -> Runs:
+    """The state of an operator as it is now."""
+    return {name: list(area.runs) for name, area in operator.areas.items()}
+
+
+def _beyond(make: Callable[[], Operator], reach: Reach) -> Batch:
+    """What an operator would say if its heartbeat were at the horizon."""
+    operator = make()
+    for name, runs in reach.runs.items():
+        operator.areas[name].runs = list(runs)
+    return operator.advance(Progress(reach.heartbeats, reach.horizons))
+
+
+def _netted(batch: Batch) -> Batch:
+    """The same content with equal elements added up, in order of `ts`."""
+    columns = [normalise(column) for column in batch.payload.columns]
+    columns += [pa.array(batch.ts), pa.array(batch.te)]
+    codes = encode_keys(columns, hash_rows(columns, len(batch)))
+    sums = np.zeros(len(codes), np.int64)
+    np.add.at(sums, codes.codes, batch.w)
+    kept = np.flatnonzero(sums)
+    rest = batch.take(codes.first[kept])
+    return Batch(rest.payload, rest.ts, rest.te, sums[kept])
 
 
 def unreported(batch: Batch, failed: BoolArray, reason: str) -> None:

@@ -25,7 +25,6 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
-    Early,
     Istream,
     Join,
     OuterJoin,
@@ -93,9 +92,6 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             return Expectation(*topped(plan, below, elapsed))
         case Distinct() | Coalesce() | Istream() | Dstream() | SetOperation():
             return _by_row(plan, inputs)
-        case Early(corrects=True):
-            # It reads what the operator reads, then what the operator yields, whose state it looks at.
-            return Expectation(inputs[-1], 0.0)
         case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are measured, and semi- and outer joins are expanded before")
         case _:

@@ -16,7 +16,7 @@ from headrace.lowering.graph import Edge, Exchange, Node
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress, Report
 from headrace.operators.create import create_operator
-from headrace.operators.early import Reach, speak, unreported
+from headrace.operators.early import Reach, Runs, runs_of, speak, unreported
 from headrace.operators.hold import HoldingOperator
 from headrace.operators.state.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import apply
@@ -92,6 +92,10 @@ def _last_level(work: EpochWork, channel: tuple[int, Exchange]) -> int:
     )
 
 
+_Known = dict[int, tuple[Runs, Runs]]
+"""The state of operators before they ran and after, by their nodes."""
+
+
 class Level:
     """The run of one level's nodes over the buckets of one task.
 
@@ -112,7 +116,7 @@ class Level:
         before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
         self._before, self._after = graph.heartbeats(before), graph.heartbeats(after)
         self._limits = graph.limits(before), graph.limits(after)
-        self._reaches = (
+        self._horizons = (
             graph.reaches(before, task.work.newest_before()),
             graph.reaches(after, task.work.newest_after(inbox.arrivals)),
         )
@@ -121,16 +125,19 @@ class Level:
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
         """Run a bucket; the operators with state, whose areas are to be stored."""
         outputs: dict[int, Batch] = {}
+        known: _Known = {}
         for node in self._nodes:
             try:
                 if is_stateful(node.plan):
                     operator = self._operator(node, node.plan, bucket)
+                    state = runs_of(operator)
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._advance(node, operator, bucket, outputs)
+                    known[node.number] = state, runs_of(operator)
                     yield node, operator
                 elif isinstance(node.plan, Early) and node.plan.corrects:
                     with self._task.watch(label(node)):
-                        outputs[node.number] = self._speak(node, node.plan, bucket, outputs)
+                        outputs[node.number] = self._speak(node, node.plan, known, outputs)
                 elif is_stateless(node.plan):
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
@@ -141,10 +148,10 @@ class Level:
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 
-    def _operator(self, node: Node, plan: Stateful, bucket: int, report: Report | None = None) -> Operator:
+    def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
         manifest = self._task.work.state.get((node.identity, bucket), {})
         limit = self._limits[1][node.number]
-        report = report or self._task.letters.reporter(node.number)
+        report = self._task.letters.reporter(node.number)
         return loaded_operator(node, plan, manifest, report, self._load, limit)
 
     def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
@@ -160,24 +167,28 @@ class Level:
             )
         )
 
-    def _speak(self, node: Node, plan: Early, bucket: int, outputs: dict[int, Batch]) -> Batch:
-        """What an operator says up to its horizon, from the state that the last commit has of it."""
-        *edges, told = node.inputs
-        operator = self._task.work.graph.nodes[told.producer]
+    def _speak(self, node: Node, plan: Early, reaches: _Known, outputs: dict[int, Batch]) -> Batch:
+        """What an operator says up to its horizon, after it has run."""
+        told = node.inputs[0].producer
+        operator = self._task.work.graph.nodes[told]
+        self._task.counter.take(node.number, len(outputs[told]))
+        if told not in reaches:
+            # It has failed, and its queries end.
+            return outputs[told]
         assert is_stateful(operator.plan)
-        make = partial(self._operator, operator, operator.plan, bucket, unreported)
-        inputs = [
-            [self._reduced(operator, edge, batch) for batch in self._batches(node, edge, bucket, outputs)]
-            for edge in edges
-        ]
-        before, after = (reaches[plan.horizon] for reaches in self._reaches)
-        producers = [edge.producer for edge in edges]
-        reach = Reach(
-            tuple(self._before[producer] for producer in producers),
-            tuple(before[producer] for producer in producers),
-            tuple(after[producer] for producer in producers),
+        make = partial(create_operator, operator.plan, operator.reduced_for is not None, unreported)
+        producers = [edge.producer for edge in operator.inputs]
+        before, after = (
+            Reach(
+                runs,
+                tuple(heartbeats[producer] for producer in producers),
+                tuple(horizons[plan.horizon][producer] for producer in producers),
+            )
+            for runs, heartbeats, horizons in zip(
+                reaches[told], (self._before, self._after), self._horizons, strict=True
+            )
         )
-        return speak(plan.schema, make, inputs, reach)
+        return speak(plan.schema, make, outputs[told], before, after)
 
     def _reduced(self, node: Node, edge: Edge, batch: Batch) -> Batch:
         """The batch in the form in which the operator reads it: as its part of what travelled, or reduced."""

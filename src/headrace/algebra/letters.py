@@ -56,15 +56,6 @@ def noted_at(columns: Schema) -> str:
     return _named(columns).fields[-1].name
 
 
-def added_names(columns: Schema) -> tuple[str, ...]:
-    """What the columns of `letters_schema` are called that a stream does not have, in their order.
-
-    Args:
-        columns: all columns of the stream.
-    """
-    return letters_schema(columns).names[len(columns) :]
-
-
 def _named(columns: Schema) -> Schema:
     names = unique_names([*columns.names, *(name for name, _ in _ADDED)])[len(columns) :]
     added = (Field(name, dtype) for name, (_, dtype) in zip(names, _ADDED, strict=True))

@@ -439,15 +439,27 @@ class Database(UserCode):
         """
         return self._core.started.stop(timeout)
 
-    def dead_letters(self) -> pa.Table:
+    def dead_letters(self, stream: str | None = None) -> pa.Table:
         """The rows that no query could use; those too of an epoch that `max_dead_letters` refused.
 
+        Args:
+            stream: if given, the rows of this stream, with all its columns, as far as they are kept by
+                `DEAD LETTERS KEEP`.
+
         Returns:
-            `epoch`, `stream`, `query`, `reason`, `row` and `place`.
+            `epoch`, `stream`, `query`, `reason`, `row` and `place`. Of one stream: its columns, then
+            `set_apart_at`, `epoch`, `reason`, `query`, `place`, `row_text`, and `replayed_in`, the epoch that
+            took the row once more, or NULL.
+
+        Raises:
+            UserError: nothing has been run yet, or there is no such stream of which dead letters are kept.
         """
         if self._core.execution is None:
             raise UserError("nothing has been run yet", hint="call run() or start() first")
-        return self._core.execution.dead_letters()
+        if stream is None:
+            return self._core.execution.dead_letters()
+        known = self._core.definitions.catalog.find(stream)
+        return self._core.execution.kept_letters(stream if known is None else known.name)
 
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one: what its answer waits for, and where rows are lost.

@@ -18,7 +18,7 @@ from headrace.engine.rereading import check_refreshed
 from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo
+from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
 from headrace.language.statements import AlterStream, CreateSkew, Heartbeats
@@ -177,6 +177,14 @@ class Definitions:
                 hint=f"name one of {self.read_by(entry.name)}",
             )
         return self.inputs[entry.name]
+
+    def source_stream(self, name: Name) -> StreamInfo:
+        """The source stream of that name, or the changes of the relation.
+
+        Raises:
+            LanguageError: there is none.
+        """
+        return self._input(name).info
 
     def with_derived(self, entry: DerivedStream, query: Syntax, position: Position) -> Definitions:
         """A derived stream more, with the query that it was derived from.

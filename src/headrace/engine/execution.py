@@ -32,11 +32,13 @@ from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.adopting import derivation
+from headrace.runtime.driver.letters import kept_letters
 from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.reordering import Reoptimized
+from headrace.runtime.driver.replay import Choose, Replayed
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.driver.strictness import refuse_dead_letters
@@ -204,6 +206,11 @@ class Execution:
         assert self._live is not None
         return self._live.refresh(relation, again)
 
+    def replay(self, stream: str, chosen: Choose) -> Replayed:
+        """Take dead letters of a stream once more; see `Run.replay`."""
+        assert self._live is not None
+        return self._live.replay(stream, chosen)
+
     def _look(self, graph: Graph) -> Sequence[Expectation] | None:
         return looked_at(self._asked, graph)
 
@@ -343,6 +350,18 @@ class Execution:
         """The rows that no query could use, those of a refused epoch included."""
         refused = self.run.kept.refused
         return dead_letters(self.store, [*self.run.results, *([refused] if refused is not None else [])])
+
+    def kept_letters(self, stream: str) -> pa.Table:
+        """The dead letters of a stream that are kept with all their columns.
+
+        Raises:
+            UserError: none are.
+        """
+        known = self.run.streams.get(stream)
+        if known is None:
+            raise UserError(f"no query reads {stream}", hint="its rows are set apart while one does")
+        clock = self._settings.run.clock.now()
+        return kept_letters(stream, known, self.run.point(stream), self.store, clock)
 
     def _state(self) -> tuple[bool, BaseException | None]:
         """Whether an endless run is going on, and what has ended it."""

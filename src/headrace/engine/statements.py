@@ -18,6 +18,7 @@ from headrace.engine.query import Query, explain_plan, with_notes
 from headrace.engine.refreshing import refreshed_text
 from headrace.engine.relations import Table, declared_relation, with_values
 from headrace.engine.reoptimize import reoptimized
+from headrace.engine.replay import replayed
 from headrace.engine.sharing import shared_by, users_of
 from headrace.engine.show import show
 from headrace.engine.silence import place_of
@@ -40,6 +41,7 @@ from headrace.language.statements import (
     ExplainShared,
     RefreshRelation,
     Reoptimize,
+    Replay,
     Select,
     SetDialect,
     Show,
@@ -78,6 +80,9 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         case RefreshRelation(relation=name, position=position):
             policy.check_change("REFRESH RELATION", position)
             return PlanText(refreshed_text(core, name))
+        case Replay(position=position):
+            policy.check_change("REPLAY", position)
+            return PlanText(replayed(core, statement, policy))
         case CreateQuery(name=name):
             return register(core, name.text, statement, policy)
         case Select(query=query):

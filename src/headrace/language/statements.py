@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.errors import Position
 from headrace.language.defaults import Defaults
-from headrace.language.syntax import Name, Query
+from headrace.language.syntax import Name, Query, Scalar
 from headrace.schema import Schema
 from headrace.time import Duration
 
@@ -252,6 +252,21 @@ class Reoptimize:
 
 
 @dataclass(frozen=True)
+class Replay:
+    """`REPLAY DEAD LETTERS OF stream [WHERE condition]`: rows that were set apart are input once more.
+
+    Attributes:
+        stream: the stream.
+        where: which of its dead letters, or None for all.
+        position: where the statement starts.
+    """
+
+    stream: Name
+    where: Scalar | None
+    position: Position
+
+
+@dataclass(frozen=True)
 class SkewPair:
     """`(wait, behind)` of CREATE SKEW.
 
@@ -476,6 +491,7 @@ Statement = (
     | RefreshRelation
     | AlterStream
     | Reoptimize
+    | Replay
     | CreateSkew
     | CreateStreamAs
     | CreateQuery

@@ -33,6 +33,7 @@ from headrace.language.statements import (
     ExplainShared,
     RefreshRelation,
     Reoptimize,
+    Replay,
     Select,
     SetDialect,
     Show,
@@ -121,7 +122,7 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
     changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
-    changes |= {SetDialect}
+    changes |= {SetDialect, Replay}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show}
     looks = {ExplainAnalyze, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (

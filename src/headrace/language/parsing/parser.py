@@ -27,6 +27,7 @@ from headrace.language.statements import (
     Heartbeats,
     RefreshRelation,
     Reoptimize,
+    Replay,
     Select,
     Stage,
     Statement,
@@ -38,11 +39,13 @@ from headrace.suggestions import did_you_mean
 
 _HINT = (
     "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
-    "WHY, SHOW, SET, ALTER, REFRESH or DROP"
+    "WHY, SHOW, SET, ALTER, REFRESH, REPLAY or DROP"
 )
 
 
-_STARTS: Final = ("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "ALTER", "REFRESH", "DROP")
+_STARTS: Final = (
+    *("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "ALTER", "REFRESH", "REPLAY", "DROP"),
+)
 """The words that most statements start with."""
 
 _QUERIES: Final = ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM")
@@ -130,6 +133,8 @@ def _statement(cursor: Cursor) -> Statement:
         return _alter(cursor, position)
     if cursor.accept("DROP"):
         return _drop(cursor, position)
+    if cursor.accept("REPLAY"):
+        return _replay(cursor, position)
     if cursor.accept("EXPLAIN"):
         return _explain(cursor, position)
     if cursor.accept("WHY"):
@@ -230,6 +235,17 @@ def _drop(cursor: Cursor, position: Position) -> Statement:
             return statement(cursor.name(f"the {kind.lower()}'s name"), position)
     hint = "write DROP STREAM name, DROP RELATION name or DROP QUERY name"
     raise cursor.error(f"STREAM, RELATION or QUERY is missing after DROP, before {cursor.shown()}", hint)
+
+
+def _replay(cursor: Cursor, position: Position) -> Replay:
+    """Read what follows REPLAY."""
+    if not cursor.accept("DEAD", "LETTERS", "OF"):
+        hint = "write REPLAY DEAD LETTERS OF name [WHERE condition]"
+        raise cursor.error(f"DEAD LETTERS OF is missing, before {cursor.shown()}", hint)
+    stream = cursor.name("the stream's name")
+    return Replay(
+        stream, cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None, position
+    )
 
 
 def _refuse_condition(cursor: Cursor) -> None:

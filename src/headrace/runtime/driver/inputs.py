@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from headrace.algebra.letters import letters_name
 from headrace.heartbeats.timing import Timing
 from headrace.runtime.driver.commit import Streams
+from headrace.runtime.driver.letters import all_columns
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.timekeeper import values_of
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
-from headrace.schema import TIMESTAMP, Field, Schema
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT
 
 
@@ -73,7 +73,8 @@ def inputs_of(
                 values=values_of(stream.timing, point),
                 arrival=stream.timing.arrival(clock, point.heartbeat),
                 changes=stream.changes,
-                letters=_all_columns(stream) if keeps_letters(name, stream, streams) else None,
+                letters=all_columns(stream) if keeps_letters(name, stream, streams) else None,
+                replayed=taken[name].replay is not None,
             )
     return found
 
@@ -89,14 +90,6 @@ def keeps_letters(name: str, stream: Incoming, streams: Collection[str]) -> bool
     if not isinstance(stream, BoundedStream | LiveStream):
         return False
     return stream.letters_kept is not None or letters_name(name) in streams
-
-
-def _all_columns(stream: Incoming) -> Schema:
-    """The columns of a stream, with the one that it is timed by where that is the arrival."""
-    fields = {field.name: field for field in stream.schema}
-    if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:
-        fields[stream.timestamp] = Field(stream.timestamp, TIMESTAMP)
-    return Schema(tuple(fields.values()))
 
 
 def promises_of(intakes: Mapping[str, Intake]) -> dict[str, int]:

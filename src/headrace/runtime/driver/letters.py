@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.letters import letters_name
+from headrace.elements import BoolArray, integers
+from headrace.errors import UserError
 from headrace.runtime.intake.letters import read_letters
-from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.store.segments import SegmentWriter, Store
-from headrace.runtime.tasks.letters import stream_of
+from headrace.runtime.tasks.letters import column_of_letters, kept_schema, stream_of
 from headrace.runtime.tasks.messages import LetterFile, TaskReport
-from headrace.time import INFINITY
+from headrace.schema import TIMESTAMP, Field, Schema
+from headrace.time import BEGINNING, INFINITY
 
 MOST_FILES: Final = 16
 """So many files of dead letters of a stream become one, and so many of those become one again."""
@@ -90,28 +95,81 @@ class LetterKeeper:
             same = list(group)
             if len(same) >= MOST_FILES and same[-1].last <= taken:
                 tables = [read_letters(self.store, file) for file in same]
-                same = [self.write(stream, pa.concat_tables(tables), same[-1], tier + 1)]
+                merged = replace(same[-1], tier=tier + 1)
+                same = [self.write(stream, pa.concat_tables(tables), merged, f"tier-{merged.tier}")]
             result += same
         return tuple(result)
 
-    def write(self, stream: str, rows: pa.Table, newest: LetterFile, tier: int) -> LetterFile:
+    def write(self, stream: str, rows: pa.Table, like: LetterFile, what: str) -> LetterFile:
         """Write dead letters to a file of their own.
 
         Args:
             stream: whose they are.
             rows: the letters, with the columns in which they are kept, oldest first.
-            newest: the file with the newest of them.
-            tier: how often they have been put together.
+            like: what else is known of them.
+            what: makes the file's name unique among those that are written for the stream in the epoch.
         """
-        place = f"{self.epoch}-{newest.last}-{tier}-{stream.encode().hex()[:_NAMED]}"
-        writer = SegmentWriter(self.store, f"segments/e{place}-kept-{self.token}")
+        name = hashlib.sha256(stream.encode()).hexdigest()[:16]
+        writer = SegmentWriter(self.store, f"segments/e{self.epoch}-letters-{name}-{what}-{self.token}")
         part = writer.add(stream_of(rows))
         writer.close()
-        return LetterFile(part, rows.num_rows, newest.last, newest.clock, tier)
+        return replace(like, part=part, rows=rows.num_rows)
 
 
-_NAMED: Final = 60
-"""So much of a stream's name is in the names of files, whose length is limited."""
+def kept_letters(name: str, stream: Incoming, point: StreamPoint, store: Store, clock: int) -> pa.Table:
+    """The dead letters of a stream that says that they are kept, oldest first; see `kept_schema`.
+
+    Args:
+        name: the stream.
+        stream: what is declared of it.
+        point: how far it has been read.
+        store: where the letters are.
+        clock: the clock's reading now (microseconds since 1970-01-01 UTC).
+
+    Raises:
+        UserError: nothing says that they are to be kept.
+    """
+    kept = require_kept(name, stream)
+    tables = [kept_schema(all_columns(stream)).empty_table()]
+    for file in point.letters:
+        rows = read_letters(store, file)
+        tables.append(rows.filter(pa.array(is_left(rows, kept, clock))))
+    return pa.concat_tables(tables)
+
+
+def require_kept(name: str, stream: Incoming) -> int:
+    """For how long the dead letters of a stream are kept (microseconds), INFINITY for ever.
+
+    Raises:
+        UserError: nothing says that they are.
+    """
+    kept = stream.letters_kept if isinstance(stream, BoundedStream | LiveStream) else None
+    if kept is None:
+        raise UserError(
+            f"the dead letters of {name} are not kept",
+            hint=f"write ALTER STREAM {name} DEAD LETTERS KEEP ALL; those that come from then on are kept",
+        )
+    return kept
+
+
+def is_left(rows: pa.Table, kept: int, clock: int) -> BoolArray:
+    """Which dead letters are still kept.
+
+    Args:
+        rows: the letters, with the columns in which they are kept.
+        kept: for how long (microseconds).
+        clock: the clock's reading now.
+    """
+    apart = integers(column_of_letters(rows, "set_apart_at").combine_chunks())
+    return np.asarray(apart >= (BEGINNING if kept == INFINITY else clock - kept))
+
+
+def all_columns(stream: Incoming) -> Schema:
+    """The columns of a stream, with the one that it is timed by where that is the arrival."""
+    fields = {field.name: field for field in stream.schema}
+    if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:
+        fields[stream.timestamp] = Field(stream.timestamp, TIMESTAMP)
+    return Schema(tuple(fields.values()))
 
 
 def is_expired(noted: int, kept: int, clock: int) -> bool:

@@ -17,6 +17,7 @@ from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.reordering import Reoptimized
+from headrace.runtime.driver.replay import Choose, Replayed
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
@@ -167,6 +168,10 @@ class LiveRun:
             StoreError: what was read cannot be written; the same then.
         """
         return self._between_epochs(lambda: self._refresh(relation, again))
+
+    def replay(self, stream: str, chosen: Choose) -> Replayed:
+        """Take dead letters of a stream once more, in an epoch of their own; see `Run.replay`."""
+        return self._between_epochs(lambda: self._replay(stream, chosen))
 
     def _between_epochs(self, change: Callable[[], T]) -> T:
         done: Future[T] = Future()
@@ -320,6 +325,14 @@ class LiveRun:
             except UserError as error:
                 self.stale[relation] = f"it could not be read again: {told(error)}"
                 LOG.warning("the relation %s stays as it was: %s", relation, self.stale[relation])
+
+    def _replay(self, stream: str, chosen: Choose) -> Replayed:
+        found = self._run.replay(stream, chosen)
+        self._run.merge()
+        self._retire_feeds()
+        if self._run.end_exchanges():
+            self._read_columns()
+        return found
 
     def _read_columns(self) -> None:
         """Let the feeds know which columns are read now."""

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.runtime.intake.streams import Incoming, Intake, LetterStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources.contract import BATCH_ROWS, Read
 from headrace.runtime.store.segments import Store, read_part
+from headrace.runtime.tasks.letters import column_of_letters
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.schema import Schema
 from headrace.time import INFINITY
@@ -25,16 +27,24 @@ class LetterSource:
         store: where the files are.
         files: which of them.
         schema: the columns that can be read.
+        replayed: the epoch for which letters are marked that are taken once more, and how many of each file;
+            None where all are read.
     """
 
     store: Store
     files: tuple[LetterFile, ...]
     schema: Schema
+    replayed: tuple[int, tuple[int, ...]] | None = None
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        """How many rows of each file are read."""
+        return tuple(file.rows for file in self.files) if self.replayed is None else self.replayed[1]
 
     @property
     def size(self) -> int:
         """How many rows there are."""
-        return sum(file.rows for file in self.files)
+        return sum(self._counts)
 
     @property
     def rows(self) -> int:
@@ -44,7 +54,7 @@ class LetterSource:
     @property
     def borders(self) -> Sequence[int]:
         """Where a file begins."""
-        return tuple(accumulate(file.rows for file in self.files))[:-1]
+        return tuple(accumulate(self._counts))[:-1]
 
     def weigh(self, start: int, end: int) -> int:
         """About how many bytes the rows of the positions `[start, end)` have."""
@@ -58,13 +68,20 @@ class LetterSource:
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows of the positions `[start, end)`, in order."""
         begin = 0
-        for file in self.files:
-            low, high = max(start - begin, 0), min(end - begin, file.rows)
-            begin += file.rows
+        for file, count in zip(self.files, self._counts, strict=True):
+            low, high = max(start - begin, 0), min(end - begin, count)
+            begin += count
             if low < high:
-                rows = read_letters(self.store, file).slice(low, high - low).select(list(columns))
+                rows = self._rows(file).slice(low, high - low).select(list(columns))
                 for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
                     yield Read(batch)
+
+    def _rows(self, file: LetterFile) -> pa.Table:
+        """The rows of a file that are read."""
+        rows = read_letters(self.store, file)
+        if self.replayed is None:
+            return rows
+        return rows.filter(pc.equal(column_of_letters(rows, "replayed_in"), self.replayed[0]))
 
 
 def read_letters(store: Store, file: LetterFile) -> pa.Table:

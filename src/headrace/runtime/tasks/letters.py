@@ -147,6 +147,20 @@ class DeadLetters:
         self._whole.setdefault(stream, []).append(pa.table([*rows.columns, *added], schema))
 
 
+def column_of_letters(rows: pa.Table, name: str) -> pa.ChunkedArray:
+    """A column of letters that their stream does not have, by the name that it usually has.
+
+    Args:
+        rows: the letters, with the columns of `kept_schema`.
+        name: the name.
+    """
+    return rows.column(rows.num_columns - len(_ADDED) + _ADDED.index(name))
+
+
+_ADDED = ("set_apart_at", "epoch", "reason", "query", "place", "row_text", "replayed_in")
+"""The last columns of `kept_schema`."""
+
+
 def kept_schema(columns: Schema) -> pa.Schema:
     """The columns in which dead letters of a stream are kept: also the epoch that replayed one, or NULL.
 

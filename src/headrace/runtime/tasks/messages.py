@@ -131,6 +131,7 @@ class StreamInput:
             adds the timestamp then, which is not in `schema`.
         changes: what its rows change, if they are the changes of a relation.
         letters: all columns of the stream, where its dead letters are kept with them, else None.
+        replayed: whether its rows are dead letters that are taken once more, and move no heartbeat.
     """
 
     source: SplitSource | None
@@ -145,6 +146,7 @@ class StreamInput:
     arrival: int | None = None
     changes: Changes | None = None
     letters: Schema | None = None
+    replayed: bool = False
 
 
 @dataclass(frozen=True)

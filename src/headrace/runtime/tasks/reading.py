@@ -134,7 +134,7 @@ def _keep_failed(task: Task, stream: str, batch: Batch) -> None:
     they are run once more over elements whose multiplicity says which row each is.
     """
     failed: dict[tuple[int, str], list[Int64Array]] = {}
-    numbered = replace(batch, w=np.arange(len(batch), dtype=np.int64))
+    numbered = replace(batch, w=np.arange(1, len(batch) + 1, dtype=np.int64))
 
     def reporter(node: int) -> Report:
         def report(part: Batch, bad: BoolArray, reason: str) -> None:
@@ -155,7 +155,7 @@ def _keep_failed(task: Task, stream: str, batch: Batch) -> None:
         if node.number in outputs:
             task.outbox.rehearse(node.number, outputs[node.number], reporter(node.number))
     for (number, reason), places in failed.items():
-        rows = take_rows(batch.payload, np.unique(np.concatenate(places)))
+        rows = take_rows(batch.payload, np.unique(np.concatenate(places)) - 1)
         task.letters.keep_failed(stream, rows, number, reason)
 
 

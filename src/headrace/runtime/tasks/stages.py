@@ -75,7 +75,9 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
             arrivals[split.stream] = _take_in_relation(task, split)
             continue
         timing = work.streams[split.stream].timing
-        if timing.per is not None:
+        if work.streams[split.stream].replayed:
+            _take_in_letters(task, split)
+        elif timing.per is not None:
             values = Values(work, split.stream, timing.per)
             arrivals[split.stream] = _take_in_split(task, split, values.judge)
             if (point := values.stored(writer)) is not None:
@@ -100,6 +102,18 @@ def _take_in_relation(task: Task, split: Split) -> Arrivals:
     for read in task.watch.each("read", source):
         seen = seen.beside(take_in_relation(task, split.stream, read))
     return seen
+
+
+def _take_in_letters(task: Task, split: Split) -> None:
+    """Run level 0 over dead letters of a stream that are taken once more.
+
+    They come from before, so they say nothing of how far the stream is, nor of its disorder.
+    """
+    stream = task.work.streams[split.stream]
+    assert stream.source is not None
+    judge = by_time(partial(judge_together, heartbeat=stream.heartbeat))
+    for read in task.watch.each("read", stream.source.read(split.start, split.end, stream.schema.names)):
+        take_in(task, split.stream, read, judge)
 
 
 def _take_in_split(task: Task, split: Split, judge: Judge | None = None) -> Arrivals:

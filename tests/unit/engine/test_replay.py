@@ -1,0 +1,289 @@
+"""REPLAY DEAD LETTERS OF: who still can take a row takes it, once; final answers stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import headrace as hr
+from headrace.errors import UserError
+from headrace.runtime.driver import kept
+from headrace.runtime.driver import run as driver
+from headrace.time import MICROSECONDS, ManualClock
+
+SECOND = MICROSECONDS["SECOND"]
+STREAM = """
+CREATE STREAM s (ts BIGINT, k STRING, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 10 DEAD LETTERS KEEP ALL;
+"""
+AHEAD = """
+CREATE STREAM s (ts TIMESTAMP, k STRING) FROM push TIMESTAMP BY ts DISORDER 5 SECONDS
+    AT MOST 10 SECONDS AHEAD DEAD LETTERS KEEP ALL;
+CREATE QUERY q AS SELECT k FROM s;
+"""
+
+
+def stamp(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with hr.connect(runner="inline") as made:
+        made.execute(STREAM)
+        yield made
+
+
+def push(db: hr.Database, *rows: tuple[int, str, int]) -> None:
+    db.push("s", [dict(zip(("ts", "k", "v"), row, strict=True)) for row in rows])
+
+
+def replay(db: hr.Database, where: str = "") -> list[str]:
+    (text,) = db.execute(f"REPLAY DEAD LETTERS OF s {where}")
+    return str(text).splitlines()
+
+
+def finish(db: hr.Database) -> None:
+    """Make everything final, and stop."""
+    db.heartbeat("s", 1_000)
+    db.stop()
+
+
+def values(query: hr.Query, column: str = "k") -> list[Any]:
+    return sorted(query.changes()[column].to_pylist())
+
+
+def test_a_row_that_was_ahead_of_the_clock_is_taken_when_it_is_not_any_more() -> None:
+    clock = ManualClock()
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute(AHEAD)
+        db.start()
+        db.push("s", [{"ts": stamp(at), "k": k} for at, k in ((1, "a"), (20, "b"), (50, "c"))])
+        assert replay(db) == [
+            "none of 2 dead letters of s became input",
+            "  q takes 0, refuses 2 too far ahead of the clock",
+        ]
+        clock.advance(15 * SECOND)
+        assert replay(db) == [
+            "1 of 2 dead letters of s became input in epoch 2",
+            "  q takes 1, refuses 1 too far ahead of the clock",
+        ]
+        assert replay(db)[0] == "none of 1 dead letter of s became input"
+        # The row moves no heartbeat: one that came between is not late for it.
+        db.push("s", {"ts": stamp(2), "k": "d"})
+        db.heartbeat("s", stamp(1_000))
+        assert db.stop().late == 0
+        assert values(db["q"]) == ["a", "b", "d"]
+
+
+def test_late_rows_are_refused_and_final_answers_stay(db: hr.Database) -> None:
+    query = db.query("SELECT k, v FROM s", name="q")
+    db.start()
+    push(db, (5, "z", 0), (100, "a", 1), (20, "b", 2), (95, "c", 3))
+    before = query.history()
+    assert before["k"].to_pylist() == ["z"]
+    assert replay(db) == [
+        "none of 1 dead letter of s became input",
+        "  q takes 0, refuses 1 older than what it still takes",
+    ]
+    assert query.history() == before
+    finish(db)
+    assert query.history()["k"].to_pylist() == ["z", "c", "a"]
+
+
+def test_a_query_that_replaces_a_failing_one_takes_the_rows_that_it_failed_on(db: hr.Database) -> None:
+    db.query("SELECT k, 1 / v AS x FROM s", name="old")
+    db.start()
+    push(db, (1, "a", 1), (2, "b", 0), (3, "c", 0))
+    db.drop("old")
+    new = db.query("SELECT k, CASE WHEN v <> 0 THEN 1 / v END AS x FROM s", name="new")
+    assert replay(db, "WHERE k = 'b' AND query = 'old' AND reason LIKE 'division%'") == [
+        "1 of 1 dead letter of s became input in epoch 4",
+        "  new takes 1",
+    ]
+    assert replay(db)[0] == "1 of 1 dead letter of s became input in epoch 5"
+    push(db, (50, "d", 1))
+    finish(db)
+    assert values(new) == ["b", "c", "d"]
+
+
+def test_no_query_gets_a_row_twice(db: hr.Database) -> None:
+    old = db.query("SELECT k FROM s", name="old")
+    db.query("SELECT k, 1 / v AS x FROM s", name="failing")
+    db.start()
+    push(db, (1, "a", 0))
+    db.query("SELECT v FROM s", name="new")
+    assert replay(db) == [
+        "none of 1 dead letter of s became input",
+        "  old takes 0, refuses 1 that it has had, or failed on",
+        "  failing takes 0, refuses 1 that it has had, or failed on",
+        "  new takes 0, refuses 1 that other queries of the stream have had",
+    ]
+    finish(db)
+    assert values(old) == ["a"]
+
+
+def test_letters_that_are_no_longer_kept_are_not_replayed() -> None:
+    clock = ManualClock()
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute(STREAM.replace("KEEP ALL", "KEEP 1 HOUR"))
+        db.query("SELECT k, 1 / v AS x FROM s", name="old")
+        db.start()
+        push(db, (1, "a", 0))
+        clock.advance(MICROSECONDS["HOUR"] // 2)
+        push(db, (2, "b", 0))
+        clock.advance(MICROSECONDS["HOUR"] * 3 // 4)
+        db.drop("old")
+        new = db.query("SELECT k FROM s", name="new")
+        assert replay(db)[0] == "1 of 1 dead letter of s became input in epoch 5"
+        finish(db)
+        assert values(new) == ["b"]
+
+
+def test_a_stream_that_is_timed_by_arrival() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (v BIGINT) FROM push TIMESTAMP BY ARRIVAL DEAD LETTERS KEEP ALL")
+        db.query("SELECT 1 / v AS x FROM s", name="old")
+        db.start()
+        db.push("s", [{"v": 0}, {"v": 1}])
+        db.drop("old")
+        new = db.query("SELECT v FROM s", name="new")
+        assert replay(db)[1:] == ["  new takes 1"]
+        db.stop()
+        assert values(new, "v") == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("REPLAY DEAD LETTERS OF t", "there is no stream t"),
+        ("REPLAY DEAD LETTERS OF s WHERE k", "BOOLEAN"),
+        ("REPLAY DEAD LETTERS OF s WHERE noted_at IS NULL", "noted_at"),
+        ("REPLAY DEAD LETTERS OF s WHERE k IN (SELECT k FROM s)", "reads more than the dead letter"),
+        ("REPLAY LETTERS OF s", "DEAD LETTERS OF is missing"),
+        ("REPLAY DEAD LETTERS OF plain", "the dead letters of plain are not kept"),
+        ("REPLAY DEAD LETTERS OF unread", "no query reads unread"),
+    ],
+)
+def test_what_cannot_be_replayed(db: hr.Database, text: str, message: str) -> None:
+    db.execute("CREATE STREAM plain (ts BIGINT) FROM push TIMESTAMP BY ts; SELECT ts FROM plain")
+    db.query("SELECT v FROM s")
+    db.execute("CREATE STREAM unread (ts BIGINT) FROM push TIMESTAMP BY ts DEAD LETTERS KEEP ALL")
+    db.start()
+    with pytest.raises(UserError, match=message):
+        db.execute(text)
+    db.stop()
+
+
+def test_letters_that_are_kept_are_a_table_with_all_columns(db: hr.Database) -> None:
+    db.query("SELECT 1 / v AS x FROM s", name="old")
+    with pytest.raises(UserError, match="nothing has been run"):
+        db.dead_letters("s")
+    db.start()
+    push(db, (1, "a", 0), (2, "b", 0), (11, "c", 1), (0, "d", 7))
+    db.drop("old")
+    db.query("SELECT k FROM s WHERE v = 0", name="new")
+    replay(db, "WHERE k = 'b'")
+    push(db, (0, "e", 8))
+    found = db.dead_letters("S")
+    with pytest.raises(UserError, match="no query reads t"):
+        db.dead_letters("t")
+    db.stop()
+    assert found.select(["k", "v", "ts", "query", "epoch", "replayed_in"]).to_pylist() == [
+        {"k": k, "v": v, "ts": ts, "query": query, "epoch": epoch, "replayed_in": replayed}
+        for k, v, ts, query, epoch, replayed in (
+            ("d", 7, 0, None, 1, None),
+            ("a", 0, 1, "old", 1, None),
+            ("b", 0, 2, "old", 1, 4),
+            ("e", 8, 0, None, 5, None),
+        )
+    ]
+
+
+def test_nothing_is_replayed_when_nothing_runs(db: hr.Database) -> None:
+    db.query("SELECT v FROM s")
+    with pytest.raises(UserError, match="none does"):
+        db.execute("REPLAY DEAD LETTERS OF s")
+
+
+class _Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize(("module", "point"), [(driver, "epoch.reported"), (kept, "sweep.begun")])
+def test_a_row_is_taken_once_where_the_run_is_killed(
+    module: ModuleType, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before the epoch of the replay counts, and after: then the letters know it."""
+
+    def connect(*queries: str) -> hr.Database:
+        db = hr.connect(runner="inline", storage=tmp_path / "store")
+        db.execute(STREAM)
+        for name in queries:
+            db.query("SELECT k, 1 / v AS x FROM s" if name == "old" else "SELECT k FROM s", name=name)
+        db.start()
+        return db
+
+    with connect("old") as db:
+        push(db, (1, "a", 0), (2, "b", 0))
+        db.drop("old")
+        db.query("SELECT k FROM s", name="new")
+
+        def reach(reached: str) -> None:
+            if reached == point:
+                raise _Killed
+
+        monkeypatch.setattr(module, "reach", reach)
+        with pytest.raises((_Killed, UserError)):
+            replay(db)
+        monkeypatch.undo()
+        with pytest.raises(_Killed):
+            db.stop()
+    with connect("new") as db:
+        before = point == "epoch.reported"
+        assert replay(db)[0].startswith("2 of 2 dead" if before else "none of 0 dead")
+        assert replay(db)[0] == "none of 0 dead letters of s became input"
+        push(db, (50, "c", 1))
+        finish(db)
+        assert values(db["new"]) == ["a", "b", "c"]
+    with connect("new") as db:
+        assert values(db["new"]) == ["a", "b", "c"]
+        db.stop()
+
+
+rows = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=12)
+
+
+@given(rows, rows)
+def test_every_row_is_in_one_place_after_a_replay(
+    first: list[tuple[int, int]], second: list[tuple[int, int]]
+) -> None:
+    """Of a query that replaces a failing one: what was replayed and what came after; the rest is apart."""
+    with hr.connect(runner="inline") as db:
+        db.execute(STREAM)
+        db.query("SELECT k, 1 / v AS x FROM s", name="old")
+        db.start()
+        push(db, *((ts, f"a{number}", v) for number, (ts, v) in enumerate(first)))
+        db.drop("old")
+        new = db.query("SELECT k FROM s", name="new")
+        title, answer = replay(db)
+        push(db, *((ts, f"b{number}", v) for number, (ts, v) in enumerate(second)))
+        late = {letter["row"] for letter in db.dead_letters().to_pylist() if letter["stream"] == "s"}
+        finish(db)
+        found = values(new)
+    newest = max(ts for ts, _ in first)
+    order = [ts for ts, _ in first]
+    in_time = [place for place, ts in enumerate(order) if ts >= max(order[: place + 1]) - 10]
+    replayed = {f"a{place}" for place in in_time if first[place][1] == 0 and order[place] >= newest - 10}
+    assert {k for k in found if k.startswith("a")} == replayed
+    assert Counter(found).most_common(1)[0][1] == 1 if found else True
+    assert len([k for k in found if k.startswith("b")]) + len(late) == len(first) - len(in_time) + len(second)
+    assert title.startswith(f"{len(replayed) or 'none'} of")
+    assert f"new takes {len(replayed)}" in answer

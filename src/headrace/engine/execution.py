@@ -207,7 +207,7 @@ class Execution:
         return self._live.refresh(relation, again)
 
     def replay(self, stream: str, chosen: Choose) -> Replayed:
-        """Take dead letters of a stream once more; see `Run.replay`."""
+        """Take dead letters of a stream once more; see `LiveRun.replay`."""
         assert self._live is not None
         return self._live.replay(stream, chosen)
 

@@ -170,7 +170,15 @@ class LiveRun:
         return self._between_epochs(lambda: self._refresh(relation, again))
 
     def replay(self, stream: str, chosen: Choose) -> Replayed:
-        """Take dead letters of a stream once more, in an epoch of their own; see `Run.replay`."""
+        """Let dead letters of a stream be input once more; returns when that counts, or nothing was taken.
+
+        Args:
+            stream: its name.
+            chosen: which of them.
+
+        Raises:
+            UserError: no query reads the stream, or its dead letters are not kept; nothing has changed then.
+        """
         return self._between_epochs(lambda: self._replay(stream, chosen))
 
     def _between_epochs(self, change: Callable[[], T]) -> T:
@@ -327,12 +335,12 @@ class LiveRun:
                 LOG.warning("the relation %s stays as it was: %s", relation, self.stale[relation])
 
     def _replay(self, stream: str, chosen: Choose) -> Replayed:
+        while self._run.reads_relations:
+            self._pass(self._run.next_share())
         found = self._run.replay(stream, chosen)
-        self._run.merge()
-        self._retire_feeds()
-        if self._run.end_exchanges():
-            self._read_columns()
-        return found
+        if found.intake is not None:
+            self._pass({stream: found.intake})
+        return found.replayed
 
     def _read_columns(self) -> None:
         """Let the feeds know which columns are read now."""

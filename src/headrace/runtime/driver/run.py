@@ -15,7 +15,6 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
-from headrace.errors import UserError
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
@@ -38,7 +37,7 @@ from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.refreshing import Readings, Refresh, Refresher
 from headrace.runtime.driver.relation_sides import without_reading
 from headrace.runtime.driver.reordering import Reoptimized, reordered
-from headrace.runtime.driver.replay import Choose, Replayed, replay_of
+from headrace.runtime.driver.replay import Choose, Replay, replay_of
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
@@ -358,30 +357,19 @@ class Run:
         times = [report.time for report in reports if report.time is not None]
         self.profile.add(times, ran - started, time.perf_counter() - ran)
 
-    def replay(self, stream: str, chosen: Choose) -> Replayed:
-        """Run and commit an epoch that takes dead letters of a stream once more, where its queries still can.
+    def replay(self, stream: str, chosen: Choose) -> Replay:
+        """What the next epoch is to take of the dead letters of a stream, and what its queries say to that.
 
         Args:
             stream: its name.
             chosen: which of its dead letters.
 
         Raises:
-            UserError: no query reads the stream, its dead letters are not kept, or a relation is still to be
-                read.
-            Exception: the epoch fails; nothing has changed then.
+            UserError: no query reads the stream, or its dead letters are not kept.
         """
         clock = max(self._settings.clock.now(), self._last_clock)
         keeper = LetterKeeper(self._store, self._token, self.totals.epochs + 1, clock)
-        if self.reads_relations:
-            raise UserError("a relation is still being read", hint="try again when it has been")
-        found = replay_of(stream, chosen, self._streams, self._points, self._queries, keeper)
-        if found.intake is not None:
-            try:
-                self.step({stream: found.intake})
-            except BaseException:
-                self.sweep_strays()
-                raise
-        return found.replayed
+        return replay_of(stream, chosen, self._streams, self._points, self._queries, keeper)
 
     def rehearse(self, intakes: Mapping[str, Intake], queries: Collection[str]) -> None:
         """Run an epoch for some of the queries, and forget what it did.

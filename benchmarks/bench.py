@@ -25,6 +25,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+import consistency
 import heartbeats
 import long_texts
 import migration
@@ -308,6 +309,7 @@ SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
     "devices": lambda bench: timed_streams.devices_section(bench.options.runs),
     "generation": lambda _: timed_streams.generation_section(),
     "exchange": lambda _: migration.section(),
+    "consistency": lambda _: consistency.section(runner="spark"),
 }
 
 

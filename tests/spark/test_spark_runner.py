@@ -35,6 +35,9 @@ CREATE QUERY sliding AS
 CREATE QUERY busiest AS
   SELECT n, COUNT(*) AS auctions FROM
     (SELECT auction, COUNT(*) AS n FROM bid [RANGE 1 SECOND SLIDE 1 SECOND] GROUP BY auction) t GROUP BY n;
+CREATE QUERY busiest_early CONSISTENCY MIDDLE AS
+  SELECT n, COUNT(*) AS auctions FROM
+    (SELECT auction, COUNT(*) AS n FROM bid [RANGE 1 SECOND SLIDE 1 SECOND] GROUP BY auction) t GROUP BY n;
 CREATE QUERY seller AS
   SELECT a.seller, MAX(b.price) AS best FROM bid [RANGE 500 MILLISECONDS] b, auction [RANGE 2 SECONDS] a
   WHERE b.auction = a.id GROUP BY a.seller;

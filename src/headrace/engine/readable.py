@@ -81,11 +81,11 @@ class Readable(ABC):
     def described(self) -> tuple[str, str, str]:
         """The query's name, its columns and how far its answer has come, as texts."""
         try:
-            heartbeat = self.heartbeat
+            reader = self._reader()
         except UserError as error:
             answer = error.message.removeprefix(f"{self.name} ")
         else:
-            answer = _how_far(heartbeat, self.domain)
+            answer = _how_far(reader, self.domain)
         return self.name, str(self.schema), answer
 
     @property
@@ -99,6 +99,17 @@ class Readable(ABC):
             UserError: the query has no answer: it was not run, or it failed.
         """
         return self._reader().heartbeat
+
+    @property
+    def horizon(self) -> int:
+        """The instant below which the answer is said; from `heartbeat` on it may still change.
+
+        It is the heartbeat of a query that is strong, as all are that say nothing else by CONSISTENCY.
+
+        Raises:
+            UserError: the query has no answer: it was not run, or it failed.
+        """
+        return self._reader().horizon
 
     def history(self, as_of: object = None) -> pa.Table:
         """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever).
@@ -255,8 +266,12 @@ class Readable(ABC):
         return html_of_rows((name,), [(columns,), (answer,)])
 
 
-def _how_far(heartbeat: int, domain: TimeDomain) -> str:
-    """Up to where an answer is final, as text."""
-    if heartbeat in (BEGINNING, INFINITY):
-        return "nothing is final yet" if heartbeat == BEGINNING else "final"
-    return f"final below {format_instant(heartbeat, domain)}"
+def _how_far(reader: ResultReader, domain: TimeDomain) -> str:
+    """Up to where an answer is final, and said if that is further, as text."""
+    heartbeat, horizon = reader.heartbeat, reader.horizon
+    if heartbeat == INFINITY:
+        return "final"
+    final = "nothing is final yet"
+    if heartbeat > BEGINNING:
+        final = f"final below {format_instant(heartbeat, domain)}"
+    return f"{final}, said below {format_instant(horizon, domain)}" if horizon > heartbeat else final

@@ -30,7 +30,7 @@ Row = tuple[str, ...]
 Table = tuple[Row, list[Row]]
 """The names of columns, and rows of texts."""
 
-_INSTANTS: Final = frozenset(["heartbeat", "latest", "first", "last", "waiting_since"])
+_INSTANTS: Final = frozenset(["heartbeat", "horizon", "latest", "first", "last", "waiting_since"])
 """The attributes that hold instants."""
 
 

@@ -62,6 +62,8 @@ def test_a_snapshot_says_whether_it_may_change(db: hr.Database) -> None:
         b"false",
     ]
     assert db["q"].latest().to_pylist() == [{"k": "a", "n": 1}]
+    assert db["q"].horizon == db.status.query("q").horizon == 21
+    assert "final below 10, said below 21" in repr(db["q"])
     with pytest.raises(UserError, match="not final yet"):
         db["q"].snapshot(21)
 

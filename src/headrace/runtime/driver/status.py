@@ -139,6 +139,8 @@ class QueryStatus:
         changes: the elements that it has yielded, corrections included.
         rate: elements per second of wall-clock time, smoothed; None before any time has passed.
         heartbeat: below it the answer is final (instant); `BEGINNING` if nothing is, `INFINITY` if all is.
+        horizon: below it the answer is said, final or not (instant); that is the heartbeat unless the query's
+            CONSISTENCY says more.
         latest: the newest timestamp that was read of its streams (instant), `BEGINNING` if there was none.
         lag: how far the heartbeat is behind that (instants); None if nothing is final or was read.
         held_by: the stream whose heartbeat the query waits for; None if it has ended or failed.
@@ -153,6 +155,7 @@ class QueryStatus:
     changes: int
     rate: float | None = None
     heartbeat: int = BEGINNING
+    horizon: int = BEGINNING
     latest: int = BEGINNING
     lag: int | None = None
     held_by: str | None = None
@@ -336,6 +339,7 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
             changes=changes,
             rate=some / passed if passed else None,
             heartbeat=heartbeat,
+            horizon=max(heartbeat, kept[-1].reach(name) if kept else BEGINNING),
             latest=way.latest,
             lag=None if BEGINNING in (heartbeat, way.latest) else max(0, way.latest - heartbeat),
             held_by=way.held_by if heartbeat != INFINITY else None,

@@ -5,7 +5,7 @@ MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs docs-serve bench bench-peers golden soak clean
+.PHONY: help setup demo test kills check docs docs-serve bench bench-peers golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -17,13 +17,19 @@ setup:  ## make .venv, install Headrace and its tools, look for Java and install
 demo: setup  ## run four NEXMark queries over a million events on Spark in local mode
 	@$(WITH_JAVA) headrace run examples/demo.sql --as stream --head 5
 
-test: setup  ## all tests: kernels and operators with bounds checks, the rest without a JVM, those on Spark
+test: setup  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels \
 		pytest -n 2 tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
-	pytest -n 2 -m "not spark" --ignore=tests/property/test_operators.py; plain=$$?; \
-	pytest -m spark; spark=$$?; \
+	pytest -n 2 -m "not spark and not kills" --ignore=tests/property/test_operators.py; plain=$$?; \
+	pytest -m "spark and not kills"; spark=$$?; \
 	exit $$((bounds || plain || spark))
+
+kills: setup  ## the tests that end whole runs at every step, without a JVM and on Spark
+	@$(WITH_JAVA); export JAVA_HOME PATH; \
+	pytest -n 2 -m "kills and not spark"; plain=$$?; \
+	pytest -m "kills and spark"; spark=$$?; \
+	exit $$((plain || spark))
 
 check: setup  ## style, types, import layers, every example of the documentation, and its links
 	$(BIN)/ruff check .

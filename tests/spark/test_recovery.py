@@ -15,7 +15,7 @@ import pytest
 import crashing
 from headrace.runtime.journal.inspect import verify
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.kills]
 
 FILES = 5
 

@@ -19,6 +19,8 @@ import pytest
 import crashing
 from headrace.runtime.store.crash_points import POINTS
 
+pytestmark = pytest.mark.kills
+
 
 def crash(*options: str) -> dict[str, Any]:
     """What `crashing.py` prints: an undisturbed job and killed ones."""

@@ -11,10 +11,11 @@ from headrace.engine.execution import Execution, Settings
 from headrace.engine.status import Status, instant_text, lag_text
 from headrace.errors import LanguageError, Position
 from headrace.lowering.explain import explain_graph
+from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.status import OperatorStatus, QueryStatus
 from headrace.runtime.tasks.runner import Runner
 from headrace.runtime.writing.texts import count
-from headrace.time import INFINITY
+from headrace.time import INFINITY, TimeDomain
 
 
 def analyzed(status: Status, name: str) -> str:
@@ -34,7 +35,10 @@ def analyzed(status: Status, name: str) -> str:
     operators = [status.operators[number] for number in sorted(numbers)]
     everything = sum(operator.seconds for operator in operators)
     notes = {operator.number: _note(status, operator, everything) for operator in operators}
-    return f"{explain_graph(status.graph, query.name, notes)}\n{_answer(query)}"
+    parts = [explain_graph(status.graph, query.name, notes), _answer(query)]
+    if query.exchanged is not None:
+        parts.append(_exchanged(query.exchanged, query.domain))
+    return "\n".join(parts)
 
 
 def check_bounded(defined: Definitions, plan: Plan, position: Position) -> None:
@@ -97,6 +101,16 @@ def _note(status: Status, operator: OperatorStatus, everything: float) -> str:
     share = operator.seconds / everything if everything else 0.0
     parts.append(f"{operator.seconds:.3f} s, {100 * share:.0f} %")
     return "; ".join(parts)
+
+
+def _exchanged(exchange: Exchange, domain: TimeDomain) -> str:
+    """What was exchanged last, and why."""
+    orders = "; ".join(map(" -> ".join, zip(exchange.before, exchange.after, strict=True)))
+    why = "as ALTER QUERY asked" if exchange.asked else "by itself"
+    return (
+        f"joins in another order since epoch {exchange.epoch:,}, {why}: {orders}; {exchange.gain:,.1f} times "
+        f"fewer rows were expected, and the new plan answers from {instant_text(exchange.at, domain)} on"
+    )
 
 
 def _answer(query: QueryStatus) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import operator
 import os
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
@@ -32,6 +33,7 @@ def connect(
     keep_results: bool = True,
     retain_epochs: int | None = None,
     max_dead_letters: int | None = None,
+    reoptimize_every: float | None = None,
     policy: Policy | None = None,
     clock: Clock | None = None,
 ) -> Database:
@@ -53,6 +55,8 @@ def connect(
         retain_epochs: of how many of the last epochs results are kept; of all if None.
         max_dead_letters: how many rows may be dead letters; an epoch with more is not committed, and the
             run ends with an error. Any number if None.
+        reoptimize_every: how often running queries are looked at for a better order of their joins (seconds
+            of wall-clock time, at least); None leaves that to `ALTER QUERY name REOPTIMIZE`.
         clock: wall-clock time, for tests such as `ManualClock`; the machine's if None.
         policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
 
@@ -72,10 +76,16 @@ def connect(
             raise UserError(f"{name} must be at least {least}, not {value!r}", hint="give a whole number")
     if runner not in ("spark", "inline"):
         raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
+    if reoptimize_every is not None and not (isinstance(reoptimize_every, Real) and reoptimize_every > 0):
+        message = f"reoptimize_every must be more than 0, not {reoptimize_every!r}"
+        raise UserError(message, hint="give a number of seconds, or None for never")
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
-    run = RunSettings(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock())
+    run = RunSettings(
+        *(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock()),
+        reoptimize_every=reoptimize_every,
+    )
     return Database(make, Settings(folder, run, max_dead_letters), policy or Policy.open())
 
 

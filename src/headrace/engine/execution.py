@@ -37,7 +37,7 @@ from headrace.runtime.driver.live import LiveRun, PlanChange
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.refreshing import Refreshed
-from headrace.runtime.driver.reordering import Reoptimized
+from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replay import Choose, Replayed
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run, RunSettings
@@ -191,7 +191,7 @@ class Execution:
         for name in gone:
             self._forget_stream(name)
 
-    def reoptimize(self, query: str) -> Reoptimized:
+    def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`.
 
         Raises:

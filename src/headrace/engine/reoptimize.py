@@ -23,7 +23,7 @@ def reoptimized(core: Core, name: Name) -> str:
             hint="call start() first; a query is optimized when it is created",
         )
     found = core.execution.reoptimize(query.name)
-    if found.at is None:
+    if found is None:
         return f"{query.name} goes on unchanged: no order suits the rows that its joins hold clearly better"
     lines = [f"{query.name} joins in another order:"]
     lines += [f"  {before} -> {after}" for before, after in zip(found.before, found.after, strict=True)]

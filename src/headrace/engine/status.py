@@ -237,6 +237,8 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
             {"node": link.node, "heartbeat": _plain_instant(link.heartbeat, part.domain)}
             for link in part.chain
         ]
+        if part.exchanged is not None:
+            found["exchanged"]["at"] = _plain_instant(part.exchanged.at, part.domain)
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.errors import LanguageError, PlanError
+from headrace.errors import LanguageError, PlanError, UserError
+from headrace.time import MICROSECONDS, ManualClock
 
 STREAMS = "; ".join(
     f"CREATE STREAM {name} (k BIGINT, m BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts" for name in "abc"
@@ -94,6 +97,58 @@ def test_a_store_goes_on_with_the_plan_that_was_exchanged(db: hr.Database, tmp_p
                 )
                 assert found == other
                 assert found
+
+
+def explained(db: hr.Database) -> str:
+    """What EXPLAIN ANALYZE says of the last exchange."""
+    return str(db.execute("EXPLAIN ANALYZE q")[0]).splitlines()[-1]
+
+
+def test_it_is_seen_what_was_exchanged_and_why(db: hr.Database) -> None:
+    db.execute(QUERY)
+    db.start()
+    push(db, PARTS[0])
+    assert db.status.query("q").exchanged is None
+    db.execute(REOPTIMIZE)
+    assert re.fullmatch(
+        r"joins in another order since epoch 4, as ALTER QUERY asked: \(\(a JOIN b\) JOIN c\) -> "
+        r"\(a JOIN \(b JOIN c\)\); [\d.]+ times fewer rows were expected, and the new plan answers from 179"
+        " on",
+        explained(db),
+    )
+    shown = db.status.to_dict()["queries"][0]["exchanged"]
+    assert (shown["epoch"], shown["at"], shown["asked"]) == (4, 179, True)
+
+
+SIGNS = (("a", 1), ("b", 1), ("c", -1))
+"""Of what differs from everything in another stream."""
+
+
+def test_plans_are_exchanged_by_themselves_where_that_is_asked_for(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    def connected() -> hr.Database:
+        db = hr.connect(runner="inline", storage=tmp_path, clock=clock, reoptimize_every=60)
+        db.execute(f"{STREAMS}; {QUERY}")
+        db.start()
+        return db
+
+    with connected() as db:
+        for begin in range(0, 400, 80):
+            instants = range(begin, begin + 80)
+            few = {name: [(0, at % 25 and sign * at, at) for at in instants] for name, sign in SIGNS}
+            push(db, few)
+            clock.advance(60 * MICROSECONDS["SECOND"])
+        told = explained(db)
+        assert ", by itself: ((a JOIN b) JOIN c) -> (a JOIN (b JOIN c))" in told
+    with connected() as db:
+        assert explained(db) == told
+
+
+@pytest.mark.parametrize("every", [0, -1, math.nan, "often"])
+def test_an_interval_that_makes_no_sense(every: float) -> None:
+    with pytest.raises(UserError, match="reoptimize_every must be more than 0"):
+        hr.connect(runner="inline", reoptimize_every=every)
 
 
 @pytest.mark.parametrize(

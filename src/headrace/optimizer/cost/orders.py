@@ -35,20 +35,42 @@ class Candidate:
     cost: float
 
 
+@dataclass(frozen=True)
+class Choice:
+    """In which order to join.
+
+    Attributes:
+        order: the order.
+        cost: the rows that joins in this order take, yield and keep.
+        before: the same of the order that was there.
+    """
+
+    order: Order
+    cost: float
+    before: float
+
+
 def best_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Order:
     """The order in which joins take the least processor time; the graph's own if none is much better.
-
-    Joins of all pairs are not looked at: where some inputs are connected to others by no equality, and where
-    there are more than `MAX_INPUTS`, the order stays.
 
     Args:
         graph: the joins.
         flows: how its inputs flow.
         elapsed: for how long (instants).
     """
+    return chosen_order(graph, flows, elapsed).order
+
+
+def chosen_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Choice:
+    """The same, with what it costs.
+
+    Joins of all pairs are not looked at: where some inputs are connected to others by no equality, and where
+    there are more than `MAX_INPUTS`, the order stays.
+    """
+    present = _costed(graph, graph.order, flows, elapsed).cost
     inputs = len(flows)
     if inputs > MAX_INPUTS:
-        return graph.order
+        return Choice(graph.order, present, present)
     best = {1 << place: Candidate(graph.part(place), flows[place], 0.0) for place in range(inputs)}
     for subset in sorted(range(1 << inputs), key=int.bit_count):
         pairs = [(best[some], best[rest]) for some, rest in _splits(subset) if some in best and rest in best]
@@ -56,10 +78,9 @@ def best_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Order
         if found is not None:
             best[subset] = found
     whole = best.get((1 << inputs) - 1)
-    if whole is None:
-        return graph.order
-    present = _costed(graph, graph.order, flows, elapsed)
-    return whole.part.order if whole.cost < _MARGIN * present.cost else graph.order
+    if whole is None or whole.cost >= _MARGIN * present:
+        return Choice(graph.order, present, present)
+    return Choice(whole.part.order, whole.cost, present)
 
 
 def _splits(subset: int) -> Iterator[tuple[int, int]]:

@@ -16,7 +16,7 @@ from headrace.lowering.lower import Holds
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.refreshing import Refreshed
-from headrace.runtime.driver.reordering import Reoptimized
+from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replay import Choose, Replayed
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
@@ -152,7 +152,7 @@ class LiveRun:
         """
         return self._between_epochs(lambda: self._change(change))
 
-    def reoptimize(self, query: str) -> Reoptimized:
+    def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
 
@@ -256,7 +256,7 @@ class LiveRun:
         self._settle(failed)
         self._keep_promises(failed)
         self._retire_feeds()
-        if self._run.end_exchanges():
+        if self._run.end_exchanges() | self._run.follow():
             self._read_columns()
         self.wake()
         if self._progress is not None:
@@ -309,7 +309,7 @@ class LiveRun:
                 self._changes.pop(0)
                 self._changed.notify_all()
 
-    def _reoptimize(self, query: str) -> Reoptimized:
+    def _reoptimize(self, query: str) -> Exchange | None:
         found = self._run.reoptimize(query)
         self._read_columns()
         return found

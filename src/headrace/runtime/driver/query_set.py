@@ -17,7 +17,7 @@ from headrace.lowering.lower import Holds, lower
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
-from headrace.runtime.driver.replaced import packed_exchanges, unpacked_exchanges
+from headrace.runtime.driver.replaced import Exchange, packed_exchanges, unpacked_exchanges, unpacked_last
 from headrace.runtime.journal.description import Description, WarmStart
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
@@ -57,6 +57,7 @@ class QuerySet:
             exchange that goes on.
         warm: how those queries began that took over the state of others.
         holds: which operators of a query wait for others; none of a query that is not named.
+        exchanged: the last exchange of those plans that were found to do less.
     """
 
     plans: Mapping[str, Plan]
@@ -67,6 +68,7 @@ class QuerySet:
     replaced: Mapping[str, Plan | Migration] = field(default_factory=dict)
     warm: Mapping[str, WarmStart] = field(default_factory=dict)
     holds: Mapping[str, Holds] = field(default_factory=dict)
+    exchanged: Mapping[str, Exchange] = field(default_factory=dict)
 
     @classmethod
     def begun(
@@ -108,6 +110,7 @@ class QuerySet:
             unpacked_exchanges(present.exchanges, known),
             {name: start for name, start in present.warm.items() if name in known},
             {name: chosen for name, chosen in holds.items() if name in known},
+            unpacked_last(present.exchanges, known),
         )
 
     def changed(
@@ -149,6 +152,7 @@ class QuerySet:
             {name: other for name, other in self.replaced.items() if name in kept},
             warm,
             dict(holds),
+            {name: exchange for name, exchange in self.exchanged.items() if name in kept},
         )
         return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
 
@@ -235,7 +239,7 @@ class QuerySet:
     @cached_property
     def packed_exchanges(self) -> dict[str, Any]:
         """What has come to answer queries, as a store keeps it."""
-        return packed_exchanges(self.replaced)
+        return packed_exchanges(self.replaced, self.exchanged)
 
     @cached_property
     def inputs(self) -> dict[str, str]:

@@ -14,7 +14,7 @@ from headrace.elements import decode_rows, integers
 from headrace.lowering.lower import identities
 from headrace.operators.state.runs import END, TIME, WEIGHT, RunRef
 from headrace.optimizer.cost.flow import Flow, Sample, flow_of, lasting
-from headrace.optimizer.cost.orders import best_order
+from headrace.optimizer.cost.orders import Choice, chosen_order
 from headrace.optimizer.join_graph import JoinGraph, Order
 from headrace.optimizer.order_joins import in_orders, join_orders
 from headrace.runtime.driver.exchange import carried_out, require_at_rest
@@ -34,25 +34,13 @@ class Reordered:
     Attributes:
         plan: what the query would be carried out as.
         before, after: the orders, by the names of what is joined.
+        gain: how many times fewer rows its joins are expected to take, to yield and to keep.
     """
 
     plan: Plan
     before: tuple[str, ...]
     after: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Reoptimized:
-    """What became of a query that was to be optimized anew.
-
-    Attributes:
-        before, after: as those of `Reordered`; empty where no other plan is better.
-        at: the instant from which on the new plan answers, or None.
-    """
-
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    at: int | None
+    gain: float
 
 
 def reordered(holding: Holding, name: str) -> Reordered | None:
@@ -72,27 +60,33 @@ def reordered(holding: Holding, name: str) -> Reordered | None:
     plan = carried_out(holding.queries, name)
     flows = _Flows(holding, plan, holding.queries.state_start_of(name))
     texts: list[tuple[str, str]] = []
+    costs: list[Choice] = []
 
     def chosen(graph: JoinGraph) -> Order:
-        order = _best(flows, graph)
-        if order != graph.order:
-            texts.append((_text(graph, graph.order), _text(graph, order)))
-        return order
+        choice = _best(flows, graph)
+        if choice is None:
+            return graph.order
+        costs.append(choice)
+        if choice.order != graph.order:
+            texts.append((_text(graph, graph.order), _text(graph, choice.order)))
+        return choice.order
 
     other = in_orders(plan, join_orders(plan, chosen))
     if not texts:
         return None
-    return Reordered(other, tuple(one for one, _ in texts), tuple(one for _, one in texts))
+    gain = sum(choice.before for choice in costs) / sum(choice.cost for choice in costs)
+    return Reordered(other, tuple(one for one, _ in texts), tuple(one for _, one in texts), gain)
 
 
-def _best(flows: _Flows, graph: JoinGraph) -> Order:
+def _best(flows: _Flows, graph: JoinGraph) -> Choice | None:
+    """The best order by what is kept of the inputs; None where there is nothing of one."""
     found = [flows.of(part) for part in graph.inputs]
     known = [kept for kept in found if kept is not None]
     if len(known) < len(found):
-        return graph.order
+        return None
     # Rows are kept for about as long as those of the inputs are valid; over such a time the rates count.
     elapsed = max(kept.flow.lifetime for kept in known)
-    return best_order(graph, [kept.flow_over(elapsed) for kept in known], elapsed)
+    return chosen_order(graph, [kept.flow_over(elapsed) for kept in known], elapsed)
 
 
 def _text(graph: JoinGraph, order: Order) -> str:
@@ -160,7 +154,7 @@ class _Kept:
         if not self.endless:
             return self.flow
         rate = max(self.flow.rate, self.endless / elapsed)
-        return replace(self.flow, rate=rate, lifetime=lasting(self.endless, rate))
+        return replace(self.flow, rate=rate, lifetime=lasting(self.endless, rate), is_open=True)
 
 
 def _kept(part: Plan, rows: pa.RecordBatch) -> _Kept:

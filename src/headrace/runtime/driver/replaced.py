@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from headrace.algebra.nodes import Plan
@@ -11,8 +12,35 @@ from headrace.optimizer.migration import Migration
 from headrace.runtime.journal.plans import packed_plans, unpacked_plans, users_in
 
 
-def packed_exchanges(replaced: Mapping[str, Plan | Migration]) -> dict[str, Any]:
-    """What answers queries now, as JSON has it: plans, and of exchanges that go on the old ones and when."""
+@dataclass(frozen=True)
+class Exchange:
+    """The last exchange of a query's plan for one that was expected to do less.
+
+    Attributes:
+        epoch: in which it began.
+        at: from where on the new plan answers (instant).
+        before, after: the orders in which the plans join, by the names of what is joined.
+        gain: how many times fewer rows the joins were expected to take, to yield and to keep.
+        asked: whether somebody has asked for it; otherwise it began by itself.
+    """
+
+    epoch: int
+    at: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    gain: float
+    asked: bool
+
+
+def packed_exchanges(
+    replaced: Mapping[str, Plan | Migration], last: Mapping[str, Exchange]
+) -> dict[str, Any]:
+    """What answers queries now, as JSON has it: plans, and of exchanges that go on the old ones and when.
+
+    Args:
+        replaced: what queries are carried out as, or the exchange that goes on.
+        last: the last exchange of each of them.
+    """
     if not replaced:
         return {}
     going_on = {name: found for name, found in replaced.items() if isinstance(found, Migration)}
@@ -21,11 +49,12 @@ def packed_exchanges(replaced: Mapping[str, Plan | Migration]) -> dict[str, Any]
         "at": {name: found.at for name, found in going_on.items()},
         "old": packed_plans({name: found.old for name, found in going_on.items()}),
         "new": packed_plans(new),
+        "last": {name: asdict(exchange) for name, exchange in last.items()},
     }
 
 
 def unpacked_exchanges(content: Mapping[str, Any], known: Mapping[str, Plan]) -> dict[str, Plan | Migration]:
-    """What answers queries now, from its JSON.
+    """What answers queries now, from its JSON; see `unpacked_last` for how that came about.
 
     Args:
         content: as `packed_exchanges` has made it, or empty.
@@ -44,7 +73,27 @@ def unpacked_exchanges(content: Mapping[str, Any], known: Mapping[str, Plan]) ->
             if name in known
         }
     except (KeyError, TypeError, ValueError, PlanError) as error:
-        raise StoreError(
-            f"the plans that the store has of its queries cannot be read: {error!r}",
-            hint="start with the version of Headrace, and the functions, that wrote the store",
-        ) from None
+        raise _damaged(error) from None
+
+
+def unpacked_last(content: Mapping[str, Any], known: Container[str]) -> dict[str, Exchange]:
+    """The last exchange of each query's plan, from the same JSON.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    try:
+        found = {name: Exchange(**told) for name, told in content.get("last", {}).items() if name in known}
+        return {
+            name: replace(one, before=tuple(one.before), after=tuple(one.after))
+            for name, one in found.items()
+        }
+    except (AttributeError, TypeError) as error:
+        raise _damaged(error) from None
+
+
+def _damaged(error: Exception) -> StoreError:
+    return StoreError(
+        f"the plans that the store has of its queries cannot be read: {error!r}",
+        hint="start with the version of Headrace, and the functions, that wrote the store",
+    )

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
-from headrace.errors import told
+from headrace.errors import PlanError, told
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.journal.records import Commit, Totals
 from headrace.runtime.writing.texts import count
 
@@ -36,6 +37,21 @@ def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> N
     for name, (message, _) in commit.failed.items():
         if name not in failed:
             LOG.warning("epoch %d: the query %s failed: %s", commit.epoch, name, message)
+
+
+def log_exchange(name: str, exchange: Exchange) -> None:
+    """Log that the exchange of a plan begins."""
+    orders = "; ".join(map(" -> ".join, zip(exchange.before, exchange.after, strict=True)))
+    why = "as asked" if exchange.asked else "by itself"
+    LOG.info(
+        "epoch %d: %s joins in another order, %s: %s, for %.1f times fewer rows",
+        *(exchange.epoch, name, why, orders, exchange.gain),
+    )
+
+
+def log_refused(name: str, error: PlanError) -> None:
+    """Log that a plan is kept though another is expected to be better."""
+    LOG.info("%s goes on with its plan, though another would be better: %s", name, told(error))
 
 
 def log_retry(epoch: int, error: BaseException) -> None:

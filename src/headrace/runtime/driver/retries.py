@@ -50,6 +50,7 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
         run_epoch(run, intakes)
         run.merge()
         run.end_exchanges()
+        run.follow()
         if progress is not None:
             progress(run.progress())
 

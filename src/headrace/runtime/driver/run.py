@@ -15,6 +15,7 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
+from headrace.errors import PlanError
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
@@ -26,6 +27,7 @@ from headrace.runtime.driver.adopting import Derivation, adopt, begin
 from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_change, commit_of_epoch
 from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.exchange import begun, ended
+from headrace.runtime.driver.following import Following
 from headrace.runtime.driver.inputs import columns_of, inputs_of, promises_of
 from headrace.runtime.driver.kept import Kept
 from headrace.runtime.driver.letters import LetterKeeper
@@ -36,9 +38,10 @@ from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.refreshing import Readings, Refresh, Refresher
 from headrace.runtime.driver.relation_sides import without_reading
-from headrace.runtime.driver.reordering import Reoptimized, reordered
+from headrace.runtime.driver.reordering import Reordered, reordered
+from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replay import Choose, Replay, replay_of
-from headrace.runtime.driver.reports import log_epoch
+from headrace.runtime.driver.reports import log_epoch, log_exchange, log_refused
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
 from headrace.runtime.intake.letters import letters_to_take
@@ -100,6 +103,8 @@ class RunSettings:
         retain: of how many epochs results are kept; of all if None.
         clock: wall-clock time.
         look: says what is expected of operators, which decides what queries share.
+        reoptimize_every: how often plans are looked at that others may be better than (seconds of wall-clock
+            time, at least); never if None.
     """
 
     epoch_rows: int | None = None
@@ -109,6 +114,7 @@ class RunSettings:
     retain: int | None = None
     clock: Clock = field(default_factory=SystemClock)
     look: Look = shows_nothing
+    reoptimize_every: float | None = None
 
 
 class Run:
@@ -151,6 +157,7 @@ class Run:
         self._last_clock = 0
         self._merging = Merging()
         self._refresher = Refresher(store, self._token, settings.clock)
+        self._following = Following(settings.reoptimize_every)
         self._effort = Effort()
         self.kept = Kept(store, settings.retain)
         self.totals = Totals()
@@ -265,7 +272,7 @@ class Run:
         state = {**self._state, **given} if given else self._state
         return Holding(queries, self._points, state, self._buckets, self._store)
 
-    def exchange(self, name: str, plan: Plan) -> int:
+    def exchange(self, name: str, plan: Plan, found: Reordered | None = None, *, asked: bool = True) -> int:
         """Let another plan with the same answer take over from the one that answers a query.
 
         It is a change of the plan, and so is the end of the exchange.
@@ -273,6 +280,8 @@ class Run:
         Args:
             name: the query's, which has not failed.
             plan: the other plan.
+            found: why it is better, if that is known.
+            asked: whether somebody has asked for it.
 
         Returns:
             The instant from which on it answers.
@@ -282,19 +291,26 @@ class Run:
             StoreError: the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        found = begun(self._holding(self._queries), name, plan)
-        self._change(
-            found.queries, self._declared, self._description, started, found.adopted, given=found.given
-        )
-        at = found.queries.migrations[name].at
+        new = begun(self._holding(self._queries), name, plan)
+        at, queries = new.queries.migrations[name].at, new.queries
+        if found is not None:
+            epoch = self.totals.epochs + 1
+            last = Exchange(epoch, at, found.before, found.after, round(found.gain, 2), asked)
+            queries = replace(queries, exchanged={**queries.exchanged, name: last})
+        self._change(queries, self._declared, self._description, started, new.adopted, given=new.given)
+        if found is not None:
+            log_exchange(name, queries.exchanged[name])
         self.end_exchanges()
         return at
 
-    def reoptimize(self, name: str) -> Reoptimized:
+    def reoptimize(self, name: str) -> Exchange | None:
         """Let a query join in another order from some instant on, where the rows of now make it a better one.
 
         Args:
             name: the query's, which has not failed.
+
+        Returns:
+            The exchange that has begun, or None.
 
         Raises:
             PlanError: the plan cannot be exchanged, and why; nothing has changed then.
@@ -302,8 +318,27 @@ class Run:
         """
         found = reordered(self._holding(self._queries), name)
         if found is None:
-            return Reoptimized((), (), None)
-        return Reoptimized(found.before, found.after, self.exchange(name, found.plan))
+            return None
+        self.exchange(name, found.plan, found)
+        return self._queries.exchanged[name]
+
+    def follow(self) -> bool:
+        """Exchange the plans for which the rows have long made others much better; whether there was one.
+
+        Raises:
+            StoreError: state cannot be read, or the record cannot be written.
+        """
+        holding = self._holding(self._queries)
+        due = self._following.due(holding, self.reading.statistics, self._settings.clock.now())
+        begun = False
+        for name, found in due.items():
+            try:
+                self.exchange(name, found.plan, found, asked=False)
+            except PlanError as error:
+                log_refused(name, error)
+            else:
+                begun = True
+        return begun
 
     def end_exchanges(self) -> bool:
         """Let go of the plans from which others have taken over; whether there was one.

@@ -15,6 +15,7 @@ from headrace.heartbeats.timing import Follow, Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
 from headrace.runtime.driver.reading import Reading
+from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.timekeeper import values_of
 from headrace.runtime.intake.streams import (
     BoundedRelation,
@@ -147,6 +148,7 @@ class QueryStatus:
         chain: the nodes from the query's result to that stream, each the one that the node before waits for.
         unreleased: at most so many elements have been yielded that wait for the heartbeat.
         failed: why it has ended early, or None.
+        exchanged: the last time that its plan was exchanged for a better one, or None.
     """
 
     name: str
@@ -162,6 +164,7 @@ class QueryStatus:
     chain: tuple[Waiting, ...] = ()
     unreleased: int = 0
     failed: str | None = None
+    exchanged: Exchange | None = None
 
 
 @dataclass(frozen=True)
@@ -345,6 +348,7 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
             held_by=way.held_by if heartbeat != INFINITY else None,
             chain=way.chain,
             unreleased=_unreleased(name, heartbeat, kept),
+            exchanged=queries.exchanged.get(name),
         )
 
 

@@ -34,6 +34,7 @@ from headrace.language.statements import ByArrival
 from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
+from headrace.runtime.delivery.table import TableSink
 from headrace.runtime.driver.progress import Progress
 from headrace.time import BEGINNING, INFINITY
 
@@ -56,6 +57,7 @@ __all__ = [
     "StoredDatabase",
     "StoredQuery",
     "Summary",
+    "TableSink",
     "UserError",
     "connect",
     "history_of",

@@ -470,6 +470,20 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
             return False
 
 
+def key_of(plan: Plan) -> tuple[int, ...] | None:
+    """Columns of which no two rows of an instant have the same values; None where none are known.
+
+    No column can be left out of them. Of several such sets it is the one with the first columns.
+    """
+    kept = frozenset(range(len(plan.schema)))
+    if not has_one_row(plan, kept):
+        return None
+    for place in reversed(range(len(plan.schema))):
+        if has_one_row(plan, kept - {place}):
+            kept -= {place}
+    return tuple(sorted(kept))
+
+
 def constants_of(plan: Plan) -> dict[int, Literal]:
     """The columns that hold the same constant in every row."""
     match plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from auctions import plan_of
-from headrace.algebra.properties import has_unbounded_state
+from headrace.algebra.properties import has_unbounded_state, key_of
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,19 @@ from headrace.algebra.properties import has_unbounded_state
 )
 def test_state_that_grows_without_bound(text: str, grows: bool) -> None:
     assert has_unbounded_state(plan_of(text)) is grows
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("SELECT COUNT(*) AS n, bidderID FROM Bid GROUP BY bidderID", (1,)),
+        ("SELECT COUNT(*) AS n FROM Bid", ()),
+        ("SELECT COUNT(*) AS n FROM Bid GROUP BY bidderID", None),
+        ("SELECT bidderID, itemID, MAX(bid_price) AS m FROM Bid GROUP BY itemID, bidderID", (0, 1)),
+        ("SELECT bidderID, bidderID AS again, COUNT(*) AS n FROM Bid GROUP BY bidderID", (0,)),
+        ("SELECT DISTINCT itemID, bidderID FROM Bid", (0, 1)),
+        ("SELECT itemID, bidderID FROM Bid", None),
+    ],
+)
+def test_columns_that_say_which_row_it_is(text: str, key: tuple[int, ...] | None) -> None:
+    assert key_of(plan_of(text)) == key

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from headrace.errors import UserError
 from headrace.runtime.results.changes import Change
+from headrace.schema import Schema
 from headrace.time import TimeDomain
 
 STOP_TIMEOUT: Final = 60.0
@@ -32,6 +33,10 @@ class Origin:
         first: the first epoch that was meant for the sink.
         epoch: the last epoch that the sink has taken for certain, less than `first` before any; the one after
             it may be a repeat.
+        start: the epoch from which on the query answers.
+        schema: the columns of the answer.
+        key: columns of which no two rows at one instant have the same values, as few as are known to be
+            enough; None where the query does not say.
     """
 
     query: str
@@ -39,6 +44,9 @@ class Origin:
     delivery: str
     first: int
     epoch: int
+    start: int
+    schema: Schema
+    key: tuple[str, ...] | None
 
 
 class Sink(Protocol):

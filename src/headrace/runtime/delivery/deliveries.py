@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import key_of
 from headrace.errors import UserError
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.delivery import Delivery, Results
@@ -87,7 +88,9 @@ class Deliveries:
         attachment = replace(attachment, from_epoch=max(attachment.from_epoch, start))
         reader = ResultReader(attachment.query, form_of(plan), self._store, ())
         ledger = Ledger(self._store, attachment.query, attachment.name)
-        delivery = Delivery(attachment, reader, ledger, lambda: self._since(start), self._changed, start)
+        places, names = key_of(plan), plan.schema.names
+        key = None if places is None else tuple(names[place] for place in places)
+        delivery = Delivery(attachment, reader, ledger, lambda: self._since(start), self._changed, start, key)
         # From here on results are kept for it, also while the sink gets ready.
         self._all.append(delivery)
         try:

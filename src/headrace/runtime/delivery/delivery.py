@@ -40,6 +40,7 @@ class Delivery:
         results: says what is committed.
         changed: notified after every commit.
         start: the epoch from which on the query answers.
+        key: the columns that say which row it is, if the query says so.
 
     Attributes:
         problem: why the sink does not get on at the moment, or was given up; or None.
@@ -58,8 +59,11 @@ class Delivery:
         results: Results,
         changed: threading.Condition,
         start: int = 1,
+        key: tuple[str, ...] | None = None,
     ) -> None:
         self.attachment = attachment
+        self._start = start
+        self._key = key
         self._reader = reader
         self._ledger = ledger
         self._results = results
@@ -96,7 +100,8 @@ class Delivery:
         self._ledger.record(self._position)
         position = self._position
         origin = Origin(
-            self.attachment.query, self._reader.domain, position.delivery, position.first, position.epoch
+            *(self.attachment.query, self._reader.domain, position.delivery, position.first, position.epoch),
+            *(self._start, self._reader.form.schema, self._key),
         )
         if not self.attachment.busy.acquire(blocking=False):
             raise DeliveryError(

@@ -91,7 +91,10 @@ def _how_far(query: QueryStatus) -> Finding:
     behind = (
         "" if query.lag is None else f", {format_length(query.lag, query.domain)} behind the newest row read"
     )
-    return Finding(f"{query.name} has yielded {changes}, and is final below {until}{behind}")
+    said = ""
+    if query.horizon > query.heartbeat:
+        said = f"; what it says from there on, below {instant_text(query.horizon, query.domain)}, may change"
+    return Finding(f"{query.name} has yielded {changes}, and is final below {until}{behind}{said}")
 
 
 def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:

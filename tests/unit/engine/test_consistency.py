@@ -68,6 +68,26 @@ def test_a_snapshot_says_whether_it_may_change(db: hr.Database) -> None:
         db["q"].snapshot(21)
 
 
+def test_why_says_what_may_change(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY q CONSISTENCY MIDDLE AS {COUNTS}")
+    db.start()
+    push(db, 5, 20)
+    assert (
+        "final below 10, 10 behind the newest row read; what it says from there on, below 21, may change"
+        in str(db.why("q"))
+    )
+
+
+def test_the_plan_of_an_early_answer_is_not_exchanged(db: hr.Database) -> None:
+    db.execute("CREATE STREAM t (k STRING, ts BIGINT) FROM push TIMESTAMP BY ts")
+    pairs = "SELECT COUNT(*) AS n FROM s [RANGE 4] a JOIN t [RANGE 4] b ON a.k = b.k"
+    db.execute(f"CREATE QUERY q CONSISTENCY MIDDLE AS {pairs}")
+    db.start()
+    push(db, 20)
+    with pytest.raises(UserError, match="q has said what is not final yet"):
+        db.execute("ALTER QUERY q REOPTIMIZE")
+
+
 def test_an_answer_waits_as_long_as_block_says(db: hr.Database) -> None:
     db.execute(f"CREATE QUERY q CONSISTENCY (BLOCK 3) AS {COUNTS}")
     db.start()

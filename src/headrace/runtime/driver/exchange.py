@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from headrace.algebra.nodes import Plan
+from headrace.algebra.nodes import Early, Plan
 from headrace.errors import PlanError
 from headrace.lowering.adoption import Adopted, adoptions, require_same_places
 from headrace.lowering.constants import constants_as_data
@@ -63,7 +63,9 @@ def begun(holding: Holding, name: str, new: Plan) -> Begun:
 
 
 def require_at_rest(queries: QuerySet, name: str) -> None:
-    """See that a query's plan can be exchanged: no exchange goes on, and none of its operators waits.
+    """See that a query's plan can be exchanged.
+
+    No exchange of it goes on, none of its operators waits, and all that it has said is final.
 
     Raises:
         PlanError: it cannot.
@@ -72,6 +74,11 @@ def require_at_rest(queries: QuerySet, name: str) -> None:
         raise PlanError(
             f"operators of {name} wait for others, by what it says of HEARTBEATS",
             hint="drop the query, and create it without HEARTBEATS",
+        )
+    if isinstance(queries.plans[name], Early):
+        raise PlanError(
+            f"{name} has said what is not final yet, by what it says of CONSISTENCY",
+            hint="drop the query, and create it again: its plan is then chosen anew",
         )
     if name in queries.migrations:
         at = format_instant(queries.migrations[name].at, queries.plans[name].domain)

@@ -49,8 +49,8 @@ def replayed(core: Core, statement: Replay, policy: Policy) -> str:
 
 def _told(stream: str, found: Replayed) -> str:
     """What became of dead letters, with a line per query."""
-    begin = "none" if found.epoch is None else f"{found.taken:,}"
-    when = "" if found.epoch is None else f" in epoch {found.epoch}"
+    begin = f"{found.taken:,}" if found.epochs else "none"
+    when = f" in epoch {', '.join(map(str, found.epochs))}" if found.epochs else ""
     title = f"{begin} of {count(found.letters, 'dead letter')} of {stream} became input{when}"
     return "\n".join([title, *map(_answer, found.answers)])
 

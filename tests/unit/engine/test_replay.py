@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -117,17 +117,80 @@ def test_a_query_that_replaces_a_failing_one_takes_the_rows_that_it_failed_on(db
 def test_no_query_gets_a_row_twice(db: hr.Database) -> None:
     old = db.query("SELECT k FROM s", name="old")
     db.query("SELECT k, 1 / v AS x FROM s", name="failing")
+    sums = db.query("SELECT COUNT(*) AS n FROM s [RANGE 1]", name="counts")
     db.start()
-    push(db, (1, "a", 0))
-    db.query("SELECT v FROM s", name="new")
+    push(db, (1, "a", 0), (2, "b", 0), (2, "c", 1))
+    same = db.query("SELECT k FROM s", name="same")
+    new = db.query("SELECT v, k FROM s WHERE k <> 'b'", name="new")
+    later = db.query("SELECT COUNT(*) AS n FROM s [RANGE 1]", name="later")
     assert replay(db) == [
-        "none of 1 dead letter of s became input",
-        "  old takes 0, refuses 1 that it has had, or failed on",
-        "  failing takes 0, refuses 1 that it has had, or failed on",
-        "  new takes 0, refuses 1 that other queries of the stream have had",
+        "2 of 2 dead letters of s became input in epoch 5",
+        "  old takes 0, refuses 2 that it has had, or failed on",
+        "  failing takes 0, refuses 2 that it has had, or failed on",
+        "  counts takes 0, refuses 2 that it has had, or failed on",
+        "  same takes 0, refuses 2 that queries have had with which it shares operators",
+        "  new takes 2",
+        "  later takes 2",
     ]
     finish(db)
-    assert values(old) == ["a"]
+    assert (values(old), values(same), values(new)) == (["a", "b", "c"], [], ["a"])
+    assert sums.history().to_pylist() == [
+        {"n": 1, "valid_from": 1, "valid_to": 2},
+        {"n": 2, "valid_from": 2, "valid_to": 3},
+    ]
+    assert later.history().to_pylist() == [{"n": 1, "valid_from": 1, "valid_to": 3}]
+
+
+SHAPES = {
+    "sums": "SELECT k, SUM(v) AS x FROM s [RANGE 20 SLIDE 5] GROUP BY k",
+    "wide": "SELECT k, SUM(v) AS x FROM s [RANGE 40 SLIDE 10] GROUP BY k",
+    "pairs": "SELECT a.k, b.k AS other FROM s [RANGE 10] a JOIN s [RANGE 10] b ON a.v = b.v",
+    "last": "SELECT k, v, COUNT(*) AS n FROM s [PARTITION BY k ROWS 2] GROUP BY k, v",
+    "some": "SELECT DISTINCT k FROM s [RANGE 10]",
+    "early": "SELECT k, MAX(v) AS x FROM s [RANGE 10] GROUP BY k",
+    "plain": "SELECT k, v FROM s WHERE v > 1",
+}
+
+
+def histories(queries: Mapping[str, hr.Query]) -> dict[str, list[Any]]:
+    return {name: queries[name].history().to_pylist() for name in SHAPES}
+
+
+def defined(db: hr.Database, when: str) -> dict[str, hr.Query]:
+    levels = {name: " CONSISTENCY MIDDLE" * (name == "early") for name in SHAPES}
+    return {
+        name: db.execute(f"CREATE QUERY {when}_{name}{levels[name]} AS {text}")[0]
+        for name, text in SHAPES.items()
+    }
+
+
+def test_queries_of_one_text_where_one_has_had_the_rows_and_one_has_not(db: hr.Database) -> None:
+    """As if each had read just its rows: those that came while it was there, and those that it took later."""
+    first = [(20 + number % 7, "ab"[number % 2], number % 4) for number in range(12)]
+    second = [(25 + number * 3, "abc"[number % 3], number % 4) for number in range(8)]
+    failed = [row for row in first if row[2] == 3]
+    old = defined(db, "old")
+    db.query("SELECT 1 / (v - 3) AS x FROM s", name="failing")
+    db.start()
+    push(db, *first)
+    new = defined(db, "new")
+    told = replay(db)
+    push(db, *second)
+    finish(db)
+    takes = {name: f"  new_{name} takes {len(failed)}" in told for name in SHAPES}
+    assert [name for name, takes_it in takes.items() if not takes_it] == ["plain"]
+    expected = {}
+    for rows in ([*first, *second], [*failed, *second], second):
+        with hr.connect(runner="inline") as alone:
+            alone.execute(STREAM)
+            queries = defined(alone, "one")
+            alone.start()
+            push(alone, *rows)
+            finish(alone)
+            expected[len(rows)] = histories(queries)
+    assert histories(old) == expected[len(first) + len(second)]
+    found, after = histories(new), expected[len(second)]
+    assert found == expected[len(failed) + len(second)] | {"plain": after["plain"]}
 
 
 def test_letters_that_are_no_longer_kept_are_not_replayed() -> None:

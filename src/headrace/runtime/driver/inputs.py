@@ -74,7 +74,7 @@ def inputs_of(
                 arrival=stream.timing.arrival(clock, point.heartbeat),
                 changes=stream.changes,
                 letters=all_columns(stream) if keeps_letters(name, stream, streams) else None,
-                replayed=taken[name].replay is not None,
+                replayed=None if (replay := taken[name].replay) is None else replay.queries,
             )
     return found
 

@@ -66,7 +66,7 @@ class LetterKeeper:
                 intake, reader = intakes.get(name), letters_name(name)
                 before = points[name].letters
                 if intake is not None and intake.replay is not None:
-                    before = intake.replay
+                    before = intake.replay.letters
                 new = (report.letters[name] for report in reports if name in report.letters)
                 taken = points[reader].position if reader in streams else INFINITY
                 files = self._kept(chain(before, new), stream.letters_kept, taken)

@@ -17,7 +17,7 @@ from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.replaced import Exchange
-from headrace.runtime.driver.replay import Choose, Replayed
+from headrace.runtime.driver.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
@@ -337,10 +337,12 @@ class LiveRun:
     def _replay(self, stream: str, chosen: Choose) -> Replayed:
         while self._run.reads_relations:
             self._pass(self._run.next_share())
-        found = self._run.replay(stream, chosen)
-        if found.intake is not None:
-            self._pass({stream: found.intake})
-        return found.replayed
+
+        def run(intake: Intake) -> int:
+            self._pass({stream: intake})
+            return self._run.totals.epochs
+
+        return carried_out(lambda: self._run.letters_for(stream, chosen), run)
 
     def _read_columns(self) -> None:
         """Let the feeds know which columns are read now."""

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from headrace.algebra.properties import sources_of
 from headrace.elements import BoolArray, integers
 from headrace.errors import UserError
+from headrace.lowering.exits import separable
 from headrace.runtime.driver.letters import LetterKeeper, is_left, require_kept
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.letters import LetterSource, read_letters
-from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream
+from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Replay
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.letters import column_of_letters
 from headrace.runtime.tasks.messages import LetterFile
@@ -29,7 +30,7 @@ _UNTIMED = "without a timestamp that can be used"
 _OLD = "older than what it still takes"
 _AHEAD = "too far ahead of the clock"
 _HAD = "that it has had, or failed on"
-_OTHERS = "that other queries of the stream have had"
+_OTHERS = "that queries have had with which it shares operators"
 
 
 @dataclass(frozen=True)
@@ -54,27 +55,56 @@ class Replayed:
     Attributes:
         letters: how many there were.
         taken: how many became input.
-        epoch: the epoch of which they are input; None where there are none.
+        epochs: the epochs of which they are input: one for each set of queries that take some.
         answers: of each query that reads the stream.
     """
 
     letters: int
     taken: int
-    epoch: int | None
+    epochs: tuple[int, ...]
     answers: tuple[Answer, ...]
 
 
 @dataclass(frozen=True)
-class Replay:
-    """An epoch that takes dead letters once more.
+class Found:
+    """Dead letters that can be taken once more, by one set of queries.
 
     Attributes:
-        replayed: what becomes of them.
-        intake: what the epoch takes of their stream; None where no query takes any.
+        letters: how many there are to choose from.
+        taken: how many of them the next epoch takes.
+        queries: the queries that take these.
+        refused: per query how many of those it does not take, by what they are.
+        left: the same for the letters that the epoch does not take.
+        intake: what the epoch takes of their stream; None where nothing can be taken.
     """
 
-    replayed: Replayed
+    letters: int
+    taken: int
+    queries: frozenset[str]
+    refused: Mapping[str, Counter[str]]
+    left: Mapping[str, Counter[str]]
     intake: Intake | None
+
+
+def carried_out(find: Callable[[], Found], run: Callable[[Intake], int]) -> Replayed:
+    """Let dead letters be taken once more, epoch by epoch; what became of them.
+
+    Args:
+        find: finds some that can be taken.
+        run: runs and commits an epoch, and says which.
+    """
+    found = find()
+    letters, epochs, taken, by_query = found.letters, list[int](), 0, Counter[str]()
+    refused = {query: Counter[str]() for query in found.left}
+    while found.intake is not None:
+        epochs.append(run(found.intake))
+        taken += found.taken
+        by_query.update(dict.fromkeys(found.queries, found.taken))
+        for query, reasons in found.refused.items():
+            refused.setdefault(query, Counter()).update(reasons)
+        found = find()
+    answers = (Answer(query, by_query[query], refused[query] + left) for query, left in found.left.items())
+    return Replayed(letters, taken, tuple(epochs), tuple(answers))
 
 
 def takes_from(query: str, stream: str, points: Mapping[str, StreamPoint]) -> int:
@@ -88,17 +118,18 @@ def takes_from(query: str, stream: str, points: Mapping[str, StreamPoint]) -> in
     return points[stream].heartbeat
 
 
-def replay_of(
+def letters_for(
     name: str,
     chosen: Choose,
     streams: Mapping[str, Incoming],
     points: Mapping[str, StreamPoint],
     queries: QuerySet,
     keeper: LetterKeeper,
-) -> Replay:
-    """What the next epoch takes of a stream's dead letters.
+) -> Found:
+    """What the next epoch is to take of a stream's dead letters.
 
-    A row goes to all queries that read the stream, or to none: it would count twice in one that has had it.
+    A query that has had a row does not get it again. So the row goes to those of the others alone that share
+    no way out of level 0 with it.
 
     Args:
         name: the stream.
@@ -117,27 +148,27 @@ def replay_of(
     if not isinstance(stream, BoundedStream | LiveStream) or not readers:
         raise UserError(f"no query reads {name}", hint="define a query over it first, which takes the rows")
     kept = require_kept(name, stream)
-    counter = _Counter(
+    asked = _Asked(
         stream,
         {query: takes_from(query, name, points) for query in readers},
         {query: queries.state_start_of(query) for query in readers},
         keeper.clock,
+        lambda wanted: separable(queries.graph, name, wanted),
     )
     files: list[LetterFile] = []
     counts: list[int] = []
     for number, file in enumerate(points[name].letters):
         rows = read_letters(keeper.store, file)
-        taken = counter.taken(rows, chosen(rows) & is_left(rows, kept, keeper.clock) & _is_new(rows))
+        taken = asked.taken(rows, chosen(rows) & is_left(rows, kept, keeper.clock) & _is_new(rows))
         marked = _marked(rows, taken, keeper.epoch) if taken.any() else None
         files.append(file if marked is None else keeper.write(name, marked, file, f"replayed-{number}"))
         counts.append(int(taken.sum()))
-    total = sum(counts)
-    replayed = Replayed(counter.letters, total, keeper.epoch if total else None, counter.answers())
-    if not total:
-        return Replay(replayed, None)
-    source = LetterSource(keeper.store, tuple(files), stream.schema, (keeper.epoch, tuple(counts)))
-    point = points[name].position
-    return Replay(replayed, Intake(point, source, 0, source.size, replay=tuple(files)))
+    intake = None
+    if asked.group:
+        source = LetterSource(keeper.store, tuple(files), stream.schema, (keeper.epoch, tuple(counts)))
+        replay = Replay(tuple(files), asked.group)
+        intake = Intake(points[name].position, source, 0, source.size, replay=replay)
+    return Found(asked.letters, sum(counts), asked.group, asked.refused, asked.left, intake)
 
 
 def _is_new(rows: pa.Table) -> BoolArray:
@@ -152,17 +183,21 @@ def _marked(rows: pa.Table, taken: BoolArray, epoch: int) -> pa.Table:
     return rows.set_column(place, rows.schema.field(place), marks)
 
 
-class _Counter:
-    """Finds which dead letters can be taken once more, and counts what each query says to them.
+class _Asked:
+    """Asks queries which dead letters they take, and counts what they refuse.
 
     Args:
-        stream: whose they are.
+        stream: whose letters they are.
         takes_from: per query from which instant on it takes rows of the stream.
         starts: per query since which epoch it has had its rows.
         clock: the clock's reading (microseconds since 1970-01-01 UTC).
+        separable: to which of some queries rows can be given without any other getting them.
 
     Attributes:
         letters: how many there were.
+        group: the queries that take the first letter that any take, and others with it; none if none do.
+        refused: per query how many of those it does not take, by what they are.
+        left: the same for those that the group does not take.
     """
 
     def __init__(
@@ -171,42 +206,55 @@ class _Counter:
         takes_from: Mapping[str, int],
         starts: Mapping[str, int],
         clock: int,
+        separable: Callable[[frozenset[str]], frozenset[str]],
     ) -> None:
         self._stream = stream
         self._takes_from = takes_from
         self._starts = starts
         ahead = stream.timing.ahead
         self._newest = MAX_INSTANT if ahead is None else clock + ahead
-        self._refused = {query: Counter[str]() for query in starts}
-        self._taken = Counter[str]()
+        self._separable = separable
         self.letters = 0
-
-    def answers(self) -> tuple[Answer, ...]:
-        """What each query says."""
-        return tuple(
-            Answer(query, self._taken[query], dict(refused)) for query, refused in self._refused.items()
-        )
+        self.group = frozenset[str]()
+        self.refused = {query: Counter[str]() for query in starts}
+        self.left = {query: Counter[str]() for query in starts}
 
     def taken(self, rows: pa.Table, meant: BoolArray) -> BoolArray:
-        """Which of some letters become input.
+        """Which of some letters become input of the queries of the group.
 
         Args:
             rows: the letters, with the columns of `kept_schema`.
             meant: which of them are meant at all.
         """
         self.letters += int(meant.sum())
-        had = {query: self._had(rows, start) for query, start in self._starts.items()}
-        others = np.logical_or.reduce(list(had.values()))
-        refusing = {query: self._refusing(rows, query) | {_HAD: had[query], _OTHERS: others} for query in had}
-        reasons = np.array([reason for found in refusing.values() for reason in found.values()])
-        taken: BoolArray = meant & ~np.logical_or.reduce(reasons)
-        for query, found in refusing.items():
-            self._taken[query] += int(taken.sum())
-            left = meant.copy()
-            for reason, mask in found.items():
-                self._refused[query][reason] += int((left & mask).sum())
-                left &= ~mask
+        refusing = [
+            self._refusing(rows, query) | {_HAD: self._had(rows, start)}
+            for query, start in self._starts.items()
+        ]
+        willing = np.array([meant & ~np.logical_or.reduce(list(masks.values())) for masks in refusing])
+        taken = np.zeros(rows.num_rows, dtype=np.bool_)
+        kinds, which = np.unique(willing, axis=1, return_inverse=True)
+        for number, kind in enumerate(kinds.T):
+            same = which == number
+            wanted = frozenset(query for query, wants in zip(self._starts, kind, strict=True) if wants)
+            group = self._separable(wanted)
+            self.group = self.group or group
+            if group and group == self.group:
+                taken |= same
+            for query, masks in zip(self._starts, refusing, strict=True):
+                if query in wanted - group:
+                    masks[_OTHERS] = masks.get(_OTHERS, np.zeros_like(same)) | same
+        for query, masks in zip(self._starts, refusing, strict=True):
+            self._count(self.refused[query], masks, taken)
+            self._count(self.left[query], masks, meant & ~taken)
         return taken
+
+    def _count(self, counts: Counter[str], masks: Mapping[str, BoolArray], letters: BoolArray) -> None:
+        """Count letters by the first of the reasons for which a query refuses them."""
+        left = letters
+        for reason, mask in masks.items():
+            counts[reason] += int((left & mask).sum())
+            left = left & ~mask
 
     def _had(self, rows: pa.Table, start: int) -> BoolArray:
         """Which letters a query has had that began with an epoch: others than those of all queries."""

@@ -40,7 +40,7 @@ from headrace.runtime.driver.refreshing import Readings, Refresh, Refresher
 from headrace.runtime.driver.relation_sides import without_reading
 from headrace.runtime.driver.reordering import Reordered, reordered
 from headrace.runtime.driver.replaced import Exchange
-from headrace.runtime.driver.replay import Choose, Replay, replay_of
+from headrace.runtime.driver.replay import Choose, Found, letters_for
 from headrace.runtime.driver.reports import log_epoch, log_exchange, log_refused
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
@@ -392,8 +392,8 @@ class Run:
         times = [report.time for report in reports if report.time is not None]
         self.profile.add(times, ran - started, time.perf_counter() - ran)
 
-    def replay(self, stream: str, chosen: Choose) -> Replay:
-        """What the next epoch is to take of the dead letters of a stream, and what its queries say to that.
+    def letters_for(self, stream: str, chosen: Choose) -> Found:
+        """What the next epoch is to take of the dead letters of a stream, and what its queries refuse.
 
         Args:
             stream: its name.
@@ -404,7 +404,7 @@ class Run:
         """
         clock = max(self._settings.clock.now(), self._last_clock)
         keeper = LetterKeeper(self._store, self._token, self.totals.epochs + 1, clock)
-        return replay_of(stream, chosen, self._streams, self._points, self._queries, keeper)
+        return letters_for(stream, chosen, self._streams, self._points, self._queries, keeper)
 
     def rehearse(self, intakes: Mapping[str, Intake], queries: Collection[str]) -> None:
         """Run an epoch for some of the queries, and forget what it did.

@@ -175,6 +175,19 @@ Incoming = BoundedStream | LiveStream | BoundedRelation | LetterStream
 
 
 @dataclass(frozen=True)
+class Replay:
+    """That rows are dead letters of a stream, which are taken once more.
+
+    Attributes:
+        letters: how the stream's dead letters are kept after it.
+        queries: those that get the rows.
+    """
+
+    letters: tuple[LetterFile, ...]
+    queries: frozenset[str]
+
+
+@dataclass(frozen=True)
 class Intake:
     """What an epoch takes of a stream.
 
@@ -188,7 +201,7 @@ class Intake:
         ended: whether the stream has no more rows after it.
         producers: for pushed rows, per producer that pushed some of them its last sequence number.
         promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
-        replay: how the stream's dead letters are kept after it, where its rows are some of them; else None.
+        replay: that its rows are dead letters of the stream, or None.
         content: what the rows are of, for a relation that is refreshed.
         changed_at: from which instant on the rows change it; None where they are what is read first.
     """
@@ -202,7 +215,7 @@ class Intake:
     ended: bool = False
     producers: Mapping[str, int] = field(default_factory=dict)
     promise: int = BEGINNING
-    replay: tuple[LetterFile, ...] | None = None
+    replay: Replay | None = None
     content: Content | None = None
     changed_at: int | None = None
 

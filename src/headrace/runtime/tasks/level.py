@@ -114,6 +114,7 @@ class Level:
         graph = task.work.graph
         self._nodes = graph.by_level[task.level]
         before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
+        self._exits = next(map(task.exits, task.work.replayed), None)
         self._before, self._after = graph.heartbeats(before), graph.heartbeats(after)
         self._limits = graph.limits(before), graph.limits(after)
         self._horizons = (
@@ -208,10 +209,17 @@ class Level:
         return concat(plan.schema, found)
 
     def _batches(self, node: Node, edge: Edge, bucket: int, outputs: dict[int, Batch]) -> list[Batch]:
-        inbox = self._inbox
-        found = [outputs[edge.producer]] if edge.exchange is None else inbox.batches(edge, bucket)
+        if edge.exchange is None:
+            found = [outputs[edge.producer]]
+        else:
+            found = [] if self._is_withheld(node, edge) else self._inbox.batches(edge, bucket)
         self._task.counter.take(node.number, sum(map(len, found)))
         return found
+
+    def _is_withheld(self, node: Node, edge: Edge) -> bool:
+        """Whether an exchange brings rows that other readers of it take once more, and the node does not."""
+        exits = self._exits
+        return exits is not None and edge.producer in exits.reached and node.number not in exits.readers
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         with self._task.watch("load state"):

@@ -131,7 +131,8 @@ class StreamInput:
             adds the timestamp then, which is not in `schema`.
         changes: what its rows change, if they are the changes of a relation.
         letters: all columns of the stream, where its dead letters are kept with them, else None.
-        replayed: whether its rows are dead letters that are taken once more, and move no heartbeat.
+        replayed: where its rows are dead letters that are taken once more, and move no heartbeat, the queries
+            that get them; else None.
     """
 
     source: SplitSource | None
@@ -146,7 +147,7 @@ class StreamInput:
     arrival: int | None = None
     changes: Changes | None = None
     letters: Schema | None = None
-    replayed: bool = False
+    replayed: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +207,11 @@ class EpochWork:
     time: EpochTime
     clock: int = 0
     relations: Mapping[str, RelationInput] = field(default_factory=dict)
+
+    @property
+    def replayed(self) -> tuple[str, ...]:
+        """The stream whose rows are dead letters that are taken once more; none in most epochs."""
+        return tuple(name for name, stream in self.streams.items() if stream.replayed is not None)
 
     def heartbeats_before(self) -> dict[str, int]:
         """The inputs' heartbeats at the start of the epoch."""

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, TimeWindow
 from headrace.elements import Batch, BoolArray, concat, encode
+from headrace.lowering.exits import Exits
 from headrace.lowering.graph import Exchange, Graph, Panes, Spread
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.before_exchange import InPanes
@@ -56,21 +57,30 @@ class Outbox:
         self._results: dict[int, list[Batch]] = {}
         self._emitted: dict[int, int] = {}
 
-    def put(self, node: int, batch: Batch) -> None:
-        """Take what a node yielded."""
+    def put(self, node: int, batch: Batch, exits: Exits | None = None) -> None:
+        """Take what a node yielded.
+
+        Args:
+            node: the node.
+            batch: what it yielded.
+            exits: the ways on which that may leave; all if None.
+        """
         if not len(batch):
             return
-        if node in self._work.graph.whole_results:
-            self._emitted[node] = self._emitted.get(node, 0) + len(batch)
-        if node in self._kept:
-            self._results.setdefault(node, []).append(batch)
+        if exits is None or node in exits.results:
+            if node in self._work.graph.whole_results:
+                self._emitted[node] = self._emitted.get(node, 0) + len(batch)
+            if node in self._kept:
+                self._results.setdefault(node, []).append(batch)
         for channel in self._leaving.get(node, ()):
-            prepared = channel.prepare(batch, self._letters.reporter(node))
-            self._pending.setdefault(channel.number, []).append(prepared)
+            if exits is None or channel.number in exits.channels:
+                prepared = channel.prepare(batch, self._letters.reporter(node))
+                self._pending.setdefault(channel.number, []).append(prepared)
         for part in self._panes:
             if part.node == node:
                 for number, prepared in part.prepare(batch, self._letters):
-                    self._pending.setdefault(number, []).append(prepared)
+                    if exits is None or number in exits.channels:
+                        self._pending.setdefault(number, []).append(prepared)
 
     def rehearse(self, node: int, batch: Batch, report: Report) -> None:
         """Report what fails where a batch of a node is prepared for the next levels; send nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -13,6 +13,8 @@ from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
+from headrace.lowering.exits import Exits
+from headrace.lowering.graph import Node
 from headrace.operators.contract import Report
 from headrace.operators.state.runs import WEIGHT
 from headrace.operators.stateless import apply
@@ -121,13 +123,15 @@ def _in_periods(name: str, valid: tuple[str, str], rows: pa.RecordBatch, letters
 
 def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
     """Run level 0's nodes over a batch of one input; nodes over others see nothing."""
+    exits = task.exits(stream)
+    nodes = [node for node in task.work.graph.prefix if exits is None or node.number in exits.nodes]
     before = len(task.letters)
-    _run_nodes(task, stream, batch)
+    _run_nodes(task, stream, batch, nodes, exits)
     if len(task.letters) > before and task.letters.keeps(stream):
-        _keep_failed(task, stream, batch)
+        _keep_failed(task, stream, batch, nodes)
 
 
-def _keep_failed(task: Task, stream: str, batch: Batch) -> None:
+def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node]) -> None:
     """Keep the rows of a stream for which an expression fails, with all their columns.
 
     Where it fails, an element may have other columns. Operators without state do not change multiplicities:
@@ -143,7 +147,7 @@ def _keep_failed(task: Task, stream: str, batch: Batch) -> None:
         return report
 
     outputs: dict[int, Batch] = {}
-    for node in task.work.graph.prefix:
+    for node in nodes:
         plan = node.plan
         if isinstance(plan, Source):
             if node.reads == stream:
@@ -159,10 +163,10 @@ def _keep_failed(task: Task, stream: str, batch: Batch) -> None:
         task.letters.keep_failed(stream, rows, number, reason)
 
 
-def _run_nodes(task: Task, stream: str, batch: Batch) -> None:
-    """Run level 0's nodes over a batch of one input, and route what they yield."""
+def _run_nodes(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], exits: Exits | None) -> None:
+    """Run nodes of level 0 over a batch of one input, and route what they yield."""
     outputs: dict[int, Batch] = {}
-    for node in task.work.graph.prefix:
+    for node in nodes:
         plan = node.plan
         if isinstance(plan, Source | Relation):
             if node.reads != stream:
@@ -179,7 +183,7 @@ def _run_nodes(task: Task, stream: str, batch: Batch) -> None:
         outputs[node.number] = concat(plan.schema, found)
         task.counter.give(node.number, outputs[node.number])
         with task.watch("route"):
-            task.outbox.put(node.number, outputs[node.number])
+            task.outbox.put(node.number, outputs[node.number], exits)
 
 
 def _select(plan: Source | Relation, batch: Batch) -> Batch:

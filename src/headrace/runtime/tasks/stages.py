@@ -75,7 +75,7 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
             arrivals[split.stream] = _take_in_relation(task, split)
             continue
         timing = work.streams[split.stream].timing
-        if work.streams[split.stream].replayed:
+        if work.streams[split.stream].replayed is not None:
             _take_in_letters(task, split)
         elif timing.per is not None:
             values = Values(work, split.stream, timing.per)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.share import Lateness
+from headrace.lowering.exits import Exits, exits_for
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.counts import Counter
@@ -56,6 +57,13 @@ class Task:
         self.lateness: dict[str, Lateness] = {}
         self.counted: dict[str, Counting] = {}
         self._name = f"e{work.epoch}-l{level}-t{number}-a{attempt}-{work.token}"
+
+    def exits(self, stream: str) -> Exits | None:
+        """The ways on which rows of a stream go that are taken once more; None where they go on all."""
+        known = self.work.streams.get(stream)
+        if known is None or known.replayed is None:
+            return None
+        return exits_for(self.work.graph, stream, known.replayed)
 
     def state_writer(self) -> SegmentWriter:
         """The segment for the state of its operators."""

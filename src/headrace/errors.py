@@ -21,6 +21,10 @@ class Position:
     column: int
 
 
+NOWHERE: Final = Position(1, 1)
+"""The place of a statement that no text holds."""
+
+
 class HeadraceError(Exception):
     """Base of all errors: a message, where it happened, and what may help.
 

@@ -22,6 +22,7 @@ plans are snapshots of our own output, which prove nothing but show what a chang
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -31,14 +32,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from headrace.algebra.events import Events
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
 from headrace.language.binding.binder import bind, derive
-from headrace.language.catalog import Catalog, RelationInfo, describe_relation, describe_stream
+from headrace.language.catalog import Catalog, RelationInfo, StreamInfo, describe_relation, describe_stream
 from headrace.language.parsing.parser import parse
 from headrace.language.statements import CreateRelation, CreateStream, CreateStreamAs, Select, SetDialect
 from headrace.optimizer import optimize
-from headrace.reference.contents import Stream
+from headrace.reference.contents import Element, Stream
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema
 from headrace.time import ALWAYS, BEGINNING, INFINITY, TimeDomain, format_instant
 
@@ -47,13 +49,40 @@ CASES = Path(__file__).parent / "cases"
 
 @dataclass(frozen=True)
 class StreamSteps:
-    """A stream of a case: its declaration and its rows per step."""
+    """A stream of a case: its entry in the catalog, its disorder, and its rows per step."""
 
-    name: str
-    schema: Schema
-    timestamp: str
+    info: StreamInfo
     disorder: int
     steps: tuple[tuple[tuple[object, ...], ...], ...]
+
+    @property
+    def name(self) -> str:
+        return self.info.name
+
+    @property
+    def schema(self) -> Schema:
+        return self.info.schema
+
+    @property
+    def timestamp(self) -> str:
+        return self.info.timestamp
+
+    def stream(self, steps: int) -> Stream:
+        """The elements of its rows of the first steps."""
+        rows = [row for part in self.steps[:steps] for row in part]
+        return Stream(self.schema.names, [self._element(row) for row in rows])
+
+    def _element(self, row: tuple[object, ...]) -> Element:
+        start, changes = self.time_of(row), self.info.changes
+        if not isinstance(changes, Events):
+            return row, start, start + 1, 1
+        columns = dict(zip(self.schema.names, row, strict=True))
+        end = columns[changes.ends] if changes.ends is not None else None
+        assert end is None or isinstance(end, int), "a stream that is timed by integers"
+        until = INFINITY if end is None else end
+        weight = 1 if changes.change is None else columns[changes.change]
+        assert isinstance(weight, int)
+        return row, start, until if changes.lasting else start + 1, weight
 
     def table(self) -> pa.Table:
         return _table(self.schema, [row for step in self.steps for row in step])
@@ -109,7 +138,7 @@ class Case:
         """The streams of the case, without those that the query's text defines."""
         catalog = Catalog()
         for stream in self.streams:
-            catalog = catalog.define(describe_stream(_declaration(_head(stream)), stream.schema))
+            catalog = catalog.define(stream.info)
         for relation in self.relations:
             catalog = catalog.define(relation.info)
         return catalog
@@ -194,7 +223,7 @@ def _stream(title: str, body: str) -> StreamSteps:
         steps.append(tuple(_row(line, types) for line in lines))
     declared = statement.time.disorder
     disorder = 0 if declared is None else declared.length
-    return StreamSteps(statement.name, statement.columns, statement.timestamp, disorder, tuple(steps))
+    return StreamSteps(describe_stream(statement, statement.columns), disorder, tuple(steps))
 
 
 def _relation(title: str, body: str) -> RelationRows:
@@ -219,14 +248,10 @@ def _instant(value: object, dtype: pa.DataType) -> int | None:
 
 
 def _declaration(text: str) -> CreateStream:
-    head, _, tail = text.partition(" TIMESTAMP BY ")
-    statement = parse(f"CREATE STREAM {head} FROM csv OPTIONS (path 'none') TIMESTAMP BY {tail}")[0]
+    head, clause, tail = re.split(r" (CHANGES BY|VALID FROM|TIMESTAMP BY) ", text, maxsplit=1)
+    statement = parse(f"CREATE STREAM {head} FROM csv OPTIONS (path 'none') {clause} {tail}")[0]
     assert isinstance(statement, CreateStream)
     return statement
-
-
-def _head(stream: StreamSteps) -> str:
-    return f"{stream.name} {stream.schema} TIMESTAMP BY {stream.timestamp}"
 
 
 def _row(line: str, types: list[pa.DataType]) -> tuple[object, ...]:

@@ -19,7 +19,6 @@ from headrace.algebra.nodes import Plan
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
-from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Intake
@@ -55,11 +54,7 @@ def taken(stream: BoundedStream, start: int, end: int) -> Intake:
 
 def reference(case: Case, step: int) -> Rows:
     """The answer after a step: the definition on the rows so far, below the query's heartbeat."""
-    streams = {}
-    for stream in case.streams:
-        rows = [row for part in stream.steps[:step] for row in part]
-        elements = [(row, stream.time_of(row), stream.time_of(row) + 1, 1) for row in rows]
-        streams[stream.name] = Stream(stream.schema.names, elements)
+    streams = {stream.name: stream.stream(step) for stream in case.streams}
     streams |= {relation.info.name: relation.stream() for relation in case.relations}
     heartbeat = heartbeat_of(case.plan, case.heartbeats(step))
     history = evaluate(case.plan, streams)
@@ -74,7 +69,12 @@ def heartbeat_of(plan: Plan, streams: dict[str, int]) -> int:
 def inline(case: Case, plan: Plan, **options: int) -> ResultReader:
     """A run with one epoch per step, or per row with `one_by_one`."""
     streams = {
-        stream.name: BoundedStream(TableSource(stream.table()), stream.timestamp, Timing(stream.disorder))
+        stream.name: BoundedStream(
+            TableSource(stream.table()),
+            stream.timestamp,
+            Timing(stream.disorder),
+            changes=stream.info.changes,
+        )
         for stream in case.streams
     }
     store = MemoryStore()

@@ -303,7 +303,7 @@ ROOTS = (
 @st.composite
 def plans(
     draw: st.DrawFn,
-    sources: Sequence[Source | Relation],
+    sources: Sequence[Plan],
     *,
     depth: int = 3,
     root: str | None = None,
@@ -330,7 +330,7 @@ def _columns(plan: Plan, *types: pa.DataType) -> list[Column]:
 @dataclass(frozen=True)
 class _Builder:
     draw: st.DrawFn
-    sources: tuple[Source | Relation, ...]
+    sources: tuple[Plan, ...]
     windows: bool
 
     def build(self, depth: int, *, root: str | None = None) -> Plan:

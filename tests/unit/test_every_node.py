@@ -43,6 +43,7 @@ from worked.tables import equivalent
 
 TEXTS = {
     "Source": "SELECT * FROM tick",
+    "EventSource": "SELECT id FROM fix",
     "Relation": "SELECT id, text FROM tick t JOIN label l ON l.kind = t.kind",
     "Filter": "SELECT * FROM tick WHERE id > 1",
     "Project": "SELECT id + 1 AS next FROM tick",
@@ -63,6 +64,7 @@ TEXTS = {
     "Aggregate": "SELECT kind, COUNT(*) AS n, MAX(id) AS most FROM tick [RANGE 3] GROUP BY kind",
     "TopK": "SELECT id, kind FROM tick [RANGE 3] ORDER BY id DESC LIMIT 2",
     "Distinct": "SELECT DISTINCT kind FROM tick [RANGE 3]",
+    "Finalize": "SELECT id FROM fix",
     "Istream": "ISTREAM(SELECT kind FROM tick [RANGE 3])",
     "Dstream": "DSTREAM(SELECT kind FROM tick [RANGE 3])",
     "Rstream": "RSTREAM(SELECT kind FROM tick [RANGE 3])",
@@ -95,13 +97,15 @@ TICK = Stream(
     [((id_, kind, Decimal("1.50"), at), at, at + 1, 1) for id_, kind, at in ROWS],
 )
 LABEL = Stream(("kind", "text"), [(row, ALWAYS, INFINITY, 1) for row in (("a", "one"), ("b", "two"))])
-STREAMS = {"tick": TICK, "label": LABEL}
+FIX = Stream(("id", "w", "at"), [((id_, w, at), at, at + 1, w) for id_, w, at in ((1, 1, 2), (2, -1, 3))])
+STREAMS = {"tick": TICK, "label": LABEL, "fix": FIX}
 
 
 def plan_of(text: str) -> Plan:
-    """The plan of a query over the auction streams and the relation `label`."""
+    """The plan of a query over the auction streams, the relation `label`, and the corrected `fix`."""
     relation = "CREATE RELATION label (kind STRING, text STRING) KEY (kind) FROM csv OPTIONS (path 'label')"
-    return define(f"{relation}; {text}", CATALOG)[1][-1]
+    stream = "CREATE STREAM fix (id BIGINT, w BIGINT, at BIGINT) FROM push CHANGES BY w TIMESTAMP BY at"
+    return define(f"{relation}; {stream}; {text}", CATALOG)[1][-1]
 
 
 def example(name: str) -> Plan:

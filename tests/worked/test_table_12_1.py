@@ -33,6 +33,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Early,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -149,6 +150,7 @@ TABLE: dict[str, Line] = {
     # Always as far as a row goes on: l_max is never 1.
     "coalesce": Line(lambda one, two: Coalesce(one), never, Ends.DESTROYED, never),
     # What follows is not printed.
+    "corrections": Line(lambda one, two: Finalize(one), first, Ends.DESTROYED, first),
     "sliding window": Line(
         lambda one, two: TimeWindow(Split(one), Duration(4), Duration(2)), never, Ends.ENFORCED, always
     ),

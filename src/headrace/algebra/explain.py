@@ -15,7 +15,9 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Early,
+    EventSource,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -113,7 +115,7 @@ def describe(plan: Plan) -> str:
             return _aggregate(plan)
         case TopK():
             return _top_k(plan)
-        case Distinct() | Coalesce() | Istream() | Dstream() | Rstream() | Split():
+        case Distinct() | Coalesce() | Finalize() | Istream() | Dstream() | Rstream() | Split():
             return type(plan).__name__
         case _:
             assert_never(plan)
@@ -121,6 +123,8 @@ def describe(plan: Plan) -> str:
 
 def _leaf(plan: Source | Relation) -> str:
     columns = f"{type(plan).__name__} {plan.name} ({', '.join(plan.schema.names)})"
+    if isinstance(plan, EventSource) and plan.lasting:
+        return f"{columns} valid from {plan.timestamp}" + ("" if plan.ends is None else f" to {plan.ends}")
     if isinstance(plan, Source):
         return f"{columns} by {plan.timestamp}"
     match plan.valid:

@@ -111,6 +111,26 @@ class Source:
 
 
 @dataclass(frozen=True)
+class EventSource(Source):
+    """A stream from outside whose rows are valid for as long as they say, or take others back.
+
+    Attributes:
+        lasting: whether rows are valid from their timestamp on until their end, instead of for that instant.
+        ends: the column that ends them, the end being exclusive, or None where none of them ends.
+        signed: whether some rows take others back.
+    """
+
+    lasting: bool
+    ends: str | None
+    signed: bool
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: where rows have no lifetimes."""
+        return not self.lasting
+
+
+@dataclass(frozen=True)
 class Relation:
     """A table that comes from outside, and is read whole before any row of a stream.
 
@@ -685,6 +705,16 @@ class Coalesce(Unary):
 
 
 @dataclass(frozen=True)
+class Finalize(Unary):
+    """The payloads of `M(t)` that are in it more often than they are taken back, so much more often.
+
+    What takes back a row that is not there takes back nothing, until it is. So the contents of a stream with
+    corrections are never below zero, in whatever order they come and whatever is missing of them (CEDR,
+    *Consistency Sensitive Streaming Operators*, section 4.6).
+    """
+
+
+@dataclass(frozen=True)
 class Clip(Unary):
     """`M(t)` for the instants t of `[begin, end)`; no rows at any other.
 
@@ -769,12 +799,13 @@ Stateful = (
     | TopK
     | Distinct
     | Coalesce
+    | Finalize
     | Istream
     | Dstream
 )
 """Nodes whose operators keep state."""
 
-Leaf = Source | Relation
+Leaf = Source | EventSource | Relation
 """Nodes without inputs: what comes from outside."""
 
 Plan = Leaf | Stateless | Stateful | OuterJoin | SemiJoin

@@ -15,7 +15,9 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Early,
+    EventSource,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -110,6 +112,8 @@ def is_insert_only(plan: Plan) -> bool:
     never leaves.
     """
     match plan:
+        case EventSource(signed=signed):
+            return not signed
         case Source():
             return True
         case Relation():
@@ -118,7 +122,7 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Distinct(input=below) if is_append_only(below):
             return True
-        case Aggregate() | TopK() | Distinct() | SetOperation():
+        case Aggregate() | TopK() | Distinct() | Finalize() | SetOperation():
             return plan.is_chronon
         case Coalesce() | RowWindow() | Early():
             return False
@@ -221,6 +225,7 @@ def granule_of(plan: Plan) -> Duration | None:
             | Sample()
             | Split()
             | Coalesce()
+            | Finalize()
             | Distinct()
             | Aggregate()
             | TopK()
@@ -330,10 +335,10 @@ def granule_start(instant: int, granule: int) -> int:
 def lasts_at_most(plan: Plan, limit: int) -> bool:
     """Whether a row of a source makes rows of the plan for so many instants at most."""
     match plan:
-        case Source() | Istream() | Dstream() | Split():
-            return True
-        case Relation():
+        case Source() | Relation():
             return plan.is_chronon
+        case Istream() | Dstream() | Split():
+            return True
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
         case Lifetime():
@@ -361,6 +366,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Over()
             | Distinct()
             | Coalesce()
+            | Finalize()
             | Rstream()
             | Early()
         ):
@@ -383,6 +389,8 @@ def settles_within(plan: Plan) -> int:
     match plan:
         case Relation():
             return 1 if plan.is_constant else INFINITY
+        case EventSource(lasting=True):
+            return INFINITY
         case TimeWindow(size=size, slide=slide):
             # A window shows its last rows at the end of a slide; from one that is unbounded they never go.
             shown = below - 1 + slide.length - 1
@@ -453,7 +461,7 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
         case Distinct():
             differing = frozenset(range(len(plan.schema))) - constants_of(plan.input).keys()
             return within >= differing or has_one_row(plan.input, within)
-        case Filter() | Coalesce() | Early() | Clip() | Rstream() | Istream() | Dstream():
+        case Filter() | Coalesce() | Finalize() | Early() | Clip() | Rstream() | Istream() | Dstream():
             return has_one_row(plan.input, within)
         case Join():
             width = len(plan.left.schema)
@@ -505,6 +513,8 @@ def _accumulates(plan: Plan) -> bool:
     match plan:
         case TimeWindow() | Lifetime() | RowWindow():
             return _lives_for_ever(plan)
+        case EventSource(lasting=lasting, ends=ends):
+            return lasting and ends is None
         case _:
             ahead = any(map(_accumulates, inputs_of(plan)))
             return ahead and _lives_for_ever(plan) and not has_one_row(plan)
@@ -519,9 +529,9 @@ def _lives_for_ever(plan: Plan) -> bool:
             return plan.fixed in (None, INFINITY)
         case RowWindow(keys=keys):
             return keys != ()
-        case Relation():
+        case Source() | Relation():
             return not plan.is_chronon
-        case Source() | Istream() | Dstream() | Split():
+        case Istream() | Dstream() | Split():
             return False
         case Clip(input=below, end=end):
             return end == INFINITY and _lives_for_ever(below)

@@ -8,10 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from headrace.engine.inputs import NOWHERE, Input, TemporaryFolders, declared, in_memory, stream_of_file
+from headrace.engine.corrections import Said
+from headrace.engine.inputs import Input, TemporaryFolders, declared, in_memory, stream_of_file
 from headrace.engine.policy import Policy
 from headrace.engine.relations import Table, relation_of
-from headrace.errors import LanguageError, UserError
+from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import describe_changes
 from headrace.language.statements import (
     NOTHING_SAID,
@@ -126,7 +127,7 @@ def _changes_of(
     if isinstance(data, str | Path):
         stream = stream_of_file(name, data, timestamp)
     else:
-        stream = in_memory(name, data, timestamp, None, folders)
+        stream = in_memory(name, data, Said(timestamp), None, folders)
     operation, version = by
     of = CreateStream(name, None, "arrow", (), timestamp, stream.clauses, NOWHERE, NOWHERE)
     clause = ChangesClause(Name(operation, NOWHERE), None if version is None else Name(version, NOWHERE), of)

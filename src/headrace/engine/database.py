@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from headrace.engine.changing import handed_over
 from headrace.engine.core import Core
+from headrace.engine.corrections import said_of_rows
 from headrace.engine.display import html_of_table
 from headrace.engine.execution import Settings
 from headrace.engine.inputs import in_memory
@@ -210,7 +211,16 @@ class Database(UserCode):
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
     def stream(
-        self, name: str, data: Any, timestamp: str | ByArrival, disorder: Length | None = None
+        self,
+        name: str,
+        data: Any,
+        timestamp: str | ByArrival | None = None,
+        disorder: Length | None = None,
+        *,
+        valid: str | tuple[str, str | None] | None = None,
+        changes_by: str | None = None,
+        key: str | Sequence[str] | None = None,
+        version: str | None = None,
     ) -> None:
         """Register a table as a stream, in the order of its rows, or a streaming data frame.
 
@@ -224,11 +234,19 @@ class Database(UserCode):
                 clock's reading when an epoch takes them.
             disorder: how much older than the newest row a row may be, such as "5 seconds" or a timedelta, or
                 a number for integer timestamps; None where the rows are in order.
+            valid: instead of a timestamp the column that begins a row's lifetime, and the one that ends it,
+                where NULL means without an end.
+            changes_by: the column that says whether a row adds or takes back, such as insert and delete, or 1
+                and -1; with a key whether it inserts, updates or deletes.
+            key: the columns that say which row is changed.
+            version: the column that numbers what was written together, which is not a part of the rows; with
+                a key it orders the changes of one instant.
 
         Raises:
-            UserError: the data is not a table, or the timestamp is missing.
+            UserError: the data is not a table, a column is missing, or the arguments do not fit each other.
         """
-        stream = in_memory(name, data, timestamp, disorder, self._core.folders)
+        said = said_of_rows(timestamp, valid, changes_by, key, version)
+        stream = in_memory(name, data, said, disorder, self._core.folders)
         with self._core.lock:
             self._core.change(self._core.definitions.with_input(stream))
 

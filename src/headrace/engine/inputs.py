@@ -14,11 +14,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.algebra.letters import letters_schema, noted_at
+from headrace.engine.corrections import Said
 from headrace.engine.policy import Policy
 from headrace.engine.times import Length, disorder_of, timing_of
-from headrace.errors import LanguageError, Position, UserError
+from headrace.errors import LanguageError, UserError
 from headrace.heartbeats.timing import Follow, Timing
-from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream, timed_by_arrival
+from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream
 from headrace.language.statements import (
     FILE_FORMATS,
     FORMATS,
@@ -38,14 +39,10 @@ from headrace.runtime.spark.scans import file_batches
 from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
-from headrace.schema import TIMESTAMP, Schema
-from headrace.time import TimeDomain
+from headrace.schema import Schema
 
 PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
-
-NOWHERE: Final = Position(1, 1)
-"""The place of a statement that no text holds."""
 
 _LIMIT: Final = "max_rows_per_epoch"
 
@@ -240,7 +237,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             )
             info = describe_stream(statement, source.schema)
             timing = timing_of(statement.time, info, comes_now=False)
-            bounded = BoundedStream(source, info.timestamp, timing, max_rows)
+            bounded = BoundedStream(source, info.timestamp, timing, max_rows, info.changes)
             origin = origin_of(statement.format, options, base)
             return Input(info, bounded, None, max_rows, statement.time, origin=origin)
         if statement.format == PUSH:
@@ -252,7 +249,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         origin = _spark_origin(statement.format, options)
         now = statement.format == "kafka"
         timing = timing_of(statement.time, info, comes_now=now, in_batches=True)
-        live = LiveStream(schema, info.timestamp, timing)
+        live = LiveStream(schema, info.timestamp, timing, info.changes)
         return Input(info, live, frame, max_rows, statement.time, now, origin)
     except UserError as error:
         error.position = error.position or statement.position
@@ -262,7 +259,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
 def in_memory(
     name: str,
     data: Any,
-    timestamp: str | ByArrival,
+    said: Said,
     disorder: Length | None,
     folders: TemporaryFolders,
 ) -> Input:
@@ -270,26 +267,35 @@ def in_memory(
 
     Columns of types that streams do not have are left out with a warning.
 
+    Args:
+        name: the stream's.
+        data: the table.
+        said: how its rows say when they are valid.
+        disorder: how much older than the newest row a row may be.
+        folders: where a table is kept that was handed over.
+
     Raises:
         UserError: the data is not a table, or the timestamp is missing.
     """
     if getattr(data, "isStreaming", False):
         schema = _schema_of(data)
-        info = _info(name, schema, timestamp)
+        info = said.info(name, schema)
         clauses = TimeClauses(disorder_of(disorder, info.domain))
-        live = LiveStream(schema, info.timestamp, timing_of(clauses, info, comes_now=False))
+        timing = timing_of(clauses, info, comes_now=False)
+        live = LiveStream(schema, info.timestamp, timing, info.changes)
         return Input(info, live, data, clauses=clauses, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
         schema = _schema_of(data)
-        timed = _info(name, schema, timestamp).timestamp
+        timed = said.info(name, schema).timestamp
         data = _in_order(data, schema.names, sorted(schema.names, key=lambda name: name != timed))
     path = stored_table(name, to_arrow_table(data), folders)
-    column = None if isinstance(timestamp, ByArrival) else timestamp
+    column = None if isinstance(said.timestamp, ByArrival) else said.timestamp
     source = open_source("arrow", {"path": str(path)}, None, column, name, path.parent)
-    info = _info(name, source.schema, timestamp)
+    info = said.info(name, source.schema)
     clauses = TimeClauses(disorder_of(disorder, info.domain))
     timing = timing_of(clauses, info, comes_now=False)
-    return Input(info, BoundedStream(source, info.timestamp, timing), clauses=clauses)
+    stream = BoundedStream(source, info.timestamp, timing, changes=info.changes)
+    return Input(info, stream, clauses=clauses)
 
 
 def stream_of_file(name: str, path: str | Path, timestamp: str | ByArrival) -> Input:
@@ -301,7 +307,7 @@ def stream_of_file(name: str, path: str | Path, timestamp: str | ByArrival) -> I
     form, options = format_of(path), {"path": str(path)}
     column = None if isinstance(timestamp, ByArrival) else timestamp
     source = open_source(form, options, None, column, name, Path.cwd())
-    info = _info(name, source.schema, timestamp)
+    info = Said(timestamp).info(name, source.schema)
     timing = timing_of(NOTHING_SAID, info, comes_now=False)
     stream = BoundedStream(source, info.timestamp, timing)
     return Input(info, stream, origin=origin_of(form, options, Path.cwd()))
@@ -363,7 +369,7 @@ def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int |
         raise LanguageError(f"push has no option {next(iter(options))}", hint=f"it has {_LIMIT}")
     info = describe_stream(statement, statement.columns)
     timing = timing_of(statement.time, info, comes_now=True)
-    live = LiveStream(statement.columns, info.timestamp, timing)
+    live = LiveStream(statement.columns, info.timestamp, timing, info.changes)
     return Input(info, live, None, max_rows, statement.time, True, PUSH)
 
 
@@ -392,17 +398,6 @@ def _row_limit(options: dict[str, str]) -> int | None:
     if not text.isdigit() or int(text) < 1:
         raise UserError(f"{_LIMIT} must be a positive number, not '{text}'")
     return int(text)
-
-
-def _info(name: str, schema: Schema, timestamp: str | ByArrival) -> StreamInfo:
-    if isinstance(timestamp, ByArrival):
-        return timed_by_arrival(name, schema, timestamp)
-    index = schema.find(timestamp)
-    if index is None:
-        raise UserError(f"{name} has no column {timestamp}", hint=f"the columns are {schema}")
-    column = schema[index]
-    domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
-    return StreamInfo(name, schema, column.name, domain)
 
 
 def _schema_of(frame: Any) -> Schema:

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import Int64Array, integers
-from headrace.engine.inputs import NOWHERE, TemporaryFolders, format_of, origin_of, sorted_rows, stored_table
+from headrace.engine.inputs import TemporaryFolders, format_of, origin_of, sorted_rows, stored_table
 from headrace.engine.policy import Policy
 from headrace.engine.rereading import files_again, refresh_clause, table_again, table_of
-from headrace.errors import LanguageError, UserError
-from headrace.language.catalog import Catalog, RelationInfo, describe_relation, relation_column
+from headrace.errors import NOWHERE, LanguageError, UserError
+from headrace.language.catalog import Catalog, RelationInfo, describe_relation
+from headrace.language.corrections import named_column
 from headrace.language.statements import CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RefreshedRelation
@@ -174,11 +175,11 @@ def with_values(clauses: TimeClauses, catalog: Catalog, relations: Mapping[str, 
 def _column_of_values(per: PerClause, wanted: ValuesOf, info: RelationInfo) -> str:
     """The column that is named, or the key, or the one that is called as the stream's."""
     if wanted.column is not None:
-        return relation_column(info.name, info.schema, wanted.column).name
+        return named_column(info.name, info.schema, wanted.column).name
     if len(info.key) == 1:
         return info.key[0]
     alike = Name(per.column.text, wanted.relation.position)
-    return relation_column(info.name, info.schema, alike).name
+    return named_column(info.name, info.schema, alike).name
 
 
 def _name(text: str) -> Name:

@@ -8,6 +8,8 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.algebra.changes import Changes
+from headrace.algebra.events import Events
 from headrace.algebra.properties import has_unbounded_state, names_read
 from headrace.engine.definitions import Definitions
 from headrace.engine.skews import skew_rows
@@ -76,7 +78,8 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
     for entry in definitions.catalog.entries.values():
         told = known.get(entry.name, ("",) * len(news))
         match entry:
-            case StreamInfo(name=name, schema=schema, timestamp=timestamp, domain=domain):
+            case StreamInfo(name=name, content=schema, domain=domain):
+                timestamp = _timed_by(entry)
                 timing = definitions.inputs[name].stream.timing
                 if timing.by_arrival:
                     timestamp, disorder = f"ARRIVAL AS {timestamp}", "none"
@@ -92,6 +95,20 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
             case _:
                 assert_never(entry)
     return _table((*_STREAMS, *news, "columns"), rows)
+
+
+def _timed_by(info: StreamInfo) -> str:
+    """The columns that say when the rows of a stream are valid."""
+    match info.changes:
+        case Events(ends=ends, change=change):
+            period = "" if ends is None else f" to {ends}"
+            return f"{info.timestamp}{period}" + ("" if change is None else f", changed by {change}")
+        case Changes(operation=operation):
+            return f"{info.timestamp}, changed by {operation}"
+        case None:
+            return info.timestamp
+        case _:
+            assert_never(info.changes)
 
 
 def _relations(definitions: Definitions, status: Status | None) -> pa.Table:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, assert_never
 
 from headrace.algebra.changes import Changes, content_schema
+from headrace.algebra.events import Events, event_schema
 from headrace.algebra.letters import letters_name, letters_schema, noted_at, stream_of_letters
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.aggregates import is_aggregate
 from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.language.corrections import changes_by_key, changes_of_stream, named_column
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import RESERVED
 from headrace.language.statements import (
@@ -26,8 +27,7 @@ from headrace.language.statements import (
     CreateStream,
     TimeClauses,
 )
-from headrace.language.syntax import Name
-from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema, sql_type
+from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, Duration, TimeDomain
 
@@ -41,10 +41,11 @@ class StreamInfo:
 
     Attributes:
         name: its name, as it was created.
-        schema: all its columns, the timestamp column among them.
+        schema: all columns that its rows come with, the timestamp column among them.
         timestamp: the column it is timed by.
         domain: what its instants count.
         by_arrival: whether rows come without that column, and get the clock's reading when they are taken.
+        changes: what they change, and for how long they are valid; None where each is for its instant.
     """
 
     name: str
@@ -52,6 +53,20 @@ class StreamInfo:
     timestamp: str
     domain: TimeDomain
     by_arrival: bool = False
+    changes: Changes | Events | None = None
+
+    @property
+    def content(self) -> Schema:
+        """The columns that queries see."""
+        match self.changes:
+            case None:
+                return self.schema
+            case Changes() as by:
+                return content_schema(self.schema, by)
+            case Events() as events:
+                return event_schema(self.schema, self.timestamp, events)
+            case _:
+                assert_never(self.changes)
 
 
 @dataclass(frozen=True)
@@ -217,10 +232,10 @@ def describe_relation(statement: CreateRelation, columns: Schema) -> RelationInf
     if statement.changes is not None:
         stream = describe_stream(statement.changes.stream, columns)
         return describe_changes(statement, statement.changes, stream)
-    key = tuple(relation_column(statement.name, columns, name).name for name in statement.key)
+    key = tuple(named_column(statement.name, columns, name).name for name in statement.key)
     if statement.valid is None:
         return RelationInfo(statement.name, columns, key, refreshed=statement.refresh is not None)
-    begin, end = (relation_column(statement.name, columns, name) for name in statement.valid)
+    begin, end = (named_column(statement.name, columns, name) for name in statement.valid)
     for name, found in zip(statement.valid, (begin, end), strict=True):
         if found.type not in (TIMESTAMP, BIGINT):
             raise LanguageError(
@@ -252,39 +267,10 @@ def describe_changes(
     Raises:
         LanguageError: a column is missing, or cannot be what it is named for.
     """
-    named = partial(relation_column, statement.name, stream.schema)
-    operation = named(clause.operation)
-    if operation.type != STRING:
-        raise LanguageError(
-            f"the column {operation.name} is {sql_type(operation.type)}",
-            position=clause.operation.position,
-            hint="CHANGES BY takes a STRING: insert, update or delete, or I, U or D",
-        )
-    for name in (*statement.key, *(() if clause.version is None else (clause.version,))):
-        if named(name) == operation:
-            raise LanguageError(
-                f"{operation.name} says what a row changes, and cannot be the key or the version",
-                position=name.position,
-                hint="name another column",
-            )
-    key = tuple(named(name).name for name in statement.key)
-    by = Changes(operation.name, key, None if clause.version is None else named(clause.version).name)
+    by = changes_by_key(statement.name, stream.schema, clause.operation, statement.key, clause.version)
     schema = content_schema(stream.schema, by)
     info = ChangesInfo(stream, by, read_first)
-    return RelationInfo(statement.name, schema, key, None, stream.domain, info)
-
-
-def relation_column(relation: str, columns: Schema, name: Name) -> Field:
-    """A relation's column by its name.
-
-    Raises:
-        LanguageError: there is none.
-    """
-    place = columns.find(name.text)
-    if place is None:
-        hint = did_you_mean(name.text, columns.names) or f"the columns are {columns}"
-        raise LanguageError(f"{relation} has no column {name.text}", position=name.position, hint=hint)
-    return columns[place]
+    return RelationInfo(statement.name, schema, by.key, None, stream.domain, info)
 
 
 def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
@@ -300,7 +286,9 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
     position = statement.timestamp_position
     if isinstance(statement.timestamp, ByArrival):
         check_arrival_clauses(statement.time, position)
-        return timed_by_arrival(statement.name, columns, statement.timestamp, position)
+        info = timed_by_arrival(statement.name, columns, statement.timestamp, position)
+        arrival = info.schema[-1]
+        return replace(info, changes=changes_of_stream(statement, info.schema, arrival))
     index = columns.find(statement.timestamp)
     if index is None:
         hint = did_you_mean(statement.timestamp, columns.names) or f"the columns are {columns}"
@@ -318,7 +306,8 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
     time = statement.time
     if time.disorder is not None:
         check_duration(time.disorder, domain, "DISORDER", position)
-    return StreamInfo(statement.name, columns, column.name, domain)
+    changes = changes_of_stream(statement, columns, column)
+    return StreamInfo(statement.name, columns, column.name, domain, changes=changes)
 
 
 def timed_by_arrival(

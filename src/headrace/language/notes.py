@@ -208,7 +208,7 @@ class _Reader:
         if (bare := defined.get(name.lower())) is not None:
             return tuple(_Bare(name, position, one.times, one.domain) for one in bare[:1])
         match self.catalog.find(name):
-            case StreamInfo(timestamp=timestamp, domain=domain):
+            case StreamInfo(timestamp=timestamp, domain=domain, changes=None):
                 return (_Bare(name, position, frozenset([timestamp.lower()]), domain),)
             case DerivedStream(plan=plan) if _is_bare(plan):
                 times = frozenset(plan.schema.names[place].lower() for place in timestamp_columns(plan))
@@ -257,7 +257,9 @@ _UNITS: Final = {TimeDomain.TIMESTAMP: ("microsecond", "10 MINUTES"), TimeDomain
 
 def _columns(entry: Entry | None) -> tuple[str, ...]:
     match entry:
-        case StreamInfo(schema=schema) | RelationInfo(schema=schema):
+        case StreamInfo():
+            return entry.content.names
+        case RelationInfo(schema=schema):
             return schema.names
         case DerivedStream(plan=plan):
             return plan.schema.names

@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Early,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -81,7 +82,7 @@ def _query(plan: Plan) -> str:
             return " UNION ALL ".join(map(_operand, inputs))
         case SetOperation(kind=kind, left=left, right=right):
             return f"{_operand(left)} {kind.value} {_operand(right)}"
-        case Coalesce(input=below) | Clip(input=below) | Early(input=below):
+        case Coalesce(input=below) | Finalize(input=below) | Clip(input=below) | Early(input=below):
             # They have no text: only the optimizer puts them there.
             return _query(below)
         case Istream() | Dstream() | Rstream():
@@ -246,7 +247,13 @@ def _leaf(plan: Plan) -> str:
         case Granularity(input=below, granule=granule):
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
             return f"{table} GRANULARITY({_duration(granule, plan.domain)})"
-        case Split(input=below) | Coalesce(input=below) | Clip(input=below) | Early(input=below):
+        case (
+            Split(input=below)
+            | Coalesce(input=below)
+            | Finalize(input=below)
+            | Clip(input=below)
+            | Early(input=below)
+        ):
             # The binder puts a Split there again: it is below windows only.
             return _leaf(below)
         case WindowBounds(input=TimeWindow() as window):

@@ -128,8 +128,25 @@ class ByArrival:
 
 
 @dataclass(frozen=True)
+class EventsClause:
+    """`[CHANGES BY change] {TIMESTAMP BY column | VALID FROM column [TO end]} [VERSION BY version]`.
+
+    Attributes:
+        lasting: whether rows are valid from the column on (`VALID FROM`), instead of for that instant.
+        ends: the column that ends a row, or None.
+        change: the column that says whether a row adds or takes back, or with KEY what it changes; or None.
+        version: the column that numbers what was written together, or with KEY orders the changes; or None.
+    """
+
+    lasting: bool
+    ends: Name | None
+    change: Name | None
+    version: Name | None
+
+
+@dataclass(frozen=True)
 class CreateStream:
-    """`CREATE STREAM name [(columns)] FROM format [OPTIONS (...)] TIMESTAMP BY column [clauses]`.
+    """`CREATE STREAM name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)] events [clauses]`.
 
     Attributes:
         name: the stream's name.
@@ -140,6 +157,8 @@ class CreateStream:
         time: what it says about the stream's time.
         position: where the statement starts.
         timestamp_position: where that is said, for errors that only the input shows.
+        key: the columns that say which row is changed; none where rows are not changed by key.
+        events: what else says when rows are valid; None where each is valid for its instant.
     """
 
     name: str
@@ -150,6 +169,8 @@ class CreateStream:
     time: TimeClauses
     position: Position
     timestamp_position: Position
+    key: tuple[Name, ...] = ()
+    events: EventsClause | None = None
 
 
 @dataclass(frozen=True)

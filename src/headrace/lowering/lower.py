@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Early,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -297,6 +298,7 @@ class _Lowering:
                 | Over()
                 | TopK()
                 | Coalesce()
+                | Finalize()
                 | Distinct()
                 | Istream()
                 | Dstream()

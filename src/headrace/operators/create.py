@@ -9,6 +9,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    Finalize,
     Istream,
     Join,
     Over,
@@ -22,7 +23,13 @@ from headrace.algebra.properties import is_insert_only
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
-from headrace.operators.presence import ChangeOperator, CoalesceOperator, DistinctOperator, SetOperator
+from headrace.operators.presence import (
+    ChangeOperator,
+    CoalesceOperator,
+    DistinctOperator,
+    FinalizeOperator,
+    SetOperator,
+)
 from headrace.operators.top_k.top_k import TopKOperator
 from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
@@ -48,6 +55,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return SetOperator(plan)
         case Coalesce():
             return CoalesceOperator(plan)
+        case Finalize():
+            return FinalizeOperator(plan)
         case Istream() | Dstream():
             return ChangeOperator(plan)
         case Join():

@@ -1,6 +1,6 @@
 """Operators that look only at how often a payload is there.
 
-DISTINCT, coalescing, set operations, ISTREAM and DSTREAM.
+DISTINCT, coalescing, corrections, set operations, ISTREAM and DSTREAM.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.kinds import SetKind
-from headrace.algebra.nodes import Coalesce, Distinct, Dstream, Istream, SetOperation, inputs_of
+from headrace.algebra.nodes import Coalesce, Distinct, Dstream, Finalize, Istream, SetOperation, inputs_of
 from headrace.algebra.properties import is_append_only
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
@@ -35,7 +35,9 @@ class _PresenceOperator:
     """
 
     def __init__(
-        self, node: Distinct | Coalesce | Istream | Dstream | SetOperation, endless: bool = False
+        self,
+        node: Distinct | Coalesce | Finalize | Istream | Dstream | SetOperation,
+        endless: bool = False,
     ) -> None:
         self._schema = node.schema
         names = tuple(f"__k{place}" for place in range(len(node.schema)))
@@ -148,6 +150,44 @@ class CoalesceOperator(_PresenceOperator):
 
     def _emit(self, points: Points) -> Batch:
         return self._emit_counts(points, points.counts, coalesce=True)
+
+
+class FinalizeOperator(_PresenceOperator):
+    """What corrections leave of a stream (timeline family; CEDR's Finalize, section 4.6).
+
+    Where CEDR holds back a retraction until it meets what it retracts, this adds up: an insertion shows with
+    all that has been taken back of it, in whatever order they came.
+
+    Definition:
+        At t, every payload as often as it is above zero in `M(t)`.
+
+    Retractions:
+        Lower the payload's count, also below zero; then it shows nothing until as much is added again.
+
+    State:
+        Per payload its count at the heartbeat, unless that is zero; per element, or instant, what leaves at
+        its end.
+
+    Example:
+        Heartbeat 20 (CEDR, table 5, as elements: an insertion of [0,10) and what retractions take off it):
+
+        ====== ======= ==        ====== ======= ==
+        x      [ts,te)  w        x      [ts,te)  w
+        ====== ======= ==        ====== ======= ==
+        P0     [8,10)   -        P0     [0,4)    +
+        P0     [4,6)    -        P1     [1,5)    +
+        P0     [6,8)    -
+        P0     [0,10)   +
+        P1     [1,5)    +
+        ====== ======= ==        ====== ======= ==
+    """
+
+    def __init__(self, node: Finalize) -> None:
+        super().__init__(node)
+        self._coalesce = not node.is_chronon
+
+    def _emit(self, points: Points) -> Batch:
+        return self._emit_counts(points, np.maximum(points.counts, 0), self._coalesce)
 
 
 class SetOperator(_PresenceOperator):

@@ -39,7 +39,9 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    EventSource,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -89,6 +91,7 @@ POINTWISE: Final = (
     TopK,
     Distinct,
     Coalesce,
+    Finalize,
 )
 """Nodes whose content at an instant depends on their inputs' contents at that instant alone."""
 
@@ -246,11 +249,13 @@ def ends_by(plan: Plan, latest: Mapping[str, int]) -> int:
         latest: per stream the largest timestamp that has come (instants), BEGINNING before the first.
     """
     match plan:
+        case EventSource(lasting=True):
+            return INFINITY
         case Source(name=name):
             return BEGINNING if latest[name] == BEGINNING else latest[name] + 1
         case Relation() | RowWindow():
             return INFINITY
-        case Coalesce():
+        case Coalesce() | Finalize() if not plan.is_chronon:
             # An element of a row that goes on is open until the row has ended.
             return INFINITY
         case _:

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Early,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -63,10 +64,10 @@ def prune_columns(plan: Plan) -> Plan:
     Below joins, aggregates, windows and unions a narrow Project takes out what only a filter needed, since
     they keep their input or send it on. A row window orders the rows of one instant by their columns from
     left to right, and so needs those before the last one that is read; so does OVER with a frame of rows.
-    DISTINCT, ISTREAM, DSTREAM, top-k and set operations compare whole rows and so need all columns. Bounds of
-    windows that nobody reads are not added, unless a window above needs the elements of one instant that they
-    make. An expression that can fail is kept though nobody reads it: without it a row would appear that fails
-    now.
+    DISTINCT, ISTREAM, DSTREAM, top-k, set operations and corrections compare whole rows and so need all
+    columns. Bounds of windows that nobody reads are not added, unless a window above needs the elements of
+    one instant that they make. An expression that can fail is kept though nobody reads it: without it a row
+    would appear that fails now.
     """
     pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
     return pruned
@@ -102,7 +103,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return with_inputs(plan, sides), _places(width)
         case TopK() | Over():
             return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
-        case Sample() | Distinct() | Istream() | Dstream():
+        case Sample() | Distinct() | Finalize() | Istream() | Dstream():
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
         case _:
             assert_never(plan)

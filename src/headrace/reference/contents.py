@@ -61,13 +61,19 @@ def content_at(elements: Iterable[Element], instant: int) -> Content:
     Raises:
         HistoryError: a sum is below zero.
     """
-    content: Content = Counter()
-    for values, ts, te, w in elements:
-        if ts <= instant < te:
-            content[payload(values)] += w
+    content = counts_at(elements, instant)
     if any(count < 0 for count in content.values()):
         raise HistoryError(f"a payload's multiplicity is below zero at {instant}")
     return +content
+
+
+def counts_at(elements: Iterable[Element], instant: int) -> Content:
+    """The sum of the multiplicities of the elements valid at an instant, also where it is zero or below."""
+    counts: Content = Counter()
+    for values, ts, te, w in elements:
+        if ts <= instant < te:
+            counts[payload(values)] += w
+    return counts
 
 
 def history_of(contents: Mapping[int, Content]) -> History:

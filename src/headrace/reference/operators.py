@@ -21,7 +21,9 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Early,
+    EventSource,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -47,7 +49,16 @@ from headrace.algebra.nodes import (
 )
 from headrace.expressions.tree import AggregateCall, Expression, arguments_of
 from headrace.reference.aggregates import aggregate
-from headrace.reference.contents import Content, History, Payload, Stream, content_at, history_of, payload
+from headrace.reference.contents import (
+    Content,
+    History,
+    Payload,
+    Stream,
+    content_at,
+    counts_at,
+    history_of,
+    payload,
+)
 from headrace.reference.sampling import in_sample
 from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.top_k import first_rows
@@ -166,9 +177,8 @@ class _Evaluation:
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
                 return self._groups(plan, self.content(plan.input, instant))
-            case Distinct() | TopK():
-                below = self.content(plan.input, instant)
-                return first_rows(plan, below) if isinstance(plan, TopK) else Counter(set(below))
+            case Distinct() | TopK() | Finalize():
+                return _counted(plan, self.content(plan.input, instant))
             case Istream() | Dstream():
                 return self._change(plan, instant)
             case Granularity() | Clip():
@@ -194,7 +204,9 @@ class _Evaluation:
         names = [name.lower() for name in stream.columns]
         places = [names.index(name.lower()) for name in plan.schema.names]
         content: Content = Counter()
-        for row, count in content_at(stream.elements, instant).items():
+        signed = isinstance(plan, EventSource) and plan.signed
+        found = counts_at if signed else content_at
+        for row, count in found(stream.elements, instant).items():
             content[tuple(row[place] for place in places)] += count
         return content
 
@@ -341,6 +353,19 @@ class _Evaluation:
         except RowError as error:
             self.errors[DeadLetter(node, row, error.reason)] = None
             return None
+
+
+def _counted(plan: Distinct | TopK | Finalize, below: Content) -> Content:
+    """What depends on how often rows are in the input's content alone."""
+    match plan:
+        case TopK():
+            return first_rows(plan, below)
+        case Distinct():
+            return Counter(set(below))
+        case Finalize():
+            return Counter({row: count for row, count in below.items() if count > 0})
+        case _:
+            assert_never(plan)
 
 
 def _combine(kind: SetKind, left: Content, right: Content) -> Content:

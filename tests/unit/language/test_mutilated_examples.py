@@ -20,6 +20,8 @@ _ROOT = Path(__file__).parents[3]
 _PAGES = (_ROOT / "README.md", *sorted((_ROOT / "docs").glob("*.md")))
 _BLOCK = re.compile(r"^```sql[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STREAMS = """
+CREATE STREAM reservation (change BIGINT, room STRING, since TIMESTAMP, until TIMESTAMP)
+    FROM csv OPTIONS (path 'reservations.csv') CHANGES BY change VALID FROM since TO until;
 CREATE STREAM bid (ts TIMESTAMP, auction BIGINT, item STRING, bidder STRING, price BIGINT)
     FROM csv OPTIONS (path 'bids.csv') TIMESTAMP BY ts;
 CREATE STREAM auction (ts TIMESTAMP, id BIGINT, initial_bid BIGINT, seller BIGINT)

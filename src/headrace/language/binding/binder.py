@@ -19,7 +19,6 @@ from headrace.algebra.nodes import (
     Relation,
     Rstream,
     SetOperation,
-    Source,
     Union,
     column,
     inputs_of,
@@ -34,7 +33,7 @@ from headrace.language.binding.joins import join, product
 from headrace.language.binding.letters import refuse_letters
 from headrace.language.binding.limits import bind_limits
 from headrace.language.binding.over.calls import OverCalls
-from headrace.language.binding.relations import check_as_of, refuse_window, relation_plan
+from headrace.language.binding.relations import check_as_of, refuse_window, relation_plan, stream_plan
 from headrace.language.binding.scalars import Context, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.selection import Block, bind_moved_out, bind_selection, bind_tied, inner_of
@@ -379,13 +378,16 @@ def _first_table(query: Query) -> str | None:
 def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
     name = table.name
     entry = catalog.find(name.text)
+    plan: Plan
     match entry:
         case StreamInfo():
-            plan: Plan = Source(entry.name, entry.schema, entry.timestamp, entry.domain)
-            streams = True
+            plan = stream_plan(entry)
+            streams = plan.is_chronon
+            if not streams:
+                refuse_window(table, entry)
         case RelationInfo():
             plan, streams = relation_plan(entry, catalog), False
-            refuse_window(table)
+            refuse_window(table, entry)
         case DerivedStream():
             plan, streams = entry.plan, entry.is_stream
             if is_untimed(plan) and plan.domain is not catalog.domain:

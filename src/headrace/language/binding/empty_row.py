@@ -8,8 +8,12 @@ from headrace.algebra.nodes import (
     EVERY_INSTANT,
     Aggregate,
     Distinct,
+    EventSource,
+    Finalize,
+    Istream,
     Plan,
     Project,
+    Source,
     TimeWindow,
     Union,
     column,
@@ -86,8 +90,15 @@ def _only_where(condition: Expression, call: AggregateCall) -> AggregateCall:
 def _begun(plan: Plan) -> Plan:
     """One row from the first row of any stream of the plan on; of relations alone while they have one."""
     windows: list[Plan] = [
-        TimeWindow(source, Duration(INFINITY), EVERY_INSTANT) for source in sources_of(plan)
+        TimeWindow(_instants(source), Duration(INFINITY), EVERY_INSTANT) for source in sources_of(plan)
     ]
     leaves = windows or relations_of(plan)
     rows = tuple(Project(leaf, (("begun", Literal(True, BOOLEAN)),)) for leaf in leaves)
     return Distinct(rows[0] if len(rows) == 1 else Union(rows))
+
+
+def _instants(source: Source) -> Plan:
+    """The rows of a source for the instants at which they begin, less those that are taken back."""
+    signed = isinstance(source, EventSource) and source.signed
+    rows: Plan = Finalize(source) if signed else source
+    return rows if rows.is_chronon else Istream(rows)

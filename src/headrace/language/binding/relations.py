@@ -1,13 +1,16 @@
-"""Relations in FROM: the plan that each is, and what is not allowed beside its name."""
+"""Streams and relations in FROM: the plan that each is, and what is not allowed beside its name."""
 
 from __future__ import annotations
 
-from headrace.algebra.changes import content_of
+from typing import assert_never
+
+from headrace.algebra.changes import Changes, content_of
+from headrace.algebra.events import Events, events_of
 from headrace.algebra.nodes import Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import sources_of, timestamp_columns
 from headrace.errors import LanguageError
 from headrace.language.binding.scope import Bound
-from headrace.language.catalog import Catalog, RelationInfo
+from headrace.language.catalog import Catalog, RelationInfo, StreamInfo
 from headrace.language.syntax import JoinedTable, NamedTable
 
 
@@ -30,6 +33,19 @@ def relation_plan(entry: RelationInfo, catalog: Catalog) -> Plan:
     else:
         leaf = Source(entry.name, stream.schema, stream.timestamp, stream.domain)
     return content_of(leaf, changes.by)
+
+
+def stream_plan(entry: StreamInfo) -> Plan:
+    """The plan of a source stream by its name."""
+    match entry.changes:
+        case Changes() as by:
+            return content_of(Source(entry.name, entry.schema, entry.timestamp, entry.domain), by)
+        case Events() as events:
+            return events_of(entry.name, entry.schema, entry.timestamp, entry.domain, events)
+        case None:
+            return Source(entry.name, entry.schema, entry.timestamp, entry.domain)
+        case _:
+            assert_never(entry.changes)
 
 
 def check_as_of(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> None:
@@ -63,15 +79,19 @@ def check_as_of(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) 
         )
 
 
-def refuse_window(table: NamedTable) -> None:
-    """Refuse a window over a relation, whose rows have periods already. SAMPLE and the like are allowed.
+def refuse_window(table: NamedTable, entry: RelationInfo | StreamInfo) -> None:
+    """Refuse a window over what says itself how long its rows are valid. SAMPLE and the like are allowed.
 
     Raises:
         LanguageError: there is one.
     """
-    if table.window is not None and table.window.frame is not None:
-        raise LanguageError(
-            f"{table.name.text} is a relation, which has no window",
-            position=table.window.position,
-            hint="leave it out: its rows are valid for as long as the relation says",
-        )
+    if table.window is None or table.window.frame is None:
+        return
+    name = table.name.text
+    if isinstance(entry, RelationInfo):
+        message = f"{name} is a relation, which has no window"
+        hint = "leave it out: its rows are valid for as long as the relation says"
+    else:
+        message = f"the rows of {name} are valid for as long as they say, and have no window"
+        hint = f"leave it out, or write ISTREAM({name}) for the instants at which they begin"
+    raise LanguageError(message, position=table.window.position, hint=hint)

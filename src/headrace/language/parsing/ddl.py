@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from sqlglot.tokens import TokenType
 
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
+from headrace.language.parsing.corrections import Watermark, parse_events, parse_key
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.time_clauses import parse_time_clauses
 from headrace.language.parsing.window_clauses import parse_duration_at
@@ -17,7 +17,6 @@ from headrace.language.statements import (
     FILE_FORMATS,
     FORMATS,
     NOTHING_SAID,
-    ByArrival,
     CreateStream,
     TimeClauses,
 )
@@ -44,11 +43,12 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
         LanguageError: the text is malformed, or the parts do not fit each other.
     """
     columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
+    key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
-    timestamp, timed_at = parse_timestamp(cursor, watermark)
+    timestamp, timed_at, events = parse_events(cursor, key, watermark)
     time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
     statement = CreateStream(
-        name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at
+        name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at, key, events
     )
     if columns is not None:
         # The columns are checked now, so that the error comes before any input is opened.
@@ -85,14 +85,6 @@ def parse_input(
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
         raise LanguageError(f"a {what} from {kind} needs a path", position=form.position, hint=hint)
     return form, options
-
-
-@dataclass(frozen=True)
-class Watermark:
-    """SQL's `WATERMARK FOR column AS column - INTERVAL '5' SECOND`, among the columns."""
-
-    column: Name
-    behind: Duration
 
 
 def parse_columns(cursor: Cursor) -> tuple[Schema, Watermark | None]:
@@ -264,43 +256,3 @@ def _value(cursor: Cursor) -> str:
         )
     cursor.index += 1
     return sign + str(token.text)
-
-
-def parse_timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | ByArrival, Position]:
-    """Read `TIMESTAMP BY column`: what the rows are timed by, and where that is said.
-
-    A column called arrival has to be quoted.
-
-    Args:
-        cursor: where it begins.
-        watermark: what the columns have said of it.
-
-    Raises:
-        LanguageError: it is malformed, or contradicts the watermark.
-    """
-    if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
-        if watermark is not None:
-            return watermark.column.text, watermark.column.position
-        hint = "write TIMESTAMP BY column, or TIMESTAMP BY ARRIVAL to time rows by the clock"
-        raise cursor.error(f"TIMESTAMP BY is missing, before {cursor.shown()}", hint)
-    if cursor.at("("):
-        written = str(cursor.word(1)).lower()
-        raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
-    position = cursor.position
-    if cursor.accept("ARRIVAL"):
-        if watermark is not None:
-            raise LanguageError(
-                f"the stream is timed by ARRIVAL, and the watermark is for {watermark.column.text}",
-                position=position,
-                hint="leave one of them out",
-            )
-        named = cursor.name("the column after AS").text if cursor.accept("AS") else ByArrival.column
-        return ByArrival(named), position
-    column = cursor.name("the timestamp column")
-    if watermark is not None and column.text.lower() != watermark.column.text.lower():
-        raise LanguageError(
-            f"the stream is timed by {column.text}, and the watermark is for {watermark.column.text}",
-            position=column.position,
-            hint="name one column in both, or leave TIMESTAMP BY out",
-        )
-    return column.text, position

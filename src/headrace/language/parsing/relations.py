@@ -8,8 +8,9 @@ from typing import Final
 
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import describe_relation
+from headrace.language.parsing.corrections import Watermark, parse_key, parse_timestamp
 from headrace.language.parsing.cursor import Cursor
-from headrace.language.parsing.ddl import Watermark, parse_columns, parse_input, parse_timestamp
+from headrace.language.parsing.ddl import parse_columns, parse_input
 from headrace.language.parsing.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.statements import (
     FILE_FORMATS,
@@ -38,7 +39,7 @@ def parse_create_relation(cursor: Cursor, name: Name, position: Position) -> Cre
         raise cursor.error("a relation is not derived from a query", hint)
     begin = cursor.position
     columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
-    key = _key(cursor)
+    key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "relation", _WRITTEN)
     kind = form.text.lower()
     changing_at = cursor.position
@@ -99,17 +100,6 @@ def _refresh(cursor: Cursor, *, is_constant: bool) -> RefreshClause | None:
         hint = "write REFRESH ON DEMAND, or REFRESH EVERY 5 MINUTES"
         raise cursor.error(f"REFRESH does not know {cursor.shown()}", hint)
     return RefreshClause(parse_wall_clock(cursor, "EVERY"))
-
-
-def _key(cursor: Cursor) -> tuple[Name, ...]:
-    if not (cursor.accept("KEY") or cursor.accept("PRIMARY KEY")):
-        return ()
-    cursor.expect("(", "after KEY")
-    names = [cursor.name("a column of the key")]
-    while cursor.accept(","):
-        names.append(cursor.name("a column of the key"))
-    cursor.expect(")", "after the key")
-    return tuple(names)
 
 
 def _valid(cursor: Cursor) -> tuple[Name, Name] | None:

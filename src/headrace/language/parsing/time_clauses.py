@@ -28,6 +28,7 @@ from headrace.time import INFINITY, MICROSECONDS, Duration
 
 _EXAMPLES: Final = {
     "DISORDER": "DISORDER 5 SECONDS, DISORDER 10 ROWS, DISORDER FOR 99.9 PERCENT",
+    "CORRECTIONS": "CORRECTIONS WITHIN 72 HOURS",
     "ESTIMATED": "ESTIMATED",
     "STRICT": "STRICT",
     "PER": "PER column",
@@ -171,6 +172,7 @@ _ORDER: Final = {
     "STRICT": "that timestamps only rise",
     "ESTIMATED": "that the rows show by how much they fall",
     "DISORDER": "by how much they may fall",
+    "CORRECTIONS WITHIN": "how late rows are corrected",
 }
 """The clauses of which one says how far rows may be out of order."""
 
@@ -205,6 +207,10 @@ def _disorder(cursor: Cursor) -> dict[str, Any]:
     if token is None or token.token_type != TokenType.NUMBER or unit not in ("ROW", "ROWS"):
         return {"disorder": parse_duration_at(cursor, "the bound after DISORDER")}
     return {"rows": _rows(cursor, "DISORDER")}
+
+
+def _corrections(cursor: Cursor) -> dict[str, Any]:
+    return {"disorder": parse_duration_at(cursor, "the bound after CORRECTIONS WITHIN")}
 
 
 def _percent(cursor: Cursor) -> Decimal:
@@ -370,6 +376,7 @@ def _letters(cursor: Cursor) -> dict[str, Any]:
 
 _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "DISORDER": _disorder,
+    "CORRECTIONS WITHIN": _corrections,
     "STRICT": _strict,
     "ESTIMATED": _estimated,
     "PER": _per,

@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    Finalize,
     Istream,
     Join,
     OuterJoin,
@@ -90,7 +91,7 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             return Expectation(*aggregated(plan, united(inputs), elapsed))
         case TopK():
             return Expectation(*topped(plan, below, elapsed))
-        case Distinct() | Coalesce() | Istream() | Dstream() | SetOperation():
+        case Distinct() | Coalesce() | Finalize() | Istream() | Dstream() | SetOperation():
             return _by_row(plan, inputs)
         case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are measured, and semi- and outer joins are expanded before")
@@ -142,7 +143,7 @@ def _reach(frame: Frame, flow: Flow, keys: Sequence[Expression], elapsed: float)
 
 
 def _by_row(
-    plan: Distinct | Coalesce | Istream | Dstream | SetOperation, inputs: Sequence[Flow]
+    plan: Distinct | Coalesce | Finalize | Istream | Dstream | SetOperation, inputs: Sequence[Flow]
 ) -> Expectation:
     """What compares whole rows: a timeline of them."""
     flow = united(inputs)
@@ -152,7 +153,7 @@ def _by_row(
     match plan:
         case Istream() | Dstream():
             return Expectation(replace(flow, lifetime=1.0, is_open=False, is_replaced=False), kept)
-        case Coalesce():
+        case Coalesce() | Finalize():
             return Expectation(flow, kept)
         case SetOperation(kind=SetKind.EXCEPT_ALL | SetKind.EXCEPT_STRICT):
             rate = max(0.0, inputs[0].rate - inputs[1].rate)

@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Early,
     Filter,
+    Finalize,
     Granularity,
     Istream,
     Join,
@@ -176,7 +177,7 @@ def _kind_of(plan: Plan) -> Kind:
             return Kind.CUT
         case Join():
             return Kind.JOIN
-        case Distinct() | Coalesce() | Istream() | Dstream() | SetOperation() | Early():
+        case Distinct() | Coalesce() | Finalize() | Istream() | Dstream() | SetOperation() | Early():
             return Kind.ROWS
         case TopK():
             return Kind.TOP

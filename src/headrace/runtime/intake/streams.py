@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from headrace.algebra.changes import Changes
+from headrace.algebra.events import Events
 from headrace.errors import StoreError
 from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.records import Content, StreamPoint
@@ -27,7 +28,7 @@ class BoundedStream:
         timestamp: the column it is timed by; not one of the source's where it is timed by arrival.
         timing: how its time moves.
         max_rows: how many rows an epoch takes at most, if not its share.
-        changes: what they change, if they are the changes of a relation.
+        changes: what they change, if they are changes of rows by key or events with corrections.
         letters_kept: for how long its dead letters are kept (microseconds of the clock), INFINITY for ever;
             None where that is not said.
     """
@@ -36,7 +37,7 @@ class BoundedStream:
     timestamp: str
     timing: Timing = IN_ORDER
     max_rows: int | None = None
-    changes: Changes | None = None
+    changes: Changes | Events | None = None
     letters_kept: int | None = None
 
     @property
@@ -57,7 +58,7 @@ class LiveStream:
         schema: all columns that its rows come with.
         timestamp: the column it is timed by; not one of those where it is timed by arrival.
         timing: how its time moves.
-        changes: what they change, if they are the changes of a relation.
+        changes: what they change, if they are changes of rows by key or events with corrections.
         letters_kept: for how long its dead letters are kept (microseconds of the clock), INFINITY for ever;
             None where that is not said.
     """
@@ -65,7 +66,7 @@ class LiveStream:
     schema: Schema
     timestamp: str
     timing: Timing = IN_ORDER
-    changes: Changes | None = None
+    changes: Changes | Events | None = None
     letters_kept: int | None = None
 
     def mark(self, position: int) -> str:

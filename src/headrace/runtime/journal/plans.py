@@ -27,15 +27,8 @@ User = UserFunction | UserAggregate
 _CLASSES: Final = {
     known.__name__: known
     for known in (
-        *(
-            nodes.Source,
-            nodes.Relation,
-            nodes.RefreshedRelation,
-            nodes.Filter,
-            nodes.Project,
-            nodes.Sample,
-            nodes.Union,
-        ),
+        *(nodes.Source, nodes.Relation, nodes.Filter, nodes.Project, nodes.Sample, nodes.Union),
+        *(nodes.RefreshedRelation, nodes.EventSource, nodes.Finalize),
         *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.Join, nodes.TopK, nodes.TimeWindow),
         nodes.Lifetime,
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from headrace.algebra.changes import Changes
+from headrace.algebra.events import Events
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting, Due
@@ -129,7 +130,7 @@ class StreamInput:
         values: how far the values of the column named by PER have come, or None.
         arrival: the instant of all its rows in this epoch where it is timed by arrival, else None; level 0
             adds the timestamp then, which is not in `schema`.
-        changes: what its rows change, if they are the changes of a relation.
+        changes: what its rows change, if they are changes of rows by key or events with corrections.
         letters: all columns of the stream, where its dead letters are kept with them, else None.
         replayed: where its rows are dead letters that are taken once more, and move no heartbeat, the queries
             that get them; else None.
@@ -145,9 +146,14 @@ class StreamInput:
     latest: int = BEGINNING
     values: ValuesPoint | None = None
     arrival: int | None = None
-    changes: Changes | None = None
+    changes: Changes | Events | None = None
     letters: Schema | None = None
     replayed: frozenset[str] | None = None
+
+    @property
+    def has_chronons(self) -> bool:
+        """Whether each of its rows is valid for the instant of its timestamp alone."""
+        return not (isinstance(self.changes, Events) and self.changes.lasting)
 
 
 @dataclass(frozen=True)

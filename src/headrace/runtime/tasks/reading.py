@@ -9,6 +9,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.events import Events
 from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
@@ -21,6 +22,7 @@ from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.tasks.changes import applicable
 from headrace.runtime.tasks.counts import Extent
+from headrace.runtime.tasks.events import elements_of, usable_events
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
 from headrace.runtime.tasks.task import Task, label
@@ -57,7 +59,8 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
     task.letters.reject(stream, read.rejected)
     with task.watch("take in"):
         batch, seen = _timed(stream, task.work.streams[stream], read, judge, task.letters)
-    task.counter.know(batch, Extent.of_arrivals(seen))
+    chronons = task.work.streams[stream].has_chronons
+    task.counter.know(batch, Extent.of_arrivals(seen) if chronons else None)
     _run_prefix(task, stream, batch)
     return seen
 
@@ -194,9 +197,10 @@ def _select(plan: Source | Relation, batch: Batch) -> Batch:
 def _timed(
     name: str, stream: StreamInput, read: Read, judge: Judge, letters: DeadLetters
 ) -> tuple[Batch, Arrivals]:
-    """Rows as chronon elements; those without a usable timestamp and those that are late are set apart."""
+    """Rows as elements; those without a usable timestamp and those that are late are set apart."""
     sent, promise = _without_heartbeats(stream, _stamped(stream, read.rows))
-    known = applicable(name, stream.changes, sent, letters)
+    events = stream.changes if isinstance(stream.changes, Events) else None
+    known = _known(name, stream, sent, letters)
     rows, times = _usable(name, stream.timestamp, known, letters, stream)
     unusable = sent.num_rows - rows.num_rows
     found = judge(rows, times)
@@ -210,7 +214,14 @@ def _timed(
     seen = replace(
         found.arrivals, rejected=len(read.rejected) + unusable, promise=max(promise, found.arrivals.promise)
     )
-    return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64)), seen
+    return elements_of(events, rows, times), seen
+
+
+def _known(name: str, stream: StreamInput, rows: pa.RecordBatch, letters: DeadLetters) -> pa.RecordBatch:
+    """The rows that say what they change, and for how long they are valid; the others are set apart."""
+    if isinstance(stream.changes, Events):
+        return usable_events(name, stream.changes, stream.timestamp, rows, letters)
+    return applicable(name, stream.changes, rows, letters)
 
 
 def _stamped(stream: StreamInput, rows: pa.RecordBatch) -> pa.RecordBatch:

@@ -1,0 +1,145 @@
+"""What CREATE STREAM says of rows that have lifetimes or change others: KEY, CHANGES BY, VALID FROM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from headrace.errors import LanguageError, Position
+from headrace.language.parsing.cursor import Cursor
+from headrace.language.statements import ByArrival, EventsClause
+from headrace.language.syntax import Name
+from headrace.time import Duration
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """SQL's `WATERMARK FOR column AS column - INTERVAL '5' SECOND`, among the columns."""
+
+    column: Name
+    behind: Duration
+
+
+def parse_key(cursor: Cursor) -> tuple[Name, ...]:
+    """Read `KEY (column, ...)`, if it is there.
+
+    Raises:
+        LanguageError: it is malformed.
+    """
+    if not (cursor.accept("KEY") or cursor.accept("PRIMARY KEY")):
+        return ()
+    cursor.expect("(", "after KEY")
+    names = [cursor.name("a column of the key")]
+    while cursor.accept(","):
+        names.append(cursor.name("a column of the key"))
+    cursor.expect(")", "after the key")
+    return tuple(names)
+
+
+def parse_timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | ByArrival, Position]:
+    """Read `TIMESTAMP BY column`: what the rows are timed by, and where that is said.
+
+    A column called arrival has to be quoted.
+
+    Args:
+        cursor: where it begins.
+        watermark: what the columns have said of it.
+
+    Raises:
+        LanguageError: it is malformed, or contradicts the watermark.
+    """
+    if not (cursor.accept("TIMESTAMP", "BY") or cursor.accept("ORDERED", "BY")):
+        if watermark is not None:
+            return watermark.column.text, watermark.column.position
+        hint = "write TIMESTAMP BY column, or TIMESTAMP BY ARRIVAL to time rows by the clock"
+        raise cursor.error(f"TIMESTAMP BY is missing, before {cursor.shown()}", hint)
+    if cursor.at("("):
+        written = str(cursor.word(1)).lower()
+        raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
+    position = cursor.position
+    if cursor.accept("ARRIVAL"):
+        if watermark is not None:
+            raise LanguageError(
+                f"the stream is timed by ARRIVAL, and the watermark is for {watermark.column.text}",
+                position=position,
+                hint="leave one of them out",
+            )
+        named = cursor.name("the column after AS").text if cursor.accept("AS") else ByArrival.column
+        return ByArrival(named), position
+    column = cursor.name("the timestamp column")
+    _check_watermark(watermark, column, "or leave TIMESTAMP BY out")
+    return column.text, position
+
+
+def parse_events(
+    cursor: Cursor, key: tuple[Name, ...], watermark: Watermark | None
+) -> tuple[str | ByArrival, Position, EventsClause | None]:
+    """Read `[CHANGES BY change] {TIMESTAMP BY column | VALID FROM column [TO end]} [VERSION BY version]`.
+
+    Args:
+        cursor: where it begins.
+        key: the columns of KEY, if there are any.
+        watermark: what the columns have said of the timestamp.
+
+    Returns:
+        What the rows are timed by, where that is said, and what else there is.
+
+    Raises:
+        LanguageError: it is malformed, or the parts do not fit each other.
+    """
+    change = _change(cursor, key)
+    lasting, ends = False, None
+    timestamp: str | ByArrival
+    begin = cursor.position
+    if cursor.accept("VALID"):
+        lasting = True
+        timestamp, timed_at, ends = _valid(cursor, watermark)
+        if key:
+            hint = "write TIMESTAMP BY column: a row is valid until its key is changed again"
+            raise LanguageError("VALID FROM and KEY cannot be combined", position=begin, hint=hint)
+    else:
+        timestamp, timed_at = parse_timestamp(cursor, watermark)
+    if change is None and cursor.at("VERSION", "BY"):
+        raise cursor.error("VERSION BY goes with CHANGES BY", "write CHANGES BY column, or leave it out")
+    version = cursor.name("the column with the version") if cursor.accept("VERSION", "BY") else None
+    if change is not None and not key and isinstance(timestamp, ByArrival):
+        raise LanguageError(
+            "rows that are timed by ARRIVAL take nothing back: they have other instants",
+            position=timed_at,
+            hint="name the column with the instant of the row and its correction, or write KEY (column)",
+        )
+    if change is None and not lasting:
+        return timestamp, timed_at, None
+    return timestamp, timed_at, EventsClause(lasting, ends, change, version)
+
+
+def _change(cursor: Cursor, key: tuple[Name, ...]) -> Name | None:
+    """Read `CHANGES BY column`, which has to follow KEY."""
+    if cursor.accept("CHANGES"):
+        cursor.expect("BY", "after CHANGES")
+        return cursor.name("the column with the change")
+    if key:
+        raise LanguageError(
+            "a stream whose rows change nothing has no key",
+            position=key[0].position,
+            hint="leave it out, or write CHANGES BY op for rows that insert, update or delete by key",
+        )
+    return None
+
+
+def _valid(cursor: Cursor, watermark: Watermark | None) -> tuple[str, Position, Name | None]:
+    """Read what follows VALID: `FROM column [TO end]`."""
+    cursor.expect("FROM", "after VALID")
+    position = cursor.position
+    column = cursor.name("the column that begins a row's lifetime")
+    _check_watermark(watermark, column, "or leave WATERMARK out")
+    ends = cursor.name("the column that ends a row's lifetime") if cursor.accept("TO") else None
+    return column.text, position, ends
+
+
+def _check_watermark(watermark: Watermark | None, column: Name, otherwise: str) -> None:
+    if watermark is not None and column.text.lower() != watermark.column.text.lower():
+        raise LanguageError(
+            f"the stream is timed by {column.text}, and the watermark is for {watermark.column.text}",
+            position=column.position,
+            hint=f"name one column in both, {otherwise}",
+        )

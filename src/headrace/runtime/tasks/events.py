@@ -1,0 +1,97 @@
+"""The rows of a stream as elements: for how long each is valid, and whether it adds or takes back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.algebra.events import ADDITIONS, WITHDRAWALS, Events
+from headrace.elements import Batch, BoolArray, Int64Array, integers, take_rows
+from headrace.runtime.tasks.letters import DeadLetters
+from headrace.schema import STRING
+from headrace.time import INFINITY, MAX_INSTANT, MIN_INSTANT
+
+_WORDS: Final = pa.array((*ADDITIONS, *WITHDRAWALS), STRING)
+_BACK: Final = pa.array(WITHDRAWALS, STRING)
+_MOST: Final = 1_000_000
+"""So often a row may add or take back at most: each time is a row of the answer."""
+
+_WRITTEN: Final = "write insert or delete, + or -, or 1 or -1; an update needs KEY (column) before FROM"
+
+
+def usable_events(
+    name: str, events: Events, timestamp: str, rows: pa.RecordBatch, letters: DeadLetters
+) -> pa.RecordBatch:
+    """The rows that say whether they add or take back, and that have a lifetime; the others are set apart.
+
+    Args:
+        name: the stream.
+        events: which columns say it.
+        timestamp: the column it is timed by, where NULL is not judged here.
+        rows: the rows.
+        letters: takes what is set apart.
+    """
+    wrong = np.zeros(rows.num_rows, dtype=np.bool_)
+    if events.change is not None:
+        wrong = _unknown(rows.column(events.change))
+        _drop(name, rows, wrong, f"{events.change} is not a known change; {_WRITTEN}", letters)
+    if events.ends is not None:
+        begin, end = rows.column(timestamp), rows.column(events.ends)
+        times, known = integers(end.fill_null(0)), _mask(end.is_valid())
+        outside = known & ((times < MIN_INSTANT) | (times > MAX_INSTANT)) & ~wrong
+        _drop(name, rows, outside, f"the end {events.ends} is out of range", letters)
+        empty = known & (integers(begin.fill_null(MIN_INSTANT)) >= times) & ~wrong & ~outside
+        empty &= _mask(begin.is_valid())
+        _drop(name, rows, empty, f"the period {timestamp} TO {events.ends} is empty", letters)
+        wrong = wrong | outside | empty
+    return take_rows(rows, np.flatnonzero(~wrong)) if wrong.any() else rows
+
+
+def elements_of(events: Events | None, rows: pa.RecordBatch, times: Int64Array) -> Batch:
+    """Usable rows as elements.
+
+    Args:
+        events: how they say when they are valid; None where each is for its instant.
+        rows: the rows.
+        times: int64[n], their timestamps.
+    """
+    if events is None:
+        return Batch(rows, times, times + 1, np.ones(len(times), dtype=np.int64))
+    return Batch(rows, times, _ends(events, rows, times), _weights(events, rows))
+
+
+def _ends(events: Events, rows: pa.RecordBatch, times: Int64Array) -> Int64Array:
+    if not events.lasting:
+        return times + 1
+    if events.ends is None:
+        return np.full(len(times), INFINITY)
+    return integers(rows.column(events.ends).fill_null(INFINITY))
+
+
+def _weights(events: Events, rows: pa.RecordBatch) -> Int64Array:
+    if events.change is None:
+        return np.ones(rows.num_rows, dtype=np.int64)
+    column = rows.column(events.change)
+    if column.type != STRING:
+        return integers(column)
+    back = pc.is_in(pc.utf8_upper(column), value_set=_BACK)
+    return np.where(_mask(back), -1, 1)
+
+
+def _unknown(change: pa.Array) -> BoolArray:
+    if change.type == STRING:
+        return ~_mask(pc.is_in(pc.utf8_upper(change), value_set=_WORDS))
+    times = integers(change.fill_null(0))
+    return np.asarray((times == 0) | ((times < -_MOST) | (times > _MOST)))
+
+
+def _mask(values: pa.Array) -> BoolArray:
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+def _drop(name: str, rows: pa.RecordBatch, mask: BoolArray, reason: str, letters: DeadLetters) -> None:
+    bad = np.flatnonzero(mask)
+    letters.drop(name, take_rows(rows, bad), [reason] * len(bad))

@@ -68,6 +68,42 @@ def test_a_snapshot_says_whether_it_may_change(db: hr.Database) -> None:
         db["q"].snapshot(21)
 
 
+def test_another_level_takes_over_the_state(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY strong AS {COUNTS}; CREATE QUERY early CONSISTENCY MIDDLE AS {COUNTS}")
+    db.start()
+    push(db, 15, 17, 20)
+    db.execute(f"CREATE QUERY q CONSISTENCY MIDDLE WARM AS {COUNTS}; DROP QUERY strong")
+    assert content(db, "q", 18) == content(db, "early", 18) == [("a", 2)]
+    push(db, 18, 21)
+    push(db, 19, 30)
+    for at in (10, 16, 18, 20, 21, 22, 30):
+        assert content(db, "q", at) == content(db, "early", at), at
+
+
+def test_a_level_that_took_over_goes_on_in_another_process(tmp_path: Path) -> None:
+    queries = f"CREATE QUERY strong AS {COUNTS}; CREATE QUERY early CONSISTENCY MIDDLE AS {COUNTS}"
+    warm = f"CREATE QUERY q CONSISTENCY MIDDLE WARM AS {COUNTS}"
+    with hr.connect(runner="inline", buckets=2, storage=tmp_path) as db:
+        db.execute(f"{STREAM} {queries}")
+        db.start()
+        push(db, 15, 17, 20)
+        db.execute(warm)
+    with hr.connect(runner="inline", buckets=2, storage=tmp_path) as db:
+        db.execute(f"{STREAM} {queries}; {warm.replace('WARM ', '')}")
+        db.start()
+        push(db, 18, 21)
+        for at in (16, 18, 20, 21):
+            assert content(db, "q", at) == content(db, "early", at) != [], at
+
+
+def test_an_early_answer_is_not_taken_over(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY early CONSISTENCY MIDDLE AS {COUNTS}")
+    db.start()
+    push(db, 15, 17, 20)
+    with pytest.raises(UserError, match="cannot start WARM"):
+        db.execute(f"CREATE QUERY q WARM AS {COUNTS}")
+
+
 def test_why_says_what_may_change(db: hr.Database) -> None:
     db.execute(f"CREATE QUERY q CONSISTENCY MIDDLE AS {COUNTS}")
     db.start()
@@ -164,7 +200,6 @@ def test_a_run_that_is_continued_says_what_it_would_have_said(tmp_path: Path) ->
         ("CONSISTENCY MIDLE", "CONSISTENCY does not know 'MIDLE'", "MIDDLE"),
         ("CONSISTENCY (STRONG)", "BLOCK is missing", "BLOCK 5 SECONDS"),
         ("CONSISTENCY (BLOCK 5 SECONDS)", "BLOCK 5 SECONDS has a unit", "write the number alone"),
-        ("CONSISTENCY MIDDLE WARM", "cannot have this CONSISTENCY and WARM", "leave one of them out"),
         ("CONSISTENCY MIDDLE HEARTBEATS COMMON", "this CONSISTENCY and HEARTBEATS", "leave one"),
     ],
 )

@@ -183,10 +183,10 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     """Read what follows CREATE QUERY."""
     name = cursor.name("the query's name")
     consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
-    if consistency.block is not None and (cursor.at("WARM") or cursor.at("HEARTBEATS")):
+    if consistency.block is not None and cursor.at("HEARTBEATS"):
         raise cursor.error(
-            f"a query cannot have this CONSISTENCY and {cursor.word()}",
-            "leave one of them out",
+            "a query cannot have this CONSISTENCY and HEARTBEATS",
+            "leave one of them out: an answer that does not wait has operators that do not",
         )
     warm = cursor.accept("WARM")
     if warm and cursor.at("HEARTBEATS"):

@@ -10,15 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Plan, Source, column, inputs_of, project, with_inputs
 from headrace.elements import Batch, BoolArray, encode
 from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.constants import constants_as_data
+from headrace.lowering.early import early, horizon_of
 from headrace.lowering.outer_joins import expand
 from headrace.optimizer import optimize
 from headrace.optimizer.migration import POINTWISE
+from headrace.runtime.driver.early_content import beyond
 from headrace.runtime.driver.live_content import LiveContent
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import Adoption, QuerySet
@@ -96,13 +100,19 @@ def derivation(plan: Plan, plans: Mapping[str, Plan]) -> Derivation:
 
 
 def adopt(
-    name: str, derived: Derivation, queries: QuerySet, results: Sequence[EpochResults], kept: bool
+    name: str,
+    derived: Derivation,
+    horizon: Horizon | None,
+    queries: QuerySet,
+    results: Sequence[EpochResults],
+    kept: bool,
 ) -> Adopted:
     """What a query that is added can take over.
 
     Args:
         name: the query's.
         derived: how it follows from others.
+        horizon: up to where it speaks; None for its heartbeat.
         queries: those that run.
         results: those of the epochs that are kept, in order.
         kept: whether the run keeps results at all.
@@ -131,14 +141,17 @@ def adopt(
         for query in chosen
     }
     whole = _above(derived.plan, {part: answers[query] for query, part in chosen.items()})
-    return Adopted(answers, Adoption(start, since, whole))
+    plan = whole if horizon is None else early(whole, horizon)
+    return Adopted(answers, Adoption(start, since, plan))
 
 
 def _chosen(name: str, derived: Derivation, queries: QuerySet) -> tuple[int, dict[str, Plan]]:
     """A query that runs for each answer that is read, all of one start, the earliest that there is."""
     # Operators that wait hold other state than those of the same plan that do not.
+    # Nor have answers that are corrected operators above them like those of others.
     waiting = {query for query, holds in queries.holds.items() if holds}
-    live = queries.live.keys() - waiting
+    early_ones = {query for query, plan in queries.plans.items() if horizon_of(plan) is not None}
+    live = queries.live.keys() - waiting - early_ones
     starts = [
         {queries.state_start_of(query): query for query in reversed(names) if query in live}
         for _, names in derived.answers
@@ -229,6 +242,7 @@ def begin(
         before.buckets,
         states,
         refuse,
+        partial(beyond, before, after.graph, name),
     )
     try:
         batch = content.of(adopted.adoption.plan)

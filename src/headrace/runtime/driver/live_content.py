@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan, Stateful, inputs_of
+from headrace.algebra.nodes import Early, Plan, Stateful, inputs_of
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat
 from headrace.errors import PlanError
@@ -43,6 +43,7 @@ class LiveContent:
         buckets: how many buckets state is spread over.
         writer: where state is written to.
         report: receives the elements for which an expression fails.
+        beyond: what an operator that runs says beyond its heartbeat.
 
     Attributes:
         state: what the new operators hold.
@@ -59,6 +60,7 @@ class LiveContent:
         buckets: int,
         writer: SegmentWriter,
         report: Report,
+        beyond: Callable[[Early], Batch],
     ) -> None:
         self._found = {id(plan): batch for plan, batch in answers}
         self._since = since
@@ -69,6 +71,7 @@ class LiveContent:
         self._buckets = buckets
         self._writer = writer
         self._report = report
+        self._beyond = beyond
         self.state: dict[StateKey, Manifest] = {}
 
     def of(self, plan: Plan) -> Batch:
@@ -79,7 +82,9 @@ class LiveContent:
             ExecutionError: an aggregate fails.
         """
         if id(plan) not in self._found:
-            if is_stateless(plan):
+            if isinstance(plan, Early) and plan.corrects:
+                self._found[id(plan)] = concat(plan.schema, [self.of(plan.input), self._beyond(plan)])
+            elif is_stateless(plan):
                 parts = [apply(plan, self.of(below), self._report) for below in inputs_of(plan)]
                 self._found[id(plan)] = concat(plan.schema, parts)
             else:

@@ -20,6 +20,7 @@ from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.adoption import Adopted
+from headrace.lowering.early import horizon_of
 from headrace.lowering.lower import Holds
 from headrace.lowering.sharing.weighing import Look, shows_nothing
 from headrace.operators.state.runs import Part
@@ -238,7 +239,14 @@ class Run:
         """
         started = time.perf_counter()
         adopted = {
-            name: adopt(name, derived, self._queries, self.results, self._settings.keep_results)
+            name: adopt(
+                name,
+                derived,
+                horizon_of(plans[name]),
+                self._queries,
+                self.results,
+                self._settings.keep_results,
+            )
             for name, derived in warm.items()
         }
         prefix = f"e{self.totals.epochs + 1}-{self._token}-warm"

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 import pyarrow as pa
 
-from headrace.algebra import frames, kinds, nodes
+from headrace.algebra import frames, horizon, kinds, nodes
 from headrace.algebra.nodes import Plan, inputs_of
 from headrace.algebra.properties import parameters_of, walk
 from headrace.expressions import tree
@@ -32,9 +32,9 @@ _CLASSES: Final = {
         *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.Join, nodes.TopK, nodes.TimeWindow),
         nodes.Lifetime,
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
-        *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream),
+        *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
         *(tree.Column, tree.Literal, tree.Call, tree.Cast, tree.Case, tree.SortKey, tree.AggregateCall),
-        *(frames.RangeFrame, frames.RowsFrame, Duration, Field, Schema),
+        *(frames.RangeFrame, frames.RowsFrame, horizon.Horizon, Duration, Field, Schema),
     )
 }
 """What plans are made of, after outer and semi-joins have become other nodes."""

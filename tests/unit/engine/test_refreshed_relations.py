@@ -338,3 +338,23 @@ def test_when_to_refresh_is_on_demand_or_a_length(db: Database, refresh: str) ->
         db.relation("r", pa.table({"k": [1]}), refresh=refresh)
     with pytest.raises(UserError, match="not refreshed"):
         db.relation("r", pa.table({"a": [1], "b": [2]}), valid=("a", "b"), refresh="on demand")
+
+
+def test_beside_streams_that_end_and_those_that_do_not(db: Database, rates: Path) -> None:
+    declare(db, rates)
+    db.stream("old", pa.table({"ts": [1, 2], "cur": ["eur", "chf"]}), timestamp="ts")
+    ended = db.query("SELECT o.cur, r.rate FROM old o JOIN rates r ON r.cur = o.cur")
+    db.start()
+    query = db.query(LOOK_UP)
+    order(db, (1, "eur"))
+    assert ended.stream().to_pylist() == [{"cur": "eur", "rate": 1, "ts": 1}]
+    for rate in (5, 6):
+        rates.write_text(f"cur,rate\neur,{rate}\nusd,2\n")
+        report = db.refresh("rates")
+        assert (report.inserted, report.deleted) == (1, 1)
+        order(db, (rate, "eur"))
+    order(db, (7, "usd"), (8, ""))
+    shares = {part.name: part.share for part in db.status.streams}
+    db.stop()
+    assert found(query) == [("eur", 5, 1), ("eur", 6, 5), ("eur", 6, 6), ("usd", 2, 7)]
+    assert shares["rates"] is None

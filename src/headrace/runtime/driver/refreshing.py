@@ -100,8 +100,9 @@ class Readings:
         return tuple(name for name, stream in self.refreshed if is_read(stream, self.points[name]))
 
     def content(self, relation: str) -> Content | None:
-        """What was read last of a relation, by whichever reading."""
-        points = (self.points[name] for name, _ in self.refreshed if self.queries.inputs[name] == relation)
+        """What was read last of a relation; a reading that has come to its end may be of what was before."""
+        points = [self.points[name] for name, _ in self.refreshed if self.queries.inputs[name] == relation]
+        points.sort(key=lambda point: point.heartbeat == INFINITY)
         return next((point.content for point in points if point.content is not None), None)
 
 
@@ -161,6 +162,8 @@ class Refresher:
 
     def due(self, readings: Readings) -> list[str]:
         """The relations that are to be read again by the clock."""
+        if not readings.queries.refreshed:
+            return []
         now = self._clock.now()
         found: dict[str, None] = {}
         for name, stream in readings.refreshed:
@@ -224,7 +227,7 @@ class Refresher:
         weighed = changes.append_column(WEIGHT, pa.array(weights))
         part = write_rows(self._store, self._name(), weighed)
         news = StoredRows(self._store, part, _schema_of(weighed), weighed.num_rows, rejected)
-        intake = Intake(content.rows, news, 0, news.rows, content=content, changed_at=at)
+        intake = Intake(content.rows, news, 0, news.size, content=content, changed_at=at)
         written = content.part.segment, part.segment
         return Refresh(replace(report, at=at), dict.fromkeys(names, intake), written)
 

@@ -428,7 +428,7 @@ def _of_streams(reading: Reading) -> dict[str, int]:
 
 def _share(stream: Incoming, position: int) -> float | None:
     """How much of a stream has been read; None of one that has no size."""
-    if isinstance(stream, LiveStream | LetterStream):
+    if isinstance(stream, LiveStream | LetterStream | RefreshedRelation):
         return None
     return position / max(stream.source.size, 1)
 

@@ -23,7 +23,7 @@ class StoredRows:
         part: where the rows are in it.
         schema: all their columns.
         rows: how many there are.
-        rejected: what could not be read beside them; it is read with the first row.
+        rejected: what could not be read beside them; it has a position of its own after the last row.
     """
 
     store: Store
@@ -34,8 +34,8 @@ class StoredRows:
 
     @property
     def size(self) -> int:
-        """Rows in total."""
-        return self.rows
+        """Rows in total, and one more if something was rejected."""
+        return self.rows + bool(self.rejected)
 
     @property
     def borders(self) -> tuple[int, ...]:
@@ -57,10 +57,10 @@ class StoredRows:
             StoreError: the segment is missing or damaged.
         """
         rows = self.load().select(list(columns))
-        if start == 0 and self.rejected:
-            yield Read(rows.slice(0, 0), self.rejected)
-        for first in range(start, end, BATCH_ROWS):
+        for first in range(start, min(end, self.rows), BATCH_ROWS):
             yield Read(rows.slice(first, min(BATCH_ROWS, end - first)))
+        if start <= self.rows < end:
+            yield Read(rows.slice(0, 0), self.rejected)
 
     def load(self) -> pa.RecordBatch:
         """All rows, with all columns.

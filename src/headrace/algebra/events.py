@@ -19,8 +19,15 @@ ADDITIONS: Final = (
 )
 """The words that add a row, in upper case: SQL's, Flink's, Debezium's and those of Delta tables."""
 
-WITHDRAWALS: Final = ("-", "-D", "-U", "D", "DELETE", "UPDATE_BEFORE", "UPDATE_PREIMAGE")
+WITHDRAWALS: Final = ("-", "-D", "-U", "D", "DELETE", "RETRACT", "UPDATE_BEFORE", "UPDATE_PREIMAGE")
 """The words that take a row back, in upper case."""
+
+
+CEDR: Final = ("vs", "ve", "type", "vnewe")
+"""The columns of CEDR's physical streams: begin and end of an event, what a row is, and the new end."""
+
+PROMISE: Final = "CTI"
+"""What a row is that says that no later change begins before its end, in upper case."""
 
 
 @dataclass(frozen=True)
@@ -33,21 +40,24 @@ class Events:
         change: the column that says whether a row adds or takes back: one of the words above, or so many
             times, where a negative number takes back; None where all rows add.
         version: the column that numbers what was written together, or None; it is not a part of the rows.
+        shortened: the column with the new end of a row that is taken back from then on, or None. Such a
+            change has the timestamp of the row that it shortens, which then is a part of both.
     """
 
     lasting: bool = False
     ends: str | None = None
     change: str | None = None
     version: str | None = None
+    shortened: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """All that is read of a row besides its timestamp."""
-        return tuple(name for name in (self.ends, self.change) if name is not None)
+        return tuple(name for name in (self.ends, self.change, self.shortened) if name is not None)
 
     def describe(self) -> str:
         """What a durable store remembers of it."""
-        said = {"changes": self.change, "to": self.ends, "version": self.version}
+        said = {"changes": self.change, "to": self.ends, "version": self.version, "shortened": self.shortened}
         texts = [f"{name} {value}" for name, value in said.items() if value is not None]
         return ", ".join([*(["valid from"] if self.lasting else []), *texts])
 
@@ -62,7 +72,9 @@ def event_schema(schema: Schema, timestamp: str, events: Events) -> Schema:
     """
     if events.change is None:
         return schema
-    apart = {events.change, events.version, *((timestamp, events.ends) if events.lasting else ())}
+    apart = {events.change, events.version, events.shortened}
+    if events.lasting:
+        apart |= {events.ends} if events.shortened is not None else {timestamp, events.ends}
     return schema.select(tuple(place for place, name in enumerate(schema.names) if name not in apart))
 
 

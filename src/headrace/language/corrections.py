@@ -87,8 +87,9 @@ def changes_of_stream(statement: CreateStream, columns: Schema, timestamp: Field
 def _events(name: str, clause: EventsClause, columns: Schema, timestamp: Field) -> Events:
     """How events say when they are valid, and what they take back."""
     used = {timestamp.name: f"{timestamp.name} says when a row begins"}
-    found: dict[str, str | None] = {"ends": None, "change": None, "version": None}
-    for part, one in (("ends", clause.ends), ("change", clause.change), ("version", clause.version)):
+    found: dict[str, str | None] = {}
+    for part in _ROLES:
+        one: Name | None = getattr(clause, part)
         if one is None:
             continue
         column = named_column(name, columns, one)
@@ -99,15 +100,26 @@ def _events(name: str, clause: EventsClause, columns: Schema, timestamp: Field) 
                 hint="name another column",
             )
         _check_type(part, one, column, timestamp)
+        if part == "change" and clause.shortened is not None and column.type != STRING:
+            raise LanguageError(
+                f"the column {column.name} is {sql_type(column.type)}",
+                position=one.position,
+                hint="a row of a physical stream is of type 'Insert', 'Retract' or 'CTI', a STRING",
+            )
         used[column.name], found[part] = f"{column.name} is {_ROLES[part]}", column.name
     return Events(clause.lasting, **found)
 
 
-_ROLES: Final = {"ends": "the end of a row", "change": "the change", "version": "the version"}
+_ROLES: Final = {
+    "ends": "the end of a row",
+    "change": "the change",
+    "version": "the version",
+    "shortened": "the new end",
+}
 
 
 def _check_type(part: str, name: Name, column: Field, timestamp: Field) -> None:
-    if part == "ends" and column.type != timestamp.type:
+    if part in ("ends", "shortened") and column.type != timestamp.type:
         raise LanguageError(
             f"{timestamp.name} is {sql_type(timestamp.type)}, and {column.name} {sql_type(column.type)}",
             position=name.position,

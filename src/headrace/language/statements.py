@@ -136,12 +136,14 @@ class EventsClause:
         ends: the column that ends a row, or None.
         change: the column that says whether a row adds or takes back, or with KEY what it changes; or None.
         version: the column that numbers what was written together, or with KEY orders the changes; or None.
+        shortened: the column with the new end of a row that is shortened, or None.
     """
 
     lasting: bool
     ends: Name | None
     change: Name | None
     version: Name | None
+    shortened: Name | None = None
 
 
 @dataclass(frozen=True)

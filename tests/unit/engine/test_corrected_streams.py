@@ -20,6 +20,9 @@ AS_CHANGES = "CHANGES BY change VALID FROM valid_from TO valid_to VERSION BY epo
 COLUMNS = "k STRING, n BIGINT, most BIGINT, valid_from BIGINT, valid_to BIGINT, change BIGINT, epoch BIGINT"
 
 
+PHYSICAL = "CREATE STREAM e (type STRING, vs BIGINT, ve BIGINT, vnewe BIGINT, p STRING) FROM push FORMAT CEDR"
+
+
 @pytest.fixture
 def db() -> Iterator[Database]:
     with hr.connect(runner="inline") as database:
@@ -165,6 +168,62 @@ def test_a_chain_of_corrections_in_any_order(db: Database) -> None:
     assert history(count) == [(1, 0, 4), (0, 4, 12), (1, 12, 15), (0, 15, 20)]
 
 
+def test_the_worked_example_of_finalize(db: Database) -> None:
+    """CEDR, table 5, with a CTI once all is there; the printed one for [0, 8) counts an event at 8 too."""
+    db.execute(f"{PHYSICAL} CORRECTIONS WITHIN 100")
+    found, early = db.query("SELECT p FROM e"), db.query("SELECT p, vs FROM e", name="all")
+    db.start()
+    for type_, vs, ve, new, p in [
+        ("Retract", 0, 10, 8, "P0"),
+        ("Retract", 0, 6, 4, "P0"),
+        ("Retract", 0, 8, 6, "P0"),
+        ("Insert", 0, 10, None, "P0"),
+        ("Insert", 1, 5, None, "P1"),
+    ]:
+        db.push("e", {"type": type_, "vs": vs, "ve": ve, "vnewe": new, "p": p})
+    db.push("e", {"type": "CTI", "vs": None, "ve": 9, "vnewe": None, "p": None})
+    assert found.heartbeat == 9
+    db.stop()
+    assert history(found) == [("P0", 0, 4), ("P1", 1, 5)]
+    assert history(early) == [("P0", 0, 0, 4), ("P1", 1, 1, 5)]
+    assert reasons(db) == []
+
+
+def test_a_physical_stream_is_read(db: Database) -> None:
+    """CEDR, table 2; a full retraction besides, and one that lengthens."""
+    db.execute(PHYSICAL + " DISORDER 50")
+    found = db.query("SELECT p FROM e", name="found")
+    db.start()
+    for type_, vs, ve, new, p in [
+        ("Insert", 1, None, None, "P1"),
+        ("Retract", 1, None, 10, "P1"),
+        ("Retract", 1, 10, 5, "P1"),
+        ("Insert", 4, 9, None, "P2"),
+        ("Insert", 3, 9, None, "P3"),
+        ("Retract", 3, 9, 3, "P3"),
+        ("Retract", 4, 9, 12, "P2"),
+        ("Retract", 4, 9, None, "P2"),
+        ("Retract", 7, 9, 8, "P2"),
+        ("Insert", 90, 91, None, "P4"),
+    ]:
+        db.push("e", {"type": type_, "vs": vs, "ve": ve, "vnewe": new, "p": p})
+    db.stop()
+    assert history(found) == [("P1", 1, 5), ("P2", 4, 9)]
+    assert len(reasons(db)) == 2
+
+
+def test_early_answers_over_corrections(db: Database) -> None:
+    db.execute(TRADES)
+    text = "AS SELECT MAX(price) AS price FROM trade WINDOW(RANGE 3)"
+    db.execute(f"CREATE QUERY late {text}; CREATE QUERY early CONSISTENCY MIDDLE {text}")
+    db.start()
+    for ts, op, price in [(1, "+", 7), (2, "+", 9), (4, "+", 8), (2, "-", 9), (2, "-", 5), (30, "+", 1)]:
+        db.push("trade", {"ts": ts, "op": op, "price": price})
+    db.stop()
+    assert history(db["late"]) == [(7, 1, 4), (8, 4, 7)]
+    assert db["early"].history().equals(db["late"].history())
+
+
 def test_rows_that_cannot_be_used_are_set_apart(db: Database) -> None:
     db.execute(
         "CREATE STREAM e (a BIGINT, b BIGINT, w BIGINT) FROM push CHANGES BY w VALID FROM a TO b DISORDER 9"
@@ -196,6 +255,9 @@ DECLARED = "CREATE STREAM s (a BIGINT, b BIGINT, c STRING, d DOUBLE, t TIMESTAMP
         (DECLARED + "FROM push VALID FROM a TO t", "a is BIGINT, and t TIMESTAMP"),
         (DECLARED + "FROM push VALID FROM a TO a", "a says when a row begins, and cannot be the end"),
         (DECLARED + "FROM push VALID FROM a TO e", "s has no column e"),
+        (DECLARED + "FROM push FORMAT CEDR", "s has no column vs"),
+        (DECLARED + "FROM push FORMAT avro", "there is no FORMAT"),
+        (PHYSICAL.replace("type STRING", "type BIGINT"), "the column type is BIGINT"),
         (DECLARED + "FROM push VALID FROM a TO b VERSION BY c", "VERSION BY goes with CHANGES BY"),
         (DECLARED + "FROM push CHANGES BY d TIMESTAMP BY a", "the column d is DOUBLE"),
         (DECLARED + "FROM push CHANGES BY c TIMESTAMP BY ARRIVAL", "take nothing back"),

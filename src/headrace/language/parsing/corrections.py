@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from headrace.algebra.events import CEDR
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.statements import ByArrival, EventsClause
@@ -86,6 +87,8 @@ def parse_events(
     Raises:
         LanguageError: it is malformed, or the parts do not fit each other.
     """
+    if cursor.at("FORMAT") and not key:
+        return _physical(cursor, watermark)
     change = _change(cursor, key)
     lasting, ends = False, None
     timestamp: str | ByArrival
@@ -110,6 +113,18 @@ def parse_events(
     if change is None and not lasting:
         return timestamp, timed_at, None
     return timestamp, timed_at, EventsClause(lasting, ends, change, version)
+
+
+def _physical(cursor: Cursor, watermark: Watermark | None) -> tuple[str, Position, EventsClause]:
+    """Read `FORMAT CEDR`: the columns of a physical stream have fixed names."""
+    position = cursor.position
+    cursor.accept("FORMAT")
+    if not cursor.accept("CEDR"):
+        raise cursor.error(f"there is no FORMAT {cursor.shown()}", "write FORMAT CEDR, or CHANGES BY column")
+    begin, *others = (Name(column, position) for column in CEDR)
+    _check_watermark(watermark, begin, "or leave WATERMARK out")
+    ends, change, shortened = others
+    return begin.text, position, EventsClause(True, ends, change, None, shortened)
 
 
 def _change(cursor: Cursor, key: tuple[Name, ...]) -> Name | None:

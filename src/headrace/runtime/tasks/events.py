@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.events import ADDITIONS, WITHDRAWALS, Events
+from headrace.algebra.events import ADDITIONS, PROMISE, WITHDRAWALS, Events
 from headrace.elements import Batch, BoolArray, Int64Array, integers, take_rows
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.schema import STRING
-from headrace.time import INFINITY, MAX_INSTANT, MIN_INSTANT
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
 _WORDS: Final = pa.array((*ADDITIONS, *WITHDRAWALS), STRING)
 _BACK: Final = pa.array(WITHDRAWALS, STRING)
@@ -38,8 +38,15 @@ def usable_events(
     if events.change is not None:
         wrong = _unknown(rows.column(events.change))
         _drop(name, rows, wrong, f"{events.change} is not a known change; {_WRITTEN}", letters)
+    if events.shortened is not None:
+        new, begin = rows.column(events.shortened), rows.column(timestamp)
+        after = _mask(pc.greater_equal(new, begin).fill_null(False))
+        lengthened = _backwards(events, rows) & ~after & ~wrong
+        reason = f"it shortens a row, and {events.shortened} is NULL or before {timestamp}"
+        _drop(name, rows, lengthened, reason, letters)
+        wrong = wrong | lengthened
     if events.ends is not None:
-        begin, end = rows.column(timestamp), rows.column(events.ends)
+        begin, end = _begins(events, timestamp, rows), rows.column(events.ends)
         times, known = integers(end.fill_null(0)), _mask(end.is_valid())
         outside = known & ((times < MIN_INSTANT) | (times > MAX_INSTANT)) & ~wrong
         _drop(name, rows, outside, f"the end {events.ends} is out of range", letters)
@@ -48,6 +55,39 @@ def usable_events(
         _drop(name, rows, empty, f"the period {timestamp} TO {events.ends} is empty", letters)
         wrong = wrong | outside | empty
     return take_rows(rows, np.flatnonzero(~wrong)) if wrong.any() else rows
+
+
+def promised_by(events: Events, rows: pa.RecordBatch, newest: int) -> tuple[pa.RecordBatch, int]:
+    """The rows that are changes, and the largest heartbeat that the others promise (instant), if any do.
+
+    Args:
+        events: how rows say when they are valid.
+        rows: the rows.
+        newest: the largest heartbeat that counts (instant).
+    """
+    if events.shortened is None or events.change is None or events.ends is None:
+        return rows, BEGINNING
+    promises = _mask(pc.equal(pc.utf8_upper(rows.column(events.change)), PROMISE).fill_null(False))
+    if not promises.any():
+        return rows, BEGINNING
+    ends = integers(take_rows(rows, np.flatnonzero(promises)).column(events.ends).drop_null())
+    ends = ends[(ends >= MIN_INSTANT) & (ends <= newest)]
+    return take_rows(rows, np.flatnonzero(~promises)), int(ends.max(initial=BEGINNING))
+
+
+def sync_times(events: Events | None, rows: pa.RecordBatch, times: Int64Array) -> Int64Array:
+    """From which instants on rows change what holds: a row that is shortened, from its new end on.
+
+    Args:
+        events: how they say when they are valid; None where each is for its instant.
+        rows: usable rows.
+        times: int64[n], their timestamps.
+    """
+    if events is None or events.shortened is None:
+        return times
+    new = rows.column(events.shortened)
+    shortens = _mask(new.is_valid()) & _backwards(events, rows)
+    return np.where(shortens, integers(new.fill_null(0)), times)
 
 
 def elements_of(events: Events | None, rows: pa.RecordBatch, times: Int64Array) -> Batch:
@@ -77,8 +117,21 @@ def _weights(events: Events, rows: pa.RecordBatch) -> Int64Array:
     column = rows.column(events.change)
     if column.type != STRING:
         return integers(column)
-    back = pc.is_in(pc.utf8_upper(column), value_set=_BACK)
-    return np.where(_mask(back), -1, 1)
+    return np.where(_backwards(events, rows), -1, 1)
+
+
+def _backwards(events: Events, rows: pa.RecordBatch) -> BoolArray:
+    """Which of some rows take others back, where words say so."""
+    assert events.change is not None
+    return _mask(pc.is_in(pc.utf8_upper(rows.column(events.change)), value_set=_BACK))
+
+
+def _begins(events: Events, timestamp: str, rows: pa.RecordBatch) -> pa.Array:
+    """Where what rows add or take back begins."""
+    begin = rows.column(timestamp)
+    if events.shortened is None:
+        return begin
+    return pc.if_else(pa.array(_backwards(events, rows)), rows.column(events.shortened), begin)
 
 
 def _unknown(change: pa.Array) -> BoolArray:

@@ -22,7 +22,7 @@ from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.tasks.changes import applicable
 from headrace.runtime.tasks.counts import Extent
-from headrace.runtime.tasks.events import elements_of, usable_events
+from headrace.runtime.tasks.events import elements_of, promised_by, sync_times, usable_events
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
 from headrace.runtime.tasks.task import Task, label
@@ -200,9 +200,13 @@ def _timed(
     """Rows as elements; those without a usable timestamp and those that are late are set apart."""
     sent, promise = _without_heartbeats(stream, _stamped(stream, read.rows))
     events = stream.changes if isinstance(stream.changes, Events) else None
+    if events is not None:
+        sent, promised = promised_by(events, sent, stream.newest)
+        promise = max(promise, promised)
     known = _known(name, stream, sent, letters)
     rows, times = _usable(name, stream.timestamp, known, letters, stream)
     unusable = sent.num_rows - rows.num_rows
+    times = sync_times(events, rows, times)
     found = judge(rows, times)
     if len(found.late):
         domain = _domain(stream)

@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     Over,
     Plan,
     Project,
@@ -449,6 +450,29 @@ OF_ALL_TIME: dict[str, Plan] = {
     "distinct rows": Distinct(ALL_TIME),
     "two inputs": Union((BEGUN, Project(TimeWindow(LEFT, Duration(INFINITY), Duration(3)), BEGUN.items))),
 }
+SUMS = aggregates(
+    resolve_aggregate("COUNT", None),
+    resolve_aggregate("AVG", V),
+    resolve_aggregate("SUM", X),
+    filtered("COUNT", V),
+)
+
+
+def nested(sizes: list[int], slide: int, keys: tuple[Column, ...], offset: int = 0) -> NestedAggregate:
+    """Sums of several windows of one slide, the longest first."""
+    longest, *others = map(Duration, sizes)
+    window = TimeWindow(LEFT, longest, Duration(slide), Duration(offset))
+    named = tuple((f"k{place}", key) for place, key in enumerate(keys))
+    return NestedAggregate(window, tuple(others), named, SUMS, "window")
+
+
+NESTED = {
+    "every instant": nested([7, 5, 2], 1, (K,)),
+    "one group": nested([5, 4], 1, ()),
+    "by a float": nested([9, 3], 1, (X, K)),
+    "slides": nested([9, 6, 3], 3, (K,), 1),
+    "not whole slides": nested([7, 4], 3, (K,)),
+}
 EPOCHS = 4
 
 
@@ -533,6 +557,13 @@ LIFETIMES = {
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_lifetimes_of_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(LIFETIMES[name], [arrivals], slack, chronons=True)
+
+
+@pytest.mark.parametrize("name", NESTED)
+@settings(max_examples=40)
+@given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
+def test_aggregates_of_nested_windows(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(NESTED[name], [arrivals], slack, chronons=True)
 
 
 @pytest.mark.parametrize("name", ["grouped extremes", "grouped ends", "scalar ends", "scalar places"])

@@ -24,13 +24,17 @@ from headrace.algebra.nodes import (
     Early,
     Join,
     Leaf,
+    NestedAggregate,
     OuterJoin,
     Plan,
     SemiJoin,
     SetOperation,
+    TimeWindow,
     TopK,
+    column,
 )
 from headrace.algebra.properties import is_stateful, is_stateless, walk
+from headrace.expressions.aggregates import resolve_aggregate
 from headrace.language.printer import to_sql
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
@@ -38,7 +42,7 @@ from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import Counts, reading, work_of
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.time import ALWAYS, INFINITY
+from headrace.time import ALWAYS, INFINITY, Duration
 from worked.tables import equivalent
 
 TEXTS = {
@@ -75,20 +79,31 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Coalesce": Coalesce,
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
+    "NestedAggregate": lambda below: _nested(
+        next(part for part in walk(below) if isinstance(part, TimeWindow))
+    ),
 }
-"""Nodes that only the optimizer makes, and that print as their input.
+"""Nodes that only the optimizer and sharing make; the first two print as their input.
 
-Coalesce changes no content; neither do the Clips of a migration, together.
+Coalesce changes no content; neither do the Clips of a migration, together. NestedAggregate prints as what it
+is short for.
 """
 
-UNWRITTEN = {Clip, Early}
+UNWRITTEN = {Clip, Early, NestedAggregate}
 """Nodes that no plan has as written, and so no golden file.
 
-`test_migrations.py` has Clip, and `test_early_answers.py` Early.
+`test_migrations.py` has Clip, `test_early_answers.py` Early, and `test_shared_operators.py` NestedAggregate.
 """
 
 REWRITTEN = (OuterJoin, SemiJoin)
 """Nodes that have no operator: lowering writes them with others (`headrace.lowering.outer_joins`)."""
+
+
+def _nested(window: TimeWindow) -> Plan:
+    kind = column(window, window.schema.names.index("kind"))
+    count = resolve_aggregate("COUNT", None)
+    return NestedAggregate(window, (Duration(2),), (("kind", kind),), (("n", count),), "window")
+
 
 NAMES = [node.__name__ for node in get_args(Plan)]
 ROWS = [(1, "a", 1), (2, "b", 1), (1, None, 2), (5, "a", 4), (2, "a", 4), (9, "b", 9)]
@@ -123,7 +138,13 @@ def test_every_node_has_an_example() -> None:
 def test_text_to_plan_to_text(name: str) -> None:
     plan = example(name)
     again = plan_of(to_sql(plan))
-    assert again == (plan.input if isinstance(plan, Coalesce | Clip | Early) else plan)
+    match plan:
+        case Coalesce() | Clip() | Early():
+            assert again == plan.input
+        case NestedAggregate():
+            assert again == plan.written_out
+        case _:
+            assert again == plan
     assert to_sql(again) == to_sql(plan)
     assert len(explain(plan).splitlines()) == len(list(walk(plan)))
 

@@ -39,6 +39,7 @@ from headrace.algebra.nodes import (
     Join,
     Leaf,
     Lifetime,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -183,6 +184,14 @@ TABLE: dict[str, Line] = {
     "insertions": Line(lambda one, two: Istream(one), always, Ends.ENFORCED, always),
     "deletions": Line(lambda one, two: Dstream(one), always, Ends.ENFORCED, always),
     "content": Line(lambda one, two: Rstream(Split(one)), always, Ends.ENFORCED, always),
+    "groups of two windows": Line(
+        lambda one, two: NestedAggregate(
+            TimeWindow(Split(one), Duration(4)), (Duration(3),), (("e", column(one, 0)),), COUNT, "window"
+        ),
+        never,
+        Ends.DESTROYED,
+        never,
+    ),
     "before it is final": Line(lambda one, two: Early(one, Horizon(("S1",), 0)), first, Ends.RETAINED, never),
 }
 

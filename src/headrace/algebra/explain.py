@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -111,7 +112,7 @@ def describe(plan: Plan) -> str:
             return f"SetOperation {kind.value}"
         case Join() | OuterJoin() | SemiJoin():
             return _join(plan)
-        case Aggregate():
+        case Aggregate() | NestedAggregate():
             return _aggregate(plan)
         case TopK():
             return _top_k(plan)
@@ -226,12 +227,15 @@ _JOINS: Final[dict[JoinKind | SetKind, str]] = {
 }
 
 
-def _aggregate(plan: Aggregate) -> str:
+def _aggregate(plan: Aggregate | NestedAggregate) -> str:
     schema = plan.input.schema
     keys = ", ".join(_item(name, key, schema) for name, key in plan.keys)
     calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
-    settled = plan.settled * " WHEN SETTLED"
-    return "Aggregate" + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "") + settled
+    if isinstance(plan, Aggregate):
+        how = plan.settled * " WHEN SETTLED"
+    else:
+        how = f" ALSO OVER RANGE {', '.join(map(str, plan.shorter))}"
+    return "Aggregate" + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "") + how
 
 
 def _top_k(plan: TopK) -> str:

@@ -26,6 +26,7 @@ from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.errors import PlanError
+from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, Literal, SortKey, expressions_of
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
@@ -771,6 +772,75 @@ class Early(Unary):
         return isinstance(self.input, Stateful) and not isinstance(self.input, Join)
 
 
+@dataclass(frozen=True)
+class NestedAggregate(Unary):
+    """The groups of several time windows that end together, each with the number of its window.
+
+    At t, for each window the groups that an `Aggregate` makes of its content, with a last column: 0 for the
+    longest window, which is the input, and 1, 2, ... for the shorter ones. Only sharing makes such nodes
+    (`headrace.lowering.sharing`): they keep what the longest window has, once for all.
+
+    Attributes:
+        shorter: the sizes of the other windows, which have the slide and the offset of the input; each is
+            shorter by a multiple of the slide.
+        keys: names and expressions that make the groups.
+        aggregates: names and what is computed of each group.
+        number: the name of the last column.
+    """
+
+    shorter: tuple[Duration, ...]
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+    number: str
+
+    def __post_init__(self) -> None:
+        window = self.window
+        if window.size.length == INFINITY:
+            raise PlanError("no window is nested in one that is UNBOUNDED")
+        for size in self.shorter:
+            less = window.size.length - size.length
+            if less < 1 or less % window.slide.length or size.length < max(2, window.slide.length):
+                raise PlanError(
+                    "nested windows are shorter by multiples of the slide, and no shorter than that"
+                )
+        for _, call in self.aggregates:
+            if call.distinct or not function_of(call).kept.is_sum:
+                raise PlanError("aggregates of nested windows are sums")
+        _ = self.schema
+
+    @property
+    def window(self) -> TimeWindow:
+        """The longest window."""
+        if not isinstance(self.input, TimeWindow):
+            raise PlanError("what is nested are time windows")
+        return self.input
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys, then the aggregates, then the window's number."""
+        return Schema((*self.widest.schema, Field(self.number, BIGINT)))
+
+    @cached_property
+    def widest(self) -> Aggregate:
+        """The groups of the longest window."""
+        return Aggregate(self.input, self.keys, self.aggregates)
+
+    @cached_property
+    def written_out(self) -> Plan:
+        """The same with an operator for each window."""
+        parts: list[Plan] = []
+        for number, size in enumerate((self.window.size, *self.shorter)):
+            groups = replace(self.widest, input=replace(self.window, size=size))
+            columns = tuple((field.name, column(groups, place)) for place, field in enumerate(groups.schema))
+            parts.append(Project(groups, (*columns, (self.number, Literal(number, BIGINT)))))
+        return Union(tuple(parts))
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: a group's row goes on while nothing changes."""
+        return False
+
+
 # The union of all nodes.
 
 Stateless = (
@@ -796,6 +866,7 @@ Stateful = (
     | SetOperation
     | Join
     | Aggregate
+    | NestedAggregate
     | TopK
     | Distinct
     | Coalesce

@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -122,7 +123,7 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Distinct(input=below) if is_append_only(below):
             return True
-        case Aggregate() | TopK() | Distinct() | Finalize() | SetOperation():
+        case Aggregate() | NestedAggregate() | TopK() | Distinct() | Finalize() | SetOperation():
             return plan.is_chronon
         case Coalesce() | RowWindow() | Early():
             return False
@@ -228,6 +229,7 @@ def granule_of(plan: Plan) -> Duration | None:
             | Finalize()
             | Distinct()
             | Aggregate()
+            | NestedAggregate()
             | TopK()
             | Rstream()
             | Early()
@@ -362,6 +364,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Clip()
             | Union()
             | Aggregate()
+            | NestedAggregate()
             | TopK()
             | Over()
             | Distinct()

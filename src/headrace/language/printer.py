@@ -30,6 +30,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     Over,
     Plan,
     Project,
@@ -80,6 +81,8 @@ def _query(plan: Plan) -> str:
     match plan:
         case Union(inputs=inputs):
             return " UNION ALL ".join(map(_operand, inputs))
+        case NestedAggregate():
+            return _query(plan.written_out)
         case SetOperation(kind=kind, left=left, right=right):
             return f"{_operand(left)} {kind.value} {_operand(right)}"
         case Coalesce(input=below) | Finalize(input=below) | Clip(input=below) | Early(input=below):

@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -288,7 +289,7 @@ class _Lowering:
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
-            case Aggregate(keys=keys):
+            case Aggregate(keys=keys) | NestedAggregate(keys=keys):
                 if len(producers) == 1 and self._suffices(plan, 0, producers):
                     return _mapped(below[0], [expression for _, expression in keys])
                 return frozenset([tuple(range(len(keys)))])
@@ -321,7 +322,7 @@ class _Lowering:
 def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
     """The expressions over an input that make up the operator's key."""
     match plan:
-        case Aggregate(keys=keys):
+        case Aggregate(keys=keys) | NestedAggregate(keys=keys):
             return tuple(expression for _, expression in keys)
         case RowWindow(keys=keys) | SessionWindow(keys=keys) | Over(keys=keys) | TopK(keys=keys):
             return keys
@@ -364,6 +365,8 @@ def _reduced_for(plan: Plan) -> Aggregate | TopK | Distinct | None:
     match plan:
         case Aggregate() if _shares_intervals(plan):
             return plan
+        case NestedAggregate():
+            return _reduced_for(plan.widest)
         case TopK() if has_skyband(plan):
             return plan
         case Distinct(input=below) if is_append_only(below):

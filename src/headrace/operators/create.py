@@ -12,6 +12,7 @@ from headrace.algebra.nodes import (
     Finalize,
     Istream,
     Join,
+    NestedAggregate,
     Over,
     RowWindow,
     SessionWindow,
@@ -21,6 +22,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_insert_only
 from headrace.operators.aggregates.aggregate import AggregateOperator
+from headrace.operators.aggregates.nested import NestedAggregateOperator
 from headrace.operators.contract import Operator, Report
 from headrace.operators.join import JoinOperator
 from headrace.operators.presence import (
@@ -45,8 +47,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
         report: receives the elements for which an expression fails.
     """
     match plan:
-        case Aggregate():
-            return AggregateOperator(plan, reduced, is_insert_only(plan.input), report)
+        case Aggregate() | NestedAggregate():
+            return _aggregation(plan, reduced, report)
         case TopK():
             return TopKOperator(plan, reduced)
         case Distinct():
@@ -69,3 +71,9 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return SessionOperator(plan)
         case _:
             assert_never(plan)
+
+
+def _aggregation(plan: Aggregate | NestedAggregate, reduced: bool, report: Report) -> Operator:
+    if isinstance(plan, NestedAggregate):
+        return NestedAggregateOperator(plan, reduced, report)
+    return AggregateOperator(plan, reduced, is_insert_only(plan.input), report)

@@ -47,7 +47,7 @@ class _PresenceOperator:
     @property
     def areas(self) -> dict[str, Area]:
         """Deltas and bases."""
-        return {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
+        return self._timeline.areas
 
     def process(self, port: int, batch: Batch) -> None:
         """Take in elements."""

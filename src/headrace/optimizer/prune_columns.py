@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -103,7 +104,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return with_inputs(plan, sides), _places(width)
         case TopK() | Over():
             return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
-        case Sample() | Distinct() | Finalize() | Istream() | Dstream():
+        case Sample() | NestedAggregate() | Distinct() | Finalize() | Istream() | Dstream():
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
         case _:
             assert_never(plan)

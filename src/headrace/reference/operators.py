@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -144,6 +145,8 @@ class _Evaluation:
                 return {change for instant in below for change in session_changes(plan, instant)}
             case WindowBounds():
                 return below.union(*(bound_changes(plan, *ends) for ends in self._filled(plan.input)))
+            case NestedAggregate():
+                return set(self.instants(plan.written_out))
             case Istream() | Dstream():
                 return below | {instant + 1 for instant in below}
             case Granularity(granule=granule):
@@ -183,8 +186,9 @@ class _Evaluation:
                 return self._change(plan, instant)
             case Granularity() | Clip():
                 return self._at_some(plan, instant)
-            case Rstream() | Split() | Coalesce() | Early():
-                return self.content(plan.input, instant)
+            case Rstream() | Split() | Coalesce() | Early() | NestedAggregate():
+                below = plan.written_out if isinstance(plan, NestedAggregate) else plan.input
+                return self.content(below, instant)
             case _:
                 assert_never(plan)
 

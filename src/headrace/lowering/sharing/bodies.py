@@ -41,6 +41,9 @@ from headrace.time import Duration
 START, END = -1, -2
 """The columns that `WindowBounds` adds, among those of its input."""
 
+NUMBER = -3
+"""The column of `Nested` that says of which window a row is."""
+
 Equality = tuple[Expression, Expression]
 
 
@@ -147,6 +150,23 @@ class Grouped:
 
 
 @dataclass(frozen=True)
+class Nested:
+    """Aggregates over windows that end together; a column is known as one of `Grouped`, or `NUMBER`.
+
+    Attributes:
+        input: the longest window.
+        shorter: the sizes of the others, from the longest.
+        keys: over the input.
+        calls: the aggregates, over the input.
+    """
+
+    input: int
+    shorter: tuple[Duration, ...]
+    keys: tuple[Expression, ...]
+    calls: frozenset[AggregateCall]
+
+
+@dataclass(frozen=True)
 class United:
     """A union; a column is known by its numbers in the inputs."""
 
@@ -162,7 +182,7 @@ class Whole:
     inputs: tuple[Reading, ...]
 
 
-What = Leaf | Filtered | Timed | Bounded | Computed | Paired | Grouped | United | Whole
+What = Leaf | Filtered | Timed | Bounded | Computed | Paired | Grouped | Nested | United | Whole
 
 
 @dataclass
@@ -227,6 +247,13 @@ class Bodies:
             # The plan is kept, so that no other can get its id.
             self._known[id(plan)] = plan, self._add(plan)
         return self._known[id(plan)][1]
+
+    def put(self, what: What, example: Plan) -> int:
+        """The number of a body with state, which is added if it is new."""
+        if what not in self._numbers:
+            self._numbers[what] = len(self.bodies)
+            self.bodies.append(Body(what, example, keeps_state=True))
+        return self._numbers[what]
 
     def find(self, what: What) -> int | None:
         """The number of a body, if there is one."""
@@ -389,7 +416,7 @@ def inputs_read(what: What) -> tuple[int, ...]:
     match what:
         case Leaf():
             return ()
-        case Filtered() | Timed() | Bounded() | Computed() | Grouped():
+        case Filtered() | Timed() | Bounded() | Computed() | Grouped() | Nested():
             return (what.input,)
         case Paired(left=left, right=right):
             return left, right

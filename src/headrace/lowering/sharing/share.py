@@ -22,6 +22,7 @@ from headrace.lowering.sharing.bodies import Bodies, Instead, Paired, Reading
 from headrace.lowering.sharing.filters import wider_joins
 from headrace.lowering.sharing.groups import beside, sums_beside_extremes
 from headrace.lowering.sharing.weighing import Look, Weighed, shows_nothing, weighed
+from headrace.lowering.sharing.windows import nest, nested_windows, one_window
 from headrace.lowering.sharing.writing import Writing
 from headrace.schema import unique_names
 
@@ -94,7 +95,7 @@ class _Sharing:
         self.bodies = Bodies()
         self.choices: dict[tuple[int, int], Choice] = {}
         self.readings = self._read(plans)
-        while self._put_sums_beside_extremes() or self._take_filters_back():
+        while self._put_sums_beside_extremes() or self._take_filters_back() or self._nest_windows():
             self.bodies.forget()
             self.readings = self._read(plans)
 
@@ -110,6 +111,15 @@ class _Sharing:
 
     def _present(self) -> set[int]:
         return self.bodies.used(reading.body for reading in self.readings.values())
+
+    def _nest_windows(self) -> bool:
+        """See that groups of windows of several lengths are one operator; whether any were not."""
+        found = nested_windows(self.bodies, sorted(self._present()))
+        for group in found:
+            nested = nest(self.bodies, group)
+            for place, part in enumerate(group):
+                self.bodies.put_instead(part.number, partial(one_window, self.bodies, nested, group, place))
+        return bool(found)
 
     def _take_filters_back(self) -> bool:
         """Put filters above joins that are wanted without them; whether any more were found."""

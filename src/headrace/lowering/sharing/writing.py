@@ -10,6 +10,7 @@ from headrace.algebra.nodes import (
     Aggregate,
     Filter,
     Join,
+    NestedAggregate,
     Plan,
     Project,
     Union,
@@ -30,6 +31,7 @@ from headrace.expressions.tree import (
 )
 from headrace.lowering.sharing.bodies import (
     END,
+    NUMBER,
     START,
     Body,
     Bounded,
@@ -37,6 +39,7 @@ from headrace.lowering.sharing.bodies import (
     Filtered,
     Grouped,
     Leaf,
+    Nested,
     Paired,
     Reading,
     Timed,
@@ -97,7 +100,7 @@ class Writing:
             case Paired() as what:
                 for side, below in ((False, what.left), (True, what.right)):
                     self._needed[below].update(self._of_side(what, number, side))
-            case Grouped(input=below):
+            case Grouped(input=below) | Nested(input=below):
                 self._needed[below] |= self._grouped_columns(number)
             case United(inputs=inputs):
                 for place, below in enumerate(inputs):
@@ -123,18 +126,18 @@ class Writing:
     def _calls(self, number: int) -> dict[int, AggregateCall]:
         """The aggregates that a query asks for or that can fail, by number; at least one without keys."""
         body = self._bodies[number]
-        assert isinstance(body.what, Grouped)
+        assert isinstance(body.what, Grouped | Nested)
         found = {place: call for place, call in enumerate(body.columns) if isinstance(call, AggregateCall)}
         kept = {
             place: call
             for place, call in found.items()
-            if place in self._needed[number] or call in body.what.failing
+            if place in self._needed[number] or (isinstance(body.what, Grouped) and call in body.what.failing)
         }
         return kept if kept or body.what.keys else dict([next(iter(found.items()))])
 
     def _grouped_columns(self, number: int) -> set[int]:
         what = self._bodies[number].what
-        assert isinstance(what, Grouped)
+        assert isinstance(what, Grouped | Nested)
         calls = self._calls(number).values()
         return _read((*what.keys, *(part for call in calls for part in expressions_of(call))))
 
@@ -194,7 +197,7 @@ class Writing:
                 return Project(plan, tuple(zip(names, items, strict=True))), _places(needed)
             case Paired() as what:
                 return self._join(number, what)
-            case Grouped() as what:
+            case Grouped() | Nested() as what:
                 return self._aggregate(number, what)
             case United(inputs=inputs):
                 numbers = [cast(tuple[int, ...], body.columns[one]) for one in needed]
@@ -237,22 +240,22 @@ class Writing:
         places = {one: pairs[paired(*columns[one])] for one in self._needed[number]}
         return join, places
 
-    def _aggregate(self, number: int, what: Grouped) -> tuple[Plan, Places]:
+    def _aggregate(self, number: int, what: Grouped | Nested) -> tuple[Plan, Places]:
         body = self._bodies[number]
         plan, moved = self._input(what.input, self._grouped_columns(number))
         calls = self._calls(number)
         keys = {body.number(place, f"k{place}"): key for place, key in enumerate(what.keys)}
         names = unique_names([body.names[one] for one in (*keys, *calls)])
-        made = Aggregate(
-            plan,
-            tuple(zip(names, (_over(key, plan, moved) for key in keys.values()), strict=False)),
-            tuple(
-                (name, transform_call(call, lambda part: _over(part, plan, moved)))
-                for name, call in zip(names[len(keys) :], calls.values(), strict=True)
-            ),
-            what.settled,
+        named = tuple(zip(names, (_over(key, plan, moved) for key in keys.values()), strict=False))
+        aggregates = tuple(
+            (name, transform_call(call, lambda part: _over(part, plan, moved)))
+            for name, call in zip(names[len(keys) :], calls.values(), strict=True)
         )
-        return made, _places((*keys, *calls))
+        if isinstance(what, Grouped):
+            return Aggregate(plan, named, aggregates, what.settled), _places((*keys, *calls))
+        *_, last = unique_names([*names, "window"])
+        made = NestedAggregate(plan, what.shorter, named, aggregates, last)
+        return made, _places((*keys, *calls, body.number(NUMBER, "window")))
 
     def _input(self, number: int, columns: Iterable[int]) -> tuple[Plan, Places]:
         wanted = tuple(sorted(columns))

@@ -20,6 +20,7 @@ from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
 from headrace.operators.state.sum_columns import sums_of
 from headrace.operators.state.timeline import Changes, Points, Timeline, append_changes
+from headrace.schema import Schema
 
 
 class AggregateOperator:
@@ -80,7 +81,7 @@ class AggregateOperator:
     @property
     def areas(self) -> dict[str, Area]:
         """Deltas and bases, the live values of each ordering, and the presence of distinct values."""
-        areas: dict[str, Area] = {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
+        areas = self._timeline.areas
         areas |= {f"values{place}": part.values for place, part in enumerate(self._live.values())}
         for place, part in enumerate(self._distinct.values()):
             areas |= {f"distinct{place}_{name}": area for name, area in part.areas.items()}
@@ -139,10 +140,22 @@ class AggregateOperator:
             evaluate(self._form.sums, call, points.sums) if is_invertible(call) else live[call]
             for _, call in self._node.aggregates
         ]
-        segments = emit_segments(points, values, self._coalesce)
-        codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
-        keys = [column.take(pa.array(codes)) for column in points.keys]
-        rows = pa.array(segments.rows)
-        columns = [*keys, *(column.take(rows) for column in values)]
-        payload = record_batch(columns, self._node.schema, len(codes))
-        return Batch(payload, segments.ts, segments.te, segments.w)
+        return emitted(points, values, len(self._node.keys), self._node.schema, self._coalesce)
+
+
+def emitted(points: Points, values: list[pa.Array], keys: int, schema: Schema, coalesce: bool) -> Batch:
+    """What aggregates say of some points.
+
+    Args:
+        points: the points.
+        values: the aggregates at every point, then before the first point of each key.
+        keys: so many key columns come before them, and the others after them.
+        schema: the result's.
+        coalesce: whether segments of equal values are one.
+    """
+    segments = emit_segments(points, values, coalesce)
+    codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
+    found = [column.take(pa.array(codes)) for column in points.keys]
+    rows = pa.array(segments.rows)
+    columns = [*found[:keys], *(column.take(rows) for column in values), *found[keys:]]
+    return Batch(record_batch(columns, schema, len(codes)), segments.ts, segments.te, segments.w)

@@ -27,7 +27,7 @@ class DistinctValues:
     @property
     def areas(self) -> dict[str, Area]:
         """Deltas and bases."""
-        return {"deltas": self._timeline.deltas, "bases": self._timeline.bases}
+        return self._timeline.areas
 
     def step(
         self,

@@ -9,6 +9,7 @@ Columns: `__hash` int64, the keys, `__t` int64, the sums, and `__order` int32, t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,42 @@ from headrace.elements import Int64Array, concat_rows, integers
 from headrace.kernels.schedule import net_schedule, next_rows
 from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
-from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Run, is_tier_full, unindexed
-from headrace.operators.state.sum_columns import SumColumns, sum_arrays, sums_of
+from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Area, Run, is_tier_full, unindexed
+from headrace.operators.state.sum_columns import SumColumns, concat_sums, sum_arrays, sums_of
 from headrace.operators.state.sweep_area import Layout
 from headrace.time import BEGINNING, INFINITY
+
+Endpoints: TypeAlias = tuple[Int64Array, Int64Array, SumColumns]
+"""Changes: for each the row that it belongs to, its time (int64[n] each), and its sums."""
+
+
+class Deltas(Protocol):
+    """Keeps the changes that are to come of a timeline's keys."""
+
+    layout: Layout
+
+    @property
+    def areas(self) -> dict[str, Area]:
+        """Where they are, by name."""
+        ...
+
+    def wait(
+        self, keys: list[pa.Array], hashes: Int64Array, codes: Codes, starts: Endpoints, ends: Endpoints
+    ) -> None:
+        """Add the starts and the ends of elements that are rows of the keys."""
+        ...
+
+    def due(self, start: int, end: int) -> pa.RecordBatch | None:
+        """The changes of [start, end); None if there are none."""
+        ...
+
+    def next_times(self, hashes: Int64Array, keys: list[pa.Array], bound: int) -> Int64Array:
+        """For each key the smallest time not below the bound, INFINITY where there is none; int64[k]."""
+        ...
+
+    def expire(self, horizon: int) -> None:
+        """Forget what the horizon has passed."""
+        ...
 
 
 class Schedule:
@@ -39,13 +72,20 @@ class Schedule:
     def __len__(self) -> int:
         return sum(run.rows for run in self.runs)
 
-    def insert(
-        self,
-        keys: list[pa.Array],
-        hashes: Int64Array,
-        codes: Codes,
-        changes: tuple[Int64Array, Int64Array, SumColumns],
+    @property
+    def areas(self) -> dict[str, Area]:
+        """The schedule alone."""
+        return {"deltas": self}
+
+    def wait(
+        self, keys: list[pa.Array], hashes: Int64Array, codes: Codes, starts: Endpoints, ends: Endpoints
     ) -> None:
+        """Add the starts and the ends of elements that are rows of the keys."""
+        (first, begin, added), (last, end, taken) = starts, ends
+        rows, times = np.concatenate([first, last]), np.concatenate([begin, end])
+        self.insert(keys, hashes, codes, (rows, times, concat_sums([added, taken])))
+
+    def insert(self, keys: list[pa.Array], hashes: Int64Array, codes: Codes, changes: Endpoints) -> None:
         """Add changes; those of one key at one time are added up.
 
         Args:

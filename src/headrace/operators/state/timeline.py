@@ -21,8 +21,8 @@ from headrace.elements import BoolArray, Int64Array, concat_rows, integers
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import running_points
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows
-from headrace.operators.state.runs import HASH, TIME
-from headrace.operators.state.schedule import Schedule
+from headrace.operators.state.runs import HASH, TIME, Area
+from headrace.operators.state.schedule import Deltas, Endpoints, Schedule
 from headrace.operators.state.sum_columns import SumColumns, all_limbs, concat_sums, sum_arrays, sums_of
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.time import BEGINNING, INFINITY
@@ -96,16 +96,27 @@ class Timeline:
         width: how many columns the sums have without limbs.
         endless: whether no element ends, so that what is emitted of a key holds until more is known.
         settled: whether no key is spoken of from the horizon on, and each live one up to it.
+        deltas: keeps what is to come; a schedule if None.
     """
 
     def __init__(
-        self, keys: tuple[str, ...], width: int, endless: bool = False, settled: bool = False
+        self,
+        keys: tuple[str, ...],
+        width: int,
+        endless: bool = False,
+        settled: bool = False,
+        deltas: Deltas | None = None,
     ) -> None:
         self._endless = endless
         ints = tuple(f"__i{place}" for place in range(width))
         self._settled = settled
-        self.deltas = Schedule(Layout(keys, ints=ints))
+        self.deltas = Schedule(Layout(keys, ints=ints)) if deltas is None else deltas
         self.bases = SweepArea(Layout(keys, ints=ints, netting=Netting.REPLACE))
+
+    @property
+    def areas(self) -> dict[str, Area]:
+        """What is to come, and the bases."""
+        return {**self.deltas.areas, "bases": self.bases}
 
     def step(self, changes: Changes, before: int, horizon: int) -> Points | None:
         """Take in elements and move the horizon.
@@ -119,7 +130,7 @@ class Timeline:
         """
         live = self._live() if self._settled and horizon > before else None
         pool = _Pool.of(changes, self.deltas, self.deltas.due(before, horizon), live)
-        self.deltas.insert(pool.keys, pool.hashes, pool.codes, pool.waiting(horizon))
+        self.deltas.wait(pool.keys, pool.hashes, pool.codes, *pool.waiting(horizon))
         rows, times = pool.due(horizon)
         points = self._points(pool, rows, times, horizon) if len(rows) or live is not None else None
         self.deltas.expire(horizon)
@@ -217,7 +228,7 @@ class _Pool:
 
     @classmethod
     def of(
-        cls, changes: Changes, schedule: Schedule, due: pa.RecordBatch | None, live: pa.RecordBatch | None
+        cls, changes: Changes, schedule: Deltas, due: pa.RecordBatch | None, live: pa.RecordBatch | None
     ) -> _Pool:
         """Pool new elements with due deltas and with live keys."""
         count, layout = len(changes.ts), schedule.layout
@@ -241,13 +252,12 @@ class _Pool:
         rows = np.concatenate([starts, -1 - ends, stored])
         return rows, np.concatenate([self.ts[starts], self.te[ends], self.times])
 
-    def waiting(self, horizon: int) -> tuple[Int64Array, Int64Array, SumColumns]:
-        """The endpoints from the horizon on: rows, times, and what they add."""
+    def waiting(self, horizon: int) -> tuple[Endpoints, Endpoints]:
+        """The starts and the ends from the horizon on: rows, times, and what they add."""
         starts = np.flatnonzero(self.ts >= horizon)
         ends = np.flatnonzero((self.te >= horizon) & (self.te != INFINITY))
-        values = self.sums.values
+        values, limbs = self.sums.values, self.sums.limbs
         return (
-            np.concatenate([starts, ends]),
-            np.concatenate([self.ts[starts], self.te[ends]]),
-            SumColumns(np.concatenate([values[starts], -values[ends]]), self.sums.limbs),
+            (starts, self.ts[starts], SumColumns(values[starts], limbs)),
+            (ends, self.te[ends], SumColumns(-values[ends], limbs)),
         )

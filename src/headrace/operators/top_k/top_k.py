@@ -84,7 +84,7 @@ class TopKOperator:
     @property
     def areas(self) -> dict[str, Area]:
         """Deltas and bases of the groups' sizes, and the groups' rows."""
-        return {"deltas": self._timeline.deltas, "bases": self._timeline.bases, "rows": self._rows.values}
+        return {**self._timeline.areas, "rows": self._rows.values}
 
     def process(self, port: int, batch: Batch) -> None:
         """Take in elements; without those that cannot be shown, if they went before an exchange."""

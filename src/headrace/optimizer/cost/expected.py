@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Finalize,
     Istream,
     Join,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -89,6 +90,8 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             return Expectation(joined(plan, below, inputs[1]), kept)
         case Aggregate():
             return Expectation(*aggregated(plan, united(inputs), elapsed))
+        case NestedAggregate():
+            return _nested(plan, below, elapsed)
         case TopK():
             return Expectation(*topped(plan, below, elapsed))
         case Distinct() | Coalesce() | Finalize() | Istream() | Dstream() | SetOperation():
@@ -97,6 +100,19 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             raise AssertionError("sources are measured, and semi- and outer joins are expanded before")
         case _:
             return Expectation(passed(plan, inputs, elapsed))
+
+
+def _nested(plan: NestedAggregate, flow: Flow, elapsed: float) -> Expectation:
+    """Groups of several windows: what ends is kept once, and what is valid for each window."""
+    longest, kept = aggregated(plan.widest, flow, elapsed)
+    flows = [longest]
+    for size in plan.shorter:
+        shorter = replace(flow, lifetime=min(length(size), elapsed))
+        found, _ = aggregated(plan.widest, shorter, elapsed)
+        flows.append(found)
+        kept += shorter.growth(tuple(key for _, key in plan.keys)).at(shorter.live)
+    both = united(flows)
+    return Expectation(replace(both, values=(*both.values, ALL)), kept)
 
 
 def _sessions(flow: Flow, gap: float, keys: Sequence[Expression]) -> Expectation:

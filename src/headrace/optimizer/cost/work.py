@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    NestedAggregate,
     OuterJoin,
     Over,
     Plan,
@@ -163,6 +164,8 @@ def work_of(plan: Plan, counts: Counts) -> tuple[Work, ...]:
             return _computing([duration], counts)
         case Aggregate():
             return tuple(_aggregating(plan, counts))
+        case NestedAggregate():
+            return tuple(_aggregating(plan.widest, counts))
         case _:
             texts = _texts_in(plan.schema) if is_stateful(plan) else 0
             return _every(_kind_of(plan), counts), Work(Kind.CARRY_TEXT, counts.given * texts)
@@ -187,7 +190,7 @@ def _kind_of(plan: Plan) -> Kind:
             return Kind.LAST_ROWS
         case SessionWindow():
             return Kind.SESSIONS
-        case Filter() | Project() | Lifetime() | Aggregate():
+        case Filter() | Project() | Lifetime() | Aggregate() | NestedAggregate():
             raise AssertionError("these do several things")
         case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are read, and semi- and outer joins are expanded before")

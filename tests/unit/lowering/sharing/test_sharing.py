@@ -56,6 +56,34 @@ def test_queries_over_one_join_with_different_select_lists_share_it() -> None:
     assert stateful(graph_of(*(f"SELECT {listed} {RS}" for listed in lists))) == {"Join": 1}
 
 
+def counts(*windows: str) -> list[str]:
+    return [f"SELECT a, COUNT(*) AS n, AVG(b) AS m FROM r [RANGE {size}] GROUP BY a" for size in windows]
+
+
+@pytest.mark.parametrize(
+    ("windows", "operators"),
+    [
+        (("10", "8"), {"NestedAggregate": 1}),
+        (("8", "10", "10", "3"), {"NestedAggregate": 1}),
+        (("12 SLIDE 3", "6 SLIDE 3"), {"NestedAggregate": 1}),
+        (("12 SLIDE 3", "6 SLIDE 3", "6 SLIDE 2"), {"NestedAggregate": 1, "Aggregate": 1}),
+        (("12 SLIDE 3", "7 SLIDE 3"), {"Aggregate": 2}),
+        (("10", "UNBOUNDED"), {"Aggregate": 2}),
+        (("10", "1"), {"Aggregate": 2}),
+    ],
+)
+def test_windows_of_several_lengths_are_one_operator(
+    windows: tuple[str, ...], operators: dict[str, int]
+) -> None:
+    assert stateful(graph_of(*counts(*windows))) == operators
+
+
+def test_what_keeps_more_than_sums_of_its_window_is_apart() -> None:
+    for call in ("MAX(b)", "COUNT(DISTINCT b)", "SUM(a)", "MEDIAN(b)"):
+        texts = (f"SELECT a, {call} AS m FROM r [RANGE {size}] GROUP BY a" for size in (10, 8))
+        assert stateful(graph_of(*texts)) == {"Aggregate": 2}
+
+
 @pytest.mark.parametrize("on", ["r.a = s.a", "r.a = s.a AND r.b = s.b", "r.a = s.a AND r.b < s.c"])
 def test_joins_written_in_either_order_are_one(on: str) -> None:
     turned = " AND ".join(" = ".join(reversed(part.split(" = "))) for part in reversed(on.split(" AND ")))

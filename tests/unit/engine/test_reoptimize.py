@@ -171,16 +171,16 @@ def test_mistakes(db: hr.Database, text: str, message: str, hint: str) -> None:
 CONSTANT = pa.table({name: [row[place] for row in PARTS[0]["c"]] for place, name in enumerate("kmt")})
 CHANGING = """CREATE RELATION c (k BIGINT, m BIGINT, ts BIGINT, op STRING) KEY (m)
 FROM push CHANGES BY op TIMESTAMP BY ts"""
-ENDLESS = ("[UNBOUNDED] c", "[ROWS 7] c", "[PARTITION BY m ROWS 2] c", "changing", "constant")
+ENDLESS = ("[UNBOUNDED] c", "[ROWS 7] c", "[PARTITION BY m ROWS 2] c", "changing", "constant", "refreshed")
 
 
 @pytest.mark.parametrize(("kind", "buckets"), [*((kind, 1) for kind in ENDLESS), (ENDLESS[2], 3)])
 def test_a_side_whose_rows_never_leave(kind: str, buckets: int) -> None:
     with hr.connect(runner="inline", buckets=buckets) as db:
         db.execute(STREAMS)
-        if kind == "constant":
+        if kind in ("constant", "refreshed"):
             db.execute("DROP STREAM c")
-            db.relation("c", CONSTANT)
+            db.relation("c", CONSTANT, refresh="on demand" if kind == "refreshed" else None)
         elif kind == "changing":
             db.execute("DROP STREAM c")
             db.execute(CHANGING)
@@ -189,8 +189,10 @@ def test_a_side_whose_rows_never_leave(kind: str, buckets: int) -> None:
             text = QUERY.replace("QUERY q", f"QUERY {name}").replace("[RANGE 100] WHERE", f"{window} WHERE")
             db.execute(text.replace("c.ts AS c", "c.k AS c"))
         db.start()
-        for part in PARTS:
-            if kind != "constant":
+        for place, part in enumerate(PARTS):
+            if kind == "refreshed":
+                assert db.refresh("c", CONSTANT.slice(place)).deleted == (place > 0)
+            elif kind != "constant":
                 assert db.push("c", [{"k": k, "m": m, "ts": ts, "op": "insert"} for k, m, ts in part["c"]])
             push(db, {"a": part["a"], "b": part["b"]})
             if part is PARTS[1]:

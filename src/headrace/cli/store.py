@@ -12,6 +12,7 @@ import pyarrow as pa
 import typer
 
 import headrace as hr
+from headrace.algebra.letters import stream_of_letters
 from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers, with_open_ends
 from headrace.cli.progress import readable_bytes
@@ -182,12 +183,17 @@ def _streams(streams: Mapping[str, StreamPoint], domains: Mapping[str, TimeDomai
         (
             name,
             f"{point.position:,}",
-            _heartbeat(point.heartbeat, domains.get(name, TimeDomain.INTEGER)),
+            _heartbeat(point.heartbeat, domains.get(name, _domain(name))),
             ", ".join(f"{producer} {number}" for producer, number in point.producers.items()),
         )
         for name, point in sorted(streams.items())
     ]
     return _table(("stream", "position", "heartbeat", "producers"), rows, right=(1,))
+
+
+def _domain(stream: str) -> TimeDomain:
+    """What instants count of an input that the store describes nowhere."""
+    return TimeDomain.INTEGER if stream_of_letters(stream) is None else TimeDomain.TIMESTAMP
 
 
 def _state(found: Contents) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Leaf, Plan
 from headrace.algebra.properties import sources_of
 from headrace.engine.definitions import RESULT, Definitions
@@ -53,9 +54,10 @@ def check_bounded(defined: Definitions, plan: Plan, position: Position) -> None:
         LanguageError: the query reads a stream that never ends.
     """
     for source in sources_of(plan):
-        if defined.inputs[source.name].is_live:
+        name = stream_of_letters(source.name) or source.name
+        if defined.inputs[name].is_live:
             raise LanguageError(
-                f"EXPLAIN ANALYZE runs its query to the end, and the stream {source.name} never ends",
+                f"EXPLAIN ANALYZE runs its query to the end, and the stream {name} never ends",
                 position=position,
                 hint="define the query and start it, and then write EXPLAIN ANALYZE with its name",
             )

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.engine.definitions import Definitions
 from headrace.errors import LanguageError, Position, UserError
@@ -55,7 +56,7 @@ def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Po
         SourceError: an input is missing or damaged.
     """
     wanted = _columns(nodes)
-    streams = {name: _stream(defined, name, position) for name in wanted if name in defined.inputs}
+    streams = {name: _stream(defined, name, position) for name in wanted if name not in defined.relations}
     samples = _samples(streams, wanted, rows)
     elapsed = max((_duration(stream, samples[name]) for name, stream in streams.items()), default=1.0)
     begin = min((int(one.instants[0]) for one in samples.values() if len(one.instants)), default=0)
@@ -108,6 +109,13 @@ def _columns(nodes: Iterable[Plan]) -> dict[str, set[str]]:
 
 
 def _stream(defined: Definitions, name: str, position: Position | None) -> BoundedStream:
+    letters = stream_of_letters(name)
+    if letters is not None:
+        raise LanguageError(
+            f"EXPLAIN COST looks at rows of each stream, and dead letters of {letters} come while it is read",
+            position=position,
+            hint="define the query, start it, and write EXPLAIN ANALYZE with its name",
+        )
     stream = defined.inputs[name].stream
     if isinstance(stream, BoundedStream) and not stream.timing.by_arrival:
         return stream

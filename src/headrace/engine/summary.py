@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from headrace.algebra.letters import stream_of_letters
 from headrace.engine.display import html_of_rows
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.run import Run
@@ -114,7 +115,10 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
     """
     totals = run.totals
     return Summary(
-        rows=sum(seen.everything for seen in totals.arrivals.values()),
+        # Dead letters have been counted among the rows of the stream that they come from.
+        rows=sum(
+            seen.everything for name, seen in totals.arrivals.items() if stream_of_letters(name) is None
+        ),
         seconds=totals.seconds,
         epochs=totals.epochs,
         late=sum(seen.late for seen in totals.arrivals.values()),

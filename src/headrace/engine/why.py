@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Clip, Filter, Granularity, Join, SessionWindow, TimeWindow
 from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
@@ -103,7 +104,11 @@ def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
         if stream.problem is not None:
             yield Finding(f"the stream {stream.name} was given up: {stream.problem}", _GIVEN_UP)
         apart = f"{count(stream.late, 'late row')}, {stream.rejected:,} rejected"
-        if not stream.rows and not stream.late + stream.rejected:
+        letters = stream_of_letters(stream.name)
+        if letters is not None:
+            if not stream.rows:
+                yield Finding(f"no row of {letters} has been set apart since its dead letters are read")
+        elif not stream.rows and not stream.late + stream.rejected:
             yield Finding(f"the stream {stream.name} has brought no row", _NOTHING[stream.share is None])
         elif not stream.rows:
             yield Finding(f"no row of {stream.name} could be used: {apart}", _APART)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import headrace as hr
+from headrace.cli.app import app
 from headrace.errors import LanguageError
 from headrace.language.binding.binder import bind
 from headrace.language.parsing.parser import parse_one
@@ -160,6 +163,26 @@ def test_the_text_of_a_plan_over_dead_letters(db: hr.Database) -> None:
     statement = parse_one(text)
     assert isinstance(statement, Select)
     assert bind(statement.query, db._core.definitions.catalog) == query.plan
+
+
+def test_what_is_said_of_a_query_over_dead_letters(db: hr.Database, tmp_path: Path) -> None:
+    """The command line as well: an endless stream of dead letters is timed by the clock."""
+    with pytest.raises(LanguageError, match="dead letters of s come while it is read"):
+        db.execute("EXPLAIN COST SELECT k FROM DEAD LETTERS OF s")
+    assert "2 elements, all final" in str(db.execute("EXPLAIN ANALYZE SELECT k FROM DEAD LETTERS OF s")[0])
+    db.query("SELECT k FROM DEAD LETTERS OF s")
+    assert db.run().rows == len(TABLE), "a row is counted where it came"
+    with hr.connect(runner="inline", storage=tmp_path / "store", clock=ManualClock(0)) as live:
+        live.execute("CREATE STREAM s (ts BIGINT) FROM push TIMESTAMP BY ts")
+        live.query("SELECT ts FROM DEAD LETTERS OF s", name="q")
+        with pytest.raises(LanguageError, match="the stream s never ends"):
+            live.execute("EXPLAIN ANALYZE SELECT ts FROM DEAD LETTERS OF s")
+        live.start()
+        live.push("s", {"ts": 1})
+        assert "no row of s has been set apart" in str(live.why("q"))
+        live.stop()
+    shown = CliRunner().invoke(app, ["store", str(tmp_path / "store")]).stdout
+    assert re.search(r"dead letters of s +0 +1970-01-01T00:00:00", shown), shown
 
 
 rows = st.lists(st.tuples(st.integers(0, 12), st.integers(-1, 2)), min_size=1, max_size=25)

@@ -167,12 +167,12 @@ class Readable(ABC):
         Args:
             before: the earlier epoch, as of `history`.
             after: the later one; the last that is committed if None.
-            at: the instant of the snapshots that are compared; the histories are if None.
+            at: the instant of the snapshots that are compared; all that was said is if None.
 
         Returns:
-            The payload, then `valid_from` and `valid_to` where histories are compared, and `change`: 1 for
-            what only the later answer has, -1 for what only the earlier one had. What has become final in
-            between is only in the later one.
+            The payload, then `valid_from` and `valid_to` unless snapshots are compared, and `change`: 1 for
+            what only the later answer has, -1 for what only the earlier one had. Instants that the earlier
+            answer did not speak of are only in the later one.
 
         Raises:
             UserError: as `snapshot` does.
@@ -188,11 +188,12 @@ class Readable(ABC):
         return self._read(compared)
 
     def epochs(self) -> pa.Table:
-        """The epochs as of which the answer can be asked for: `epoch`, `taken_at` and `heartbeat`.
+        """The epochs as of which the answer can be asked for: `epoch`, `taken_at`, `heartbeat` and `horizon`.
 
         Returns:
-            Per epoch after which something was final: when it took its rows, by the clock, and the instant
-            below which the answer was final after it (NULL: all of it was).
+            Per epoch after which something was said: when it took its rows, by the clock, the instant below
+            which the answer was final after it, and that below which it was said. NULL is the end of time;
+            `heartbeat` alone is NULL where nothing was final.
 
         Raises:
             UserError: the query has no answer.

@@ -34,7 +34,12 @@ def test_an_epoch_is_named_by_its_number_or_by_the_clock() -> None:
     with three_epochs() as db:
         query = db["counted"]
         assert query.epochs().to_pylist() == [
-            {"epoch": number, "taken_at": datetime(1970, 1, 1, 9, minute, tzinfo=UTC), "heartbeat": heartbeat}
+            {
+                "epoch": number,
+                "taken_at": datetime(1970, 1, 1, 9, minute, tzinfo=UTC),
+                "heartbeat": heartbeat,
+                "horizon": heartbeat,
+            }
             for number, minute, heartbeat in ((1, 0, 1), (2, 1, 3), (3, 2, 9))
         ]
         second = query.history(as_of=2)
@@ -63,6 +68,31 @@ def test_what_became_known_between_two_epochs() -> None:
         )
         same = query.difference(2, at=2)
         assert (same.schema.names, same.num_rows) == (["n", "change"], 0)
+
+
+def test_what_was_believed_and_has_been_corrected() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 10")
+        db.execute("CREATE QUERY early CONSISTENCY MIDDLE AS SELECT COUNT(*) AS n FROM s [RANGE 4]")
+        db.start()
+        for ts in (20, 18, 40):
+            db.push("s", {"ts": ts})
+        early = db["early"]
+        assert early.epochs().drop_columns("taken_at").to_pylist() == [
+            {"epoch": 1, "heartbeat": 10, "horizon": 21},
+            {"epoch": 2, "heartbeat": 10, "horizon": 21},
+            {"epoch": 3, "heartbeat": 30, "horizon": 41},
+        ]
+        believed = [early.snapshot(20, as_of=epoch) for epoch in (1, 2, 3)]
+        assert [table.to_pydict()["n"] for table in believed] == [[1], [2], [2]]
+        assert [table.schema.metadata[b"final"] for table in believed] == [b"false", b"false", b"true"]
+        assert early.history(as_of=2).num_rows == 0
+        assert early.difference(1, 2).to_pylist() == [
+            {"n": 1, "valid_from": 18, "valid_to": 20, "change": 1},
+            {"n": 2, "valid_from": 20, "valid_to": 21, "change": 1},
+            {"n": 1, "valid_from": 20, "valid_to": 21, "change": -1},
+        ]
+        assert early.difference(2, 3, at=20).num_rows == 0
 
 
 def test_epochs_without_an_answer_are_refused() -> None:
@@ -111,8 +141,8 @@ def test_the_command_line_shows_past_answers(tmp_path: Path) -> None:
         "headrace: the answer at 7 is not final"
     )
     assert printed("--epochs").splitlines()[:2] == [
-        "epoch,taken_at,heartbeat",
-        "1,1970-01-01T09:00:00Z,1",
+        "epoch,taken_at,heartbeat,horizon",
+        "1,1970-01-01T09:00:00Z,1,1",
     ]
     assert "--at latest is the answer now" in printed("--as-of", "2", "--at", "latest")
     assert "--since compares histories or snapshots" in printed("--since", "2", "--as", "changes")

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from headrace.elements import Batch
 from headrace.errors import UserError
-from headrace.history import difference, snapshot
+from headrace.history import canonical, clip, difference, snapshot
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import TIMESTAMP
-from headrace.time import BEGINNING, TimeDomain, format_instant
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 
 def as_of_epoch(reader: ResultReader, epoch: int) -> ResultReader:
@@ -73,30 +73,35 @@ def epoch_at(reader: ResultReader, clock: int) -> int:
 
 
 def epochs_of(reader: ResultReader) -> pa.Table:
-    """The epochs as of which the answer can be asked for: those kept in full after which something was final.
+    """The epochs as of which the answer can be asked for: those kept in full after which something was said.
 
     Returns:
-        `epoch`, `taken_at` (when it took its rows, by the clock) and `heartbeat`: the instant below which the
-        answer was final after it, NULL where all of it was.
+        `epoch`, `taken_at` (when it took its rows, by the clock), `heartbeat`, the instant below which the
+        answer was final after it, and `horizon`, that below which it was said. Of these NULL is the end of
+        time, and `heartbeat` alone is NULL where nothing was final.
     """
     whole = reader.epochs[_place(reader.epochs, reader.first - 1) :]
-    kept = [part for part in whole if reader.heartbeat_of(part) > BEGINNING]
+    kept = [part for part in whole if part.reach(reader.name) > BEGINNING]
     heartbeats = np.array([reader.heartbeat_of(part) for part in kept], dtype=np.int64)
+    horizons = np.array([part.reach(reader.name) for part in kept], dtype=np.int64)
     columns = {
         "epoch": pa.array([part.epoch for part in kept], pa.int64()),
         "taken_at": pa.array([part.clock for part in kept], pa.int64()).cast(TIMESTAMP),
-        "heartbeat": reader.instants(heartbeats),
+        "heartbeat": reader.instants(np.where(heartbeats == BEGINNING, INFINITY, heartbeats)),
+        "horizon": reader.instants(horizons),
     }
     return pa.table(columns)
 
 
 def differences(before: ResultReader, after: ResultReader) -> pa.Table:
-    """What has to be added to one history, and taken from it, to make another one of the same query.
+    """What has to be added to all that was said once, and taken from it, to make what was said another time.
 
     Returns:
         The payload, `valid_from`, `valid_to` and `change`: 1 where a row is added, -1 where it is taken away.
     """
-    return after.signed_table(difference(before.final(), after.final()))
+    return after.signed_table(
+        difference(*(canonical(clip(one.content(), one.horizon)) for one in (before, after)))
+    )
 
 
 def differences_at(before: ResultReader, after: ResultReader, instant: int) -> pa.Table:

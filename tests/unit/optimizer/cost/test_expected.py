@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Filter,
     Granularity,
     Join,
+    NestedAggregate,
     Plan,
     RowWindow,
     SessionWindow,
@@ -50,6 +51,24 @@ def sampled(values: list[int], instants: list[int]) -> Flow:
 def output(plan: Plan, *inputs: Flow) -> tuple[float, float]:
     found = expected(plan, inputs, FOREVER).flow
     return found.rate, found.lifetime
+
+
+def test_nested_windows_yield_what_each_does_and_keep_what_the_longest_does() -> None:
+    rows = sampled([place % 4 for place in range(1000)], list(range(1000)))
+    windows = [TimeWindow(SOURCE, Duration(size)) for size in (100, 80, 30)]
+    keys, count = (("v", column(SOURCE, 0)),), (("n", resolve_aggregate("COUNT", None)),)
+    below = [expected(window, (rows,), FOREVER).flow for window in windows]
+    apart = [
+        expected(Aggregate(window, keys, count), (part,), FOREVER)
+        for window, part in zip(windows, below, strict=True)
+    ]
+    nested = NestedAggregate(windows[0], (Duration(80), Duration(30)), keys, count, "window")
+    found = expected(nested, below[:1], FOREVER)
+    assert found.flow.rate == pytest.approx(sum(part.flow.rate for part in apart))
+    assert len(found.flow.values) == len(nested.schema)
+    # Of 4 groups and a row at each instant.
+    assert apart[0].state == pytest.approx(104)
+    assert found.state == pytest.approx(104 + 2 * 4)
 
 
 def test_unions_windows_splits_and_granules_follow_the_equations() -> None:

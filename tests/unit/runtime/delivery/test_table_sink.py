@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -256,3 +259,42 @@ def test_values_of_all_types(tmp_path: Path) -> None:
         db.run()
     row = (1, 1, 0.25, "2024-05-01", "2024-05-01T10:00:00Z", "1.10", '["a"]', None)
     assert content(tmp_path / "out.db") == [row]
+
+
+KILLED = """
+import os, signal, sqlite3, sys
+import pyarrow as pa
+from headrace import TableSink, connect
+
+folder, commits = sys.argv[1], 0
+
+class Mortal(sqlite3.Connection):
+    def commit(self):
+        global commits
+        super().commit()
+        commits += 1
+        # The first commit makes the tables, and the third one is of the second epoch.
+        if commits == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
+    ts, k = [1, 2, 3, 4, 5], ["a", "b", "a", None, None]
+    db.stream("s", pa.table({"ts": ts, "k": k, "v": [1, 5, 2, 3, 4]}), timestamp="ts")
+    text = "SELECT k, SUM(v) AS total FROM s WINDOW(RANGE UNBOUNDED) GROUP BY k"
+    query = db.query(text, name="totals")
+    query.deliver(TableSink(lambda: sqlite3.connect(f"{folder}/out.db", factory=Mortal), "answers"))
+    db.run()
+"""
+
+
+def test_a_process_that_is_killed_between_transaction_and_position_goes_on(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert content(tmp_path / "out.db", "answers_headrace")[0][3] == 2
+    position = unseal((tmp_path / "store/sinks/totals-database.json").read_bytes())
+    assert position["epoch"] == 1
+    with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+        totals(db, tmp_path / "out.db")
+        db.run()
+    assert content(tmp_path / "out.db") == sorted(FINAL, key=repr)

@@ -28,6 +28,7 @@ from headrace.optimizer.cost.work import Counts, Kind, Work, reading, work_of
 from headrace.runtime.driver.status import OperatorStatus
 from headrace.runtime.tasks.task import label
 from headrace.workloads.nexmark import TABLES
+from headrace.workloads.nexmark.queries import SIDE_INPUT
 from results import machine
 
 _FEATURES: Final = ("taken", "given", "kept", "epochs")
@@ -111,6 +112,7 @@ def fit(queries: Mapping[str, str], folder: Path, few: Path) -> Machine:
 def database(folder: Path, epoch_rows: int) -> Database:
     """One that has NEXMark's streams, from the files in a folder."""
     db = connect(runner="inline", epoch_rows=epoch_rows, keep_results=False)
+    db.relation("side_input", SIDE_INPUT, key="key")
     for table in TABLES:
         db.execute(f"CREATE STREAM {table} FROM parquet OPTIONS (path '{folder / table}') TIMESTAMP BY ts")
     return db

@@ -103,7 +103,15 @@ def seconds(
     taking = []
     for node in graph.nodes:
         taken = sum(rows[edge.producer] for edge in node.inputs)
-        counts = Counts(taken, rows[node.number], found[node.number].state, epochs)
+        kept = _mean_state(node, found, elapsed)
+        counts = Counts(taken, rows[node.number], kept, epochs)
         works = reading(node.plan.schema, counts) if not node.inputs else work_of(node.plan, counts)
         taking.append(MACHINE.seconds((*works, *sent(graph, node, rows, epochs), *stored(node, counts))))
     return tuple(taking)
+
+
+def _mean_state(node: Node, found: Sequence[Expectation], elapsed: float) -> float:
+    """The rows that a node keeps on average: ever more until as much time has passed as rows are valid."""
+    flows = [found[number].flow for number in (node.number, *(edge.producer for edge in node.inputs))]
+    growing = min(elapsed, max(flow.lifetime for flow in flows))
+    return found[node.number].state * (1 - growing / (2 * elapsed))

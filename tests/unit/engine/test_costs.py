@@ -31,6 +31,8 @@ QUERIES = {
     "(WHERE price > 500) AS bidders FROM bid [RANGE UNBOUNDED] GROUP BY auction",
     "of what changes": "SELECT AVG(n) AS n FROM "
     "(SELECT auction, COUNT(*) AS n FROM bid [RANGE UNBOUNDED] GROUP BY auction)",
+    "join of sums": "SELECT seller, n FROM auction a, (SELECT auction, COUNT(*) AS n FROM bid "
+    "[RANGE 20 SECONDS] GROUP BY auction) c WHERE a.id = c.auction",
     "top for ever": "SELECT * FROM (SELECT price, auction, ROW_NUMBER() OVER (PARTITION BY auction "
     "ORDER BY price DESC) AS place FROM bid [RANGE UNBOUNDED]) WHERE place <= 3",
     "session": "SELECT bidder, COUNT(*) AS n FROM TABLE(SESSION(TABLE bid PARTITION BY bidder, "

@@ -22,7 +22,8 @@ def aggregated(plan: Aggregate, flow: Flow, elapsed: float) -> tuple[Flow, float
     """
     groups = flow.growth(_keys(plan))
     rate = _rate(plan, flow, groups, elapsed)
-    values = (*(flow.growth((key,)) for key in _keys(plan)), *(ALL,) * len(plan.aggregates))
+    keys = (flow.growth((key,)).among(groups) for key in _keys(plan))
+    values = (*keys, *(ALL,) * len(plan.aggregates))
     lifetime = lasting(groups.at(flow.live), rate)
     found = Flow(rate, lifetime, flow.step, values, is_open=flow.is_open, is_replaced=True)
     return found, kept_rows(flow, groups) + _distinct_rows(plan, flow) + _live_rows(plan, flow)

@@ -46,6 +46,15 @@ class Growth:
         power = math.log(many / few) / math.log(more / less)
         return min(rows, few * math.pow(rows / less, power))
 
+    def among(self, groups: Growth) -> Growth:
+        """How many different values so many groups of rows have, by how many groups there are."""
+        points = [(1.0, 1.0)]
+        for rows in sorted({rows for growth in (self, groups) for rows, _ in growth.points}):
+            number = groups.at(rows)
+            if number > points[-1][0]:
+                points.append((number, max(1.0, min(number, self.at(rows)))))
+        return Growth(tuple(points))
+
 
 ONE: Final = Growth(((1.0, 1.0),))
 """Of one value that all rows have."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.growth import Growth
 
-_EULER: float = 0.5772
+_EULER: Final = 0.5772
 
 
 def kept_rows(flow: Flow, groups: Growth) -> float:

@@ -226,3 +226,12 @@ def test_of_each_value_so_many_rows_are_among_the_first() -> None:
     top = TopK(SOURCE, (column(SOURCE, 0),), (), 10)
     below = replace(found, lifetime=1_000.0, is_open=True)
     assert expected(top, [below], 1_000.0).state == pytest.approx(500 + 509)
+
+
+def test_a_row_meets_the_one_group_that_has_its_key() -> None:
+    below = replace(sampled([place % 100 for place in range(10_000)], list(range(10_000))), is_open=True)
+    counts = Aggregate(SOURCE, (("v", column(SOURCE, 0)),), (("n", resolve_aggregate("COUNT", None)),))
+    groups = expected(counts, [replace(below, lifetime=10_000.0)], 10_000.0).flow
+    assert groups.live == pytest.approx(100)
+    plan = Join(SOURCE, counts, ((column(SOURCE, 0), column(counts, 0)),), None, ("a", "b", "n"))
+    assert expected(plan, [flow(1 / 2, 1), groups], 10_000.0).flow.rate == pytest.approx(1 / 2, rel=0.01)

@@ -46,3 +46,14 @@ def test_combinations_are_at_most_as_many_as_rows() -> None:
     assert together([ten, ALL]).at(500) == pytest.approx(500)
     assert together([]) == ONE
     assert growth_of(np.zeros(0, dtype=np.int64)) == ALL
+
+
+def test_groups_have_as_many_values_as_their_rows() -> None:
+    pairs = np.random.default_rng(1).integers(0, [100, 5], (10_000, 2))
+    groups, first = growth_of(pairs[:, 0] * 5 + pairs[:, 1]), growth_of(pairs[:, 0])
+    # All 500 groups have a hundred values in the first column, and each group is one of its own.
+    assert first.among(groups).at(500) == pytest.approx(100)
+    assert groups.among(groups).at(300) == pytest.approx(300)
+    assert ONE.among(groups).at(300) == pytest.approx(1)
+    # The keys of a third of them: more than a third of the hundred.
+    assert 60 < first.among(groups).at(167) < 100

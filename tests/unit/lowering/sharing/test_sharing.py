@@ -78,6 +78,13 @@ def test_windows_of_several_lengths_are_one_operator(
     assert stateful(graph_of(*counts(*windows))) == operators
 
 
+def test_groups_of_constants_are_apart_where_each_query_picks_its_own() -> None:
+    texts = (f"SELECT COUNT(*) AS n FROM r [RANGE {size}] WHERE a = {a}" for size in (10, 8) for a in (1, 2))
+    graph = graph_of(*texts)
+    assert stateful(graph) == {"Aggregate": 2}
+    assert len(graph.groups) == 4
+
+
 def test_what_keeps_more_than_sums_of_its_window_is_apart() -> None:
     for call in ("MAX(b)", "COUNT(DISTINCT b)", "SUM(a)", "MEDIAN(b)"):
         texts = (f"SELECT a, {call} AS m FROM r [RANGE {size}] GROUP BY a" for size in (10, 8))

@@ -141,6 +141,19 @@ def test_no_query_gets_a_row_twice(db: hr.Database) -> None:
     assert later.history().to_pylist() == [{"n": 1, "valid_from": 1, "valid_to": 3}]
 
 
+def test_a_row_on_which_several_queries_failed_is_one_dead_letter(db: hr.Database) -> None:
+    for name in ("one", "two"):
+        db.query(f"SELECT k, 1 / v AS {name} FROM s", name=name)
+    db.start()
+    push(db, (1, "a", 0), (2, "b", 0))
+    db.drop("one")
+    db.drop("two")
+    new = db.query("SELECT k FROM s", name="new")
+    assert replay(db) == ["2 of 2 dead letters of s became input in epoch 5", "  new takes 2"]
+    finish(db)
+    assert values(new) == ["a", "b"]
+
+
 SHAPES = {
     "sums": "SELECT k, SUM(v) AS x FROM s [RANGE 20 SLIDE 5] GROUP BY k",
     "wide": "SELECT k, SUM(v) AS x FROM s [RANGE 40 SLIDE 10] GROUP BY k",
@@ -268,6 +281,22 @@ def test_letters_that_are_kept_are_a_table_with_all_columns(db: hr.Database) -> 
             ("e", 8, 0, None, 5, None),
         )
     ]
+
+
+def test_letters_are_kept_from_when_the_stream_says_so() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(STREAM.replace("DEAD LETTERS KEEP ALL", ""))
+        db.query("SELECT 1 / v AS x FROM s")
+        db.start()
+        push(db, (1, "a", 0))
+        with pytest.raises(UserError, match="the dead letters of s are not kept"):
+            db.dead_letters("s")
+        db.execute("ALTER STREAM s DEAD LETTERS KEEP 7 DAYS")
+        push(db, (2, "b", 0))
+        assert db.dead_letters("s")["k"].to_pylist() == ["b"]
+        db.execute("ALTER STREAM s DISORDER 5")
+        assert db.dead_letters("s")["k"].to_pylist() == ["b"]
+        db.stop()
 
 
 def test_nothing_is_replayed_when_nothing_runs(db: hr.Database) -> None:

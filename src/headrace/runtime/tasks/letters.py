@@ -56,7 +56,7 @@ class DeadLetters:
         columns = self._columns(stream)
         if columns is not None and rejected:
             nothing = pa.table([pa.nulls(len(rejected), field.type) for field in columns], columns.arrow())
-            told = [(part.reason, part.place, part.text) for part in rejected]
+            told = [(part.reason, part.place, part.text, None) for part in rejected]
             self._keep(stream, nothing, told)
 
     def drop(self, stream: str, rows: pa.RecordBatch, reasons: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ class DeadLetters:
         columns = self._columns(stream)
         if columns is not None and rows.num_rows:
             whole = pa.Table.from_batches([rows.select(list(columns.names))])
-            self._keep(stream, whole, [(reason, "", text) for text, reason in texts])
+            self._keep(stream, whole, [(reason, "", text, None) for text, reason in texts])
 
     def reporter(self, node: int) -> Report:
         """What an operator of a node reports of elements whose expression fails."""
@@ -77,20 +77,23 @@ class DeadLetters:
 
         return report
 
-    def keep_failed(self, stream: str, rows: pa.RecordBatch, node: int, reason: str) -> None:
-        """Keep rows of a stream whose expression failed at a node; it is reported besides.
+    def keep_failed(
+        self, stream: str, rows: pa.RecordBatch, failures: Sequence[Sequence[tuple[int, str]]]
+    ) -> None:
+        """Keep rows of a stream for which an expression failed, each once; the failures are reported besides.
 
         Args:
             stream: the stream, whose dead letters are kept with their columns.
             rows: the rows, with all columns of the stream.
-            node: the node.
-            reason: what failed.
+            failures: of each row the nodes where one failed, with the reasons.
         """
-        columns = self._columns(stream)
+        columns, users = self._columns(stream), self._work.graph.users
         assert columns is not None
-        queries = ", ".join(self._work.graph.users[node])
-        whole = pa.Table.from_batches([rows.select(list(columns.names))])
-        self._keep(stream, whole, [(reason, "", text) for text in row_texts(rows)], queries)
+        told = []
+        for text, failed in zip(row_texts(rows), failures, strict=True):
+            queries = ", ".join(dict.fromkeys(name for node, _ in failed for name in users[node]))
+            told.append(("; ".join(dict.fromkeys(reason for _, reason in failed)), "", text, queries))
+        self._keep(stream, pa.Table.from_batches([rows.select(list(columns.names))]), told)
 
     def keeps(self, stream: str) -> bool:
         """Whether dead letters of a stream are kept with their columns."""
@@ -119,26 +122,24 @@ class DeadLetters:
         known = self._work.streams.get(stream)
         return None if known is None else known.letters
 
-    def _keep(
-        self, stream: str, rows: pa.Table, told: Sequence[tuple[str, str, str]], queries: str | None = None
-    ) -> None:
+    def _keep(self, stream: str, rows: pa.Table, told: Sequence[tuple[str, str, str, str | None]]) -> None:
         """Keep rows with their columns.
 
         Args:
             stream: the stream.
             rows: all its columns.
-            told: of each row the reason, the place and the text.
-            queries: those that do without them; all of the stream's if None.
+            told: of each row the reason, the place, the text, and the queries that do without it; all of the
+                stream's if None.
         """
         columns = self._columns(stream)
         assert columns is not None
         count = rows.num_rows
-        reasons, places, texts = (pa.array(part, STRING) for part in zip(*told, strict=True))
+        reasons, places, texts, queries = (pa.array(part, STRING) for part in zip(*told, strict=True))
         added = [
             pa.array(np.full(count, self._work.clock)).cast(TIMESTAMP),
             pa.array(np.full(count, self._work.epoch)),
             reasons,
-            pa.array([queries] * count, STRING),
+            queries,
             places,
             texts,
             pa.nulls(count, BIGINT),

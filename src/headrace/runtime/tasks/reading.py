@@ -161,9 +161,12 @@ def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node]) -
             outputs[node.number] = concat(plan.schema, found)
         if node.number in outputs:
             task.outbox.rehearse(node.number, outputs[node.number], reporter(node.number))
-    for (number, reason), places in failed.items():
-        rows = take_rows(batch.payload, np.unique(np.concatenate(places)) - 1)
-        task.letters.keep_failed(stream, rows, number, reason)
+    by_row: dict[int, list[tuple[int, str]]] = {}
+    for failure, places in failed.items():
+        for number in np.unique(np.concatenate(places)).tolist():
+            by_row.setdefault(number - 1, []).append(failure)
+    rows = take_rows(batch.payload, np.array(sorted(by_row), dtype=np.int64))
+    task.letters.keep_failed(stream, rows, [by_row[place] for place in sorted(by_row)])
 
 
 def _run_nodes(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], exits: Exits | None) -> None:

@@ -114,21 +114,26 @@ class Following:
         self._last = now
         queries = holding.queries
         self._patience = {name: known for name, known in self._patience.items() if name in queries.live}
-        return {
-            name: found
-            for name in queries.live
-            if name not in queries.migrations and not queries.holds.get(name)
-            if (found := self._look(holding, statistics, name)) is not None
-        }
+        self._looks = {name: look for name, look in self._looks.items() if name in queries.live}
+        places = {node.identity: node.number for node in queries.graph.nodes}
+        found: dict[str, Reordered] = {}
+        for name in queries.live:
+            if name in queries.migrations or queries.holds.get(name):
+                continue
+            joins = [places[identity] for identity in _joins(queries, name)]
+            # After an exchange a query that shares joins with others would have its own.
+            if len(joins) > 1 and all(queries.graph.users[number] == (name,) for number in joins):
+                rows = statistics.operators.recent[joins]
+                other = self._look(holding, name, _measured(rows))
+                if other is not None:
+                    found[name] = other
+        return found
 
-    def _look(self, holding: Holding, statistics: Statistics, name: str) -> Reordered | None:
+    def _look(self, holding: Holding, name: str, measured: Float64Array) -> Reordered | None:
         """Another plan for a query, if it is time to exchange its own."""
-        queries, known = holding.queries, self._patience.get(name, Patience())
-        joins = _joins(queries, name)
-        if len(joins) < 2 or _are_shared(queries, name, joins):
-            return None
-        read = names_read(queries.plans[name])
-        look = _Look(tuple(holding.point(one).position for one in read), _measured(statistics, joins))
+        known = self._patience.get(name, Patience())
+        read = names_read(holding.queries.plans[name])
+        look = _Look(tuple(holding.point(one).position for one in read), measured)
         last, self._looks[name] = self._looks.get(name), look
         if last is not None and last.positions == look.positions:
             return None
@@ -153,16 +158,12 @@ def _joins(queries: QuerySet, name: str) -> tuple[str, ...]:
     return tuple(names[id(part)] for part in parts) if names else ()
 
 
-def _are_shared(queries: QuerySet, name: str, joins: tuple[str, ...]) -> bool:
-    """Whether other queries have some of these joins: after an exchange each would have its own."""
-    graph = queries.graph
-    return any(set(graph.users[node.number]) != {name} for node in graph.nodes if node.identity in joins)
+def _measured(recent: Float64Array) -> Float64Array:
+    """What was measured of joins; see `_Look`.
 
-
-def _measured(statistics: Statistics, joins: tuple[str, ...]) -> Float64Array:
-    """What was measured of joins; see `_Look`."""
-    places = {key: place for place, key in enumerate(statistics.operators.keys)}
-    recent = statistics.operators.recent[[places[join] for join in joins]]
+    Args:
+        recent: float64[joins, k], as in `Statistics.operators`.
+    """
     seconds, taken, given = recent[:, 0], recent[:, 1], recent[:, 2]
     return np.column_stack([taken / np.maximum(seconds, 1e-9), given / np.maximum(taken, 1.0)])
 

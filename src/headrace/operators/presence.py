@@ -187,7 +187,8 @@ class FinalizeOperator(_PresenceOperator):
         self._coalesce = not node.is_chronon
 
     def _emit(self, points: Points) -> Batch:
-        return self._emit_counts(points, np.maximum(points.counts, 0), self._coalesce)
+        # A count of zero or below has no elements.
+        return self._emit_counts(points, points.counts, self._coalesce)
 
 
 class SetOperator(_PresenceOperator):

@@ -57,6 +57,8 @@ CREATE STREAM signal (producer STRING, number BIGINT, auction BIGINT, ts TIMESTA
 CREATE QUERY pushed AS SELECT producer, number, ts FROM signal;
 CREATE QUERY pushed_sums AS
   SELECT producer, COUNT(*) AS n, SUM(number) AS total FROM signal [RANGE UNBOUNDED] GROUP BY producer;
+CREATE QUERY pushed_early CONSISTENCY MIDDLE AS
+  SELECT MAX(n) AS most FROM (SELECT producer, COUNT(*) AS n FROM signal [RANGE UNBOUNDED] GROUP BY producer);
 CREATE QUERY pushed_join AS
   SELECT s.producer, s.number, b.price FROM signal [RANGE 5 SECONDS] s, bid [RANGE 1 SECOND] b
   WHERE s.auction = b.auction;

@@ -7,7 +7,7 @@ import importlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,13 +77,13 @@ class Input:
         """What its name means in the catalog."""
         return self.info if self.relation is None else self.relation
 
-    @property
+    @cached_property
     def incoming(self) -> BoundedStream | LiveStream:
         """What a run reads, with what is said of its dead letters."""
         kept = self.clauses.letters
         return replace(self.stream, letters_kept=None if kept is None else kept.length)
 
-    @property
+    @cached_property
     def letters(self) -> LetterStream:
         """Its dead letters as a stream."""
         columns = self.info.schema

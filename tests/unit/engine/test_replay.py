@@ -154,6 +154,24 @@ def test_a_row_on_which_several_queries_failed_is_one_dead_letter(db: hr.Databas
     assert values(new) == ["a", "b"]
 
 
+def test_changes_of_a_relation_that_cannot_be_applied_are_refused() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(
+            """
+            CREATE RELATION s (ts BIGINT, op STRING, id BIGINT) KEY (id) FROM push CHANGES BY op
+                TIMESTAMP BY ts DISORDER 10 DEAD LETTERS KEEP ALL;
+            """
+        )
+        db.query("SELECT id FROM s", name="q")
+        db.start()
+        changes = [(20, "zap", 1), (20, "insert", None), (20, None, 2), (20, "insert", 3), (1, "insert", 4)]
+        db.push("s", [dict(zip(("ts", "op", "id"), change, strict=True)) for change in changes])
+        found = replay(db)
+        db.stop()
+    assert found[0] == "none of 4 dead letters of s became input"
+    assert found[1] == "  q takes 0, refuses 3 that cannot be used, 1 older than what it still takes"
+
+
 SHAPES = {
     "sums": "SELECT k, SUM(v) AS x FROM s [RANGE 20 SLIDE 5] GROUP BY k",
     "wide": "SELECT k, SUM(v) AS x FROM s [RANGE 40 SLIDE 10] GROUP BY k",

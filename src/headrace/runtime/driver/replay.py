@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.algebra.changes import Changes
+from headrace.algebra.events import Events
 from headrace.algebra.properties import sources_of
 from headrace.elements import BoolArray, integers
 from headrace.errors import UserError
@@ -19,6 +21,7 @@ from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.letters import LetterSource, read_letters
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Replay
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.tasks.changes import cannot_apply
 from headrace.runtime.tasks.letters import column_of_letters
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.time import MAX_INSTANT, MIN_INSTANT
@@ -26,7 +29,7 @@ from headrace.time import MAX_INSTANT, MIN_INSTANT
 Choose = Callable[[pa.Table], BoolArray]
 """From dead letters, with the columns of `letters_schema`, to which of them are meant."""
 
-_UNTIMED = "without a timestamp that can be used"
+_UNTIMED = "that cannot be used"
 _OLD = "older than what it still takes"
 _AHEAD = "too far ahead of the clock"
 _HAD = "that it has had, or failed on"
@@ -140,7 +143,8 @@ def letters_for(
         keeper: writes letters for the epoch that takes them.
 
     Raises:
-        UserError: no query reads the stream, or its dead letters are not kept.
+        UserError: no query reads the stream, its dead letters are not kept, or its rows are events with
+            retractions.
     """
     stream = streams.get(name)
     read = {query: {source.name for source in sources_of(plan)} for query, plan in queries.live.items()}
@@ -148,6 +152,11 @@ def letters_for(
     if not isinstance(stream, BoundedStream | LiveStream) or not readers:
         raise UserError(f"no query reads {name}", hint="define a query over it first, which takes the rows")
     kept = require_kept(name, stream)
+    if isinstance(stream.changes, Events):
+        raise UserError(
+            f"the rows of {name} insert and withdraw, and dead letters of such streams are not replayed yet",
+            hint=f"see them with SELECT * FROM DEAD LETTERS OF {name}, and send what is missing again",
+        )
     asked = _Asked(
         stream,
         {query: takes_from(query, name, points) for query in readers},
@@ -262,9 +271,11 @@ class _Asked:
         return failed & (integers(column_of_letters(rows, "epoch").combine_chunks()) >= start)
 
     def _refusing(self, rows: pa.Table, query: str) -> dict[str, BoolArray]:
-        """Which letters a query cannot take for what their timestamp is, by what is wrong with it."""
+        """Which letters a query cannot take for what is in them, by what is wrong."""
         column = rows[self._stream.timestamp].combine_chunks()
-        untimed = _mask(column.is_null())
+        untimed, changes = _mask(column.is_null()), self._stream.changes
+        if isinstance(changes, Changes):
+            untimed |= cannot_apply(changes, rows)
         if self._stream.timing.by_arrival:
             return {_UNTIMED: untimed}
         times = integers(column.fill_null(0))

@@ -40,6 +40,20 @@ def applicable(
     return take_rows(rows, np.flatnonzero(~wrong)) if wrong.any() else rows
 
 
+def cannot_apply(changes: Changes, rows: pa.Table) -> BoolArray:
+    """Which rows are never applied: their operation is not known, or their key is NULL.
+
+    Args:
+        changes: which columns say what a row changes.
+        rows: the rows, with at least those columns.
+    """
+    known = pc.is_in(pc.utf8_upper(rows.column(changes.operation)), value_set=_KNOWN)
+    wrong = ~np.array(known, dtype=np.bool_)
+    for key in changes.key:
+        wrong |= np.array(rows.column(key).is_null(), dtype=np.bool_)
+    return wrong
+
+
 def _drop(name: str, rows: pa.RecordBatch, mask: BoolArray, reason: str, letters: DeadLetters) -> None:
     bad = np.flatnonzero(mask)
     letters.drop(name, take_rows(rows, bad), [reason] * len(bad))

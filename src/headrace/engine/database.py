@@ -156,7 +156,7 @@ class Database(UserCode):
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Streams that were given up and sinks that fail, with the reason; everything else goes on."""
+        """Streams that were given up, relations that were not read again, and sinks that fail; and why."""
         return self._core.execution.problems if self._core.execution is not None else {}
 
     @property

@@ -28,7 +28,7 @@ class Policy:
         formats: what it may CREATE STREAM or CREATE RELATION FROM, in lower case; None for everything.
         options: the options that it may give to Spark's formats, in lower case; None for all.
         functions: the users' functions and aggregates that it may call, in lower case; None for all.
-        may_change: whether it may change what others have defined, by DROP STREAM, DROP QUERY and SET, and
+        may_change: whether it may change what others have defined, by DROP, REFRESH RELATION and SET, and
             see how their queries run, by WHY and EXPLAIN ANALYZE.
     """
 

@@ -145,7 +145,7 @@ ReadAgain: TypeAlias = Callable[[], Rows]
 
 @dataclass(frozen=True)
 class RefreshedRelation(BoundedRelation):
-    """A relation whose rows are always valid, until it is read again; then it is what was read.
+    """A relation whose rows are valid until it is read again; from then on it is what was read then.
 
     Between two readings its heartbeat is that of the streams that are read with it.
 

@@ -162,4 +162,6 @@ def test_whole_runs(data: st.DataObject, buckets: int, epoch_rows: int, block: i
     queries = {"strong": case.plan, "early": early(case.plan, Horizon(names, block))}
     readers = run_plans(queries, case.inputs(), buckets=buckets, epoch_rows=epoch_rows)
     assert equivalent(readers["early"].elements(), readers["strong"].elements())
-    assert readers["early"].history() == readers["strong"].history()
+    # By their texts, since NaN is not equal to itself there.
+    histories = [str(readers[name].history().to_pylist()) for name in queries]
+    assert histories[0] == histories[1]

@@ -6,12 +6,12 @@ import tempfile
 from contextlib import closing
 from dataclasses import replace
 
-from hypothesis import assume, event, given, settings
+from hypothesis import assume, event, given, reject, settings
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Join, Plan, Relation, RowWindow, TimeWindow
 from headrace.elements import from_rows, to_rows
-from headrace.errors import PlanError
+from headrace.errors import ExecutionError, PlanError
 from headrace.history import canonical, equivalent
 from headrace.optimizer.migration import Migration, ends_by, entries, takeover
 from headrace.reference.operators import evaluate
@@ -70,7 +70,12 @@ def migrations(draw: st.DrawFn) -> tuple[Case, Migration]:
 def test_both_plans_clipped_and_united_mean_the_same(found: tuple[Case, Migration]) -> None:
     case, migration = found
     streams = case.reference_streams()
-    assert evaluate(migration.plan, streams) == evaluate(case.plan, streams)
+    try:
+        expected = evaluate(case.plan, streams)
+    except ExecutionError:
+        # Sums of instants before all time overflow.
+        reject()
+    assert evaluate(migration.plan, streams) == expected
 
 
 @settings(max_examples=25)

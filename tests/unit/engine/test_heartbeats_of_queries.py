@@ -183,7 +183,7 @@ def test_what_would_change_operators_that_wait_is_refused(db: hr.Database) -> No
     db.execute(queries(held="COMMON"))
     db.start()
     run_ahead(db)
-    with pytest.raises(UserError, match="does not follow from that of a query that runs"):
+    with pytest.raises(UserError, match="does not follow from those of queries that run"):
         db.execute(f"CREATE QUERY warm WARM AS {THREE}")
     with pytest.raises(UserError, match="operators of held wait for others"):
         db.execute("ALTER QUERY held REOPTIMIZE")

@@ -60,8 +60,8 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import has_skyband, is_insert_only
 from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.evaluation.ordering import Ordering
 from headrace.expressions.functions import literal
+from headrace.expressions.ordering import Ordering
 from headrace.expressions.tree import SortKey
 from headrace.operators.aggregates.live_values import Envelope, create_live_values
 from headrace.reference.contents import Element, Stream

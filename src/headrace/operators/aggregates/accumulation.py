@@ -11,7 +11,7 @@ from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import is_insert_only
 from headrace.elements import Batch, Int64Array, limbs_of
 from headrace.expressions.aggregate_functions import function_of
-from headrace.expressions.evaluation.ordering import Ordering
+from headrace.expressions.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.extremes import smallest_rows
 from headrace.kernels.timeline import add_by_code

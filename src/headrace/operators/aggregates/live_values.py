@@ -15,7 +15,7 @@ import pyarrow as pa
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
 from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.evaluation.ordering import Ordering
+from headrace.expressions.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Literal
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals

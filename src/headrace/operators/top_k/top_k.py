@@ -11,7 +11,7 @@ from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import TopK, column
 from headrace.algebra.properties import has_skyband
 from headrace.elements import Batch, concat, record_batch
-from headrace.expressions.evaluation.ordering import Ordering
+from headrace.expressions.ordering import Ordering
 from headrace.expressions.tree import SortKey
 from headrace.kernels import top_k as kernels
 from headrace.kernels.grouping import order_by_code

@@ -49,7 +49,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import is_insert_only, is_stateful
 from headrace.expressions.aggregate_functions import Kept, function_of
 from headrace.expressions.aggregates import effective_argument, masked
-from headrace.expressions.evaluation.ordering import Ordering
+from headrace.expressions.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, children
 from headrace.schema import Schema
 

@@ -13,8 +13,9 @@ from dataclasses import replace
 
 import pytest
 
-from golden.case import CASES, Case, load, show
-from headrace import connect
+from golden.case import CASES, Case, StreamSteps, load, show
+from headrace import Database, connect
+from headrace.algebra.events import Events
 from headrace.algebra.nodes import Plan
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.lower import lower
@@ -137,7 +138,7 @@ def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
     with connect(spark=spark, epoch_rows=epoch_rows, buckets=2) as db:
         for stream in case.streams:
             unit = stream.disorder if case_is_integer(case) else f"{stream.disorder} microseconds"
-            db.stream(stream.name, stream.table(), timestamp=stream.timestamp, disorder=unit)
+            register(db, stream, unit)
         for relation in case.relations:
             db.relation(relation.info.name, relation.table(), relation.info.key, relation.info.valid)
         for view in views:
@@ -145,6 +146,25 @@ def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
         answer = db.query(query)
         db.run()
         assert show(case.plan, rows_of(db._core.reader(answer))) == case.expected[f"after {case.steps}"]
+
+
+def register(db: Database, stream: StreamSteps, disorder: int | str) -> None:
+    """Register the rows of a stream, with what it says of their lifetimes."""
+    changes = stream.info.changes
+    match changes:
+        case Events(lasting=True):
+            valid = stream.timestamp, changes.ends
+            db.stream(
+                stream.name, stream.table(), disorder=disorder, valid=valid, changes_by=changes.change,
+                version=changes.version,
+            )  # fmt: skip
+        case Events():
+            db.stream(
+                stream.name, stream.table(), stream.timestamp, disorder, changes_by=changes.change,
+                version=changes.version,
+            )  # fmt: skip
+        case _:
+            db.stream(stream.name, stream.table(), stream.timestamp, disorder)
 
 
 def case_is_integer(case: Case) -> bool:

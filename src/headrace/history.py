@@ -92,19 +92,6 @@ def clip(batch: Batch, until: int) -> Batch:
     return Batch(early.payload, early.ts, np.minimum(early.te, until), early.w)
 
 
-def netted(batch: Batch) -> Batch:
-    """The same content with equal elements added up."""
-    if not len(batch):
-        return batch
-    keys = np.stack([payload_codes(normalise(batch.payload)), batch.ts, batch.te])
-    _, places, groups = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    sums = np.zeros(len(places), np.int64)
-    np.add.at(sums, groups.reshape(-1), batch.w)
-    kept = np.flatnonzero(sums)
-    rest = batch.take(places[kept])
-    return Batch(rest.payload, rest.ts, rest.te, sums[kept])
-
-
 def equivalent(left: Batch, right: Batch, until: int = INFINITY, float_tolerance: float = 0.0) -> bool:
     """Whether two streams have the same content at every instant before `until`.
 

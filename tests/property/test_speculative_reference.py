@@ -94,7 +94,7 @@ def test_the_algorithms_are_progressive_and_their_output_is_valid(events: list[E
     assert same_content(table_of(run([*events, END])), snapshots(table_of(events), counted))
     assert is_valid(run([*events, END]))
     # Definition 8 takes the events with sync times below the last CTI. Where these lack a retraction in the
-    # middle of a chain they are no stream.
+    # middle of a chain they are not a valid stream.
     closed = before(events, closed_up_to(events))
     if is_valid(closed):
         assert same_content(table_of(run([*closed, END])), snapshots(table_of(closed), counted))

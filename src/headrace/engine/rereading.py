@@ -51,7 +51,7 @@ def files_again(
     base: Path,
     folders: tuple[Path, ...] | None = None,
 ) -> ReadAgain:
-    """What reads all rows of some files, those that there are by then.
+    """What reads all rows of the files that match when it is called.
 
     Args:
         form, options: as those of CREATE RELATION.

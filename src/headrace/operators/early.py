@@ -16,12 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-
 from headrace.elements import Batch, BoolArray, concat
 from headrace.operators.contract import Operator, Progress
-from headrace.operators.state.keys import encode_keys, hash_rows, normalise
+from headrace.operators.state.netting import netted
 from headrace.operators.state.runs import Run
 from headrace.schema import Schema
 
@@ -58,7 +55,7 @@ def speak(schema: Schema, make: Callable[[], Operator], yielded: Batch, before: 
     if not len(said) and not len(says):
         return yielded
     unsaid = Batch(said.payload, said.ts, said.te, -said.w)
-    return _netted(concat(schema, [yielded, says, unsaid]))
+    return netted(concat(schema, [yielded, says, unsaid]))
 
 
 def runs_of(operator: Operator) -> Runs:
@@ -72,19 +69,6 @@ def _beyond(make: Callable[[], Operator], reach: Reach) -> Batch:
     for name, runs in reach.runs.items():
         operator.areas[name].runs = list(runs)
     return operator.advance(Progress(reach.heartbeats, reach.horizons))
-
-
-def _netted(batch: Batch) -> Batch:
-    """The same content with equal elements added up, in order of `ts`, and what is taken back first."""
-    columns = [normalise(column) for column in batch.payload.columns]
-    columns += [pa.array(batch.ts), pa.array(batch.te)]
-    codes = encode_keys(columns, hash_rows(columns, len(batch)))
-    sums = np.zeros(len(codes), np.int64)
-    np.add.at(sums, codes.codes, batch.w)
-    kept = np.flatnonzero(sums)
-    kept = kept[np.lexsort((sums[kept], batch.ts[codes.first[kept]]))]
-    rest = batch.take(codes.first[kept])
-    return Batch(rest.payload, rest.ts, rest.te, sums[kept])
 
 
 def unreported(batch: Batch, failed: BoolArray, reason: str) -> None:

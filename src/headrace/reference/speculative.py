@@ -10,7 +10,7 @@ They are here as they are printed, but for these errors:
 - 4, line 13: the entry before may begin before the last CTI, and the output must not be changed there. Then
   nothing is joined together: the entry stays, and the output is cut where it is. The last entry stays, too,
   since the output ends at it.
-- 4, line 23: `SearchEQ` would fail where there is no entry, which line 24 expects.
+- 4, line 23: `SearchEQ` fails where there is no entry, although line 24 handles that case.
 - 4, line 26: where the new end is beyond the watermark, the search finds the last entry, in which the tuple
   still is (lemma 14 says that it has to go from there, too).
 - 5, line 5: the output of the last entry is still to come and begins at it, so no later CTI may be passed on

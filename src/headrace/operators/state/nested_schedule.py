@@ -60,7 +60,7 @@ class NestedSchedule:
                 schedule.insert(columns, alone, encode_keys(columns, alone), changes)
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
-        """The changes of [start, end) in all windows; None if there are none."""
+        """The changes of [start, end) in all windows; None without any."""
         begun = self.starts.due(start, end)
         found = []
         for number, less in enumerate(self._less.tolist()):

@@ -44,7 +44,7 @@ class Deltas(Protocol):
         ...
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
-        """The changes of [start, end); None if there are none."""
+        """The changes of [start, end); None without any."""
         ...
 
     def next_times(self, hashes: Int64Array, keys: list[pa.Array], bound: int) -> Int64Array:

@@ -146,12 +146,12 @@ def adopt(
 
 
 def _chosen(name: str, derived: Derivation, queries: QuerySet) -> tuple[int, dict[str, Plan]]:
-    """A query that runs for each answer that is read, all of one start, the earliest that there is."""
-    # Operators that wait hold other state than those of the same plan that do not.
-    # Nor have answers that are corrected operators above them like those of others.
+    """For each answer that is read a query that runs; all began together, as early as possible."""
+    # Operators that wait hold other state than those of the same plan that do not, and what has been said
+    # before it was final would be said again at the level of the query that said it.
     waiting = {query for query, holds in queries.holds.items() if holds}
-    early_ones = {query for query, plan in queries.plans.items() if horizon_of(plan) is not None}
-    live = queries.live.keys() - waiting - early_ones
+    early_queries = {query for query, plan in queries.plans.items() if horizon_of(plan) is not None}
+    live = queries.live.keys() - waiting - early_queries
     starts = [
         {queries.state_start_of(query): query for query in reversed(names) if query in live}
         for _, names in derived.answers

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from headrace.elements import Batch, concat, decode, encode
-from headrace.history import netted
+from headrace.operators.state.netting import netted
 from headrace.operators.state.runs import Part
 from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from

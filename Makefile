@@ -5,7 +5,7 @@ MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test kills check docs docs-serve bench bench-peers golden soak clean
+.PHONY: help setup demo test kills check docs docs-serve bench bench-peers spectrum golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -54,6 +54,11 @@ bench: setup  ## the benchmarks, NEXMark, and what EXPLAIN COST expects; writes 
 bench-peers: setup  ## the same queries on Flink, Structured Streaming and DuckDB; writes the other part
 	@scripts/setup_peers.sh
 	@$(WITH_JAVA) python benchmarks/peers.py --write
+
+spectrum: setup  ## run the three scenarios of the consistency spectrum; draws docs/assets/spectrum.svg
+	@$(BIN)/python examples/spectrum/rows.py
+	@$(BIN)/headrace spectrum examples/spectrum/machines.sql examples/spectrum/web.sql \
+		examples/spectrum/ticker.sql --plot docs/assets/spectrum.svg
 
 golden: setup  ## rewrite the expected results of the golden files from the reference; read the diff
 	HEADRACE_GOLDEN=write $(BIN)/pytest tests/golden -m "not spark"

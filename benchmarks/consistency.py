@@ -1,17 +1,20 @@
 """What answers cost that do not wait, beside the strong one: a sliding sum per auction.
 
     python benchmarks/consistency.py [--events N] [--runner inline|spark] [--runs N]
+    python benchmarks/consistency.py --memory [N ...] [--runner inline|spark] [--write]
 
 The bids are in order, or 5 % of them are up to ten seconds late, and the stream is declared with that
 disorder. Seconds are those of the processor in this process with the inline runner, and those of the clock on
 Spark, whose tasks are other processes. The runs of a row alternate with those of the strong query; ratios
-are those of the medians.
+are those of the medians. `--memory` measures what they cost where 72 hours are remembered, with so many rows
+(`benchmarks/long_memory.py`), and `--write` writes that into RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final, Literal
@@ -20,7 +23,8 @@ import numpy as np
 import pyarrow as pa
 
 from headrace import connect
-from results import Section
+from long_memory import LIVE, TEXT, sections
+from results import Section, machine, write_part
 
 RATE: Final = 10_000
 """So many bids come per second of their time."""
@@ -30,6 +34,7 @@ SHARE: Final = 0.05
 EPOCH: Final = 100_000
 LEVELS: Final = ("MIDDLE", "(BLOCK 1 SECOND)", "(BLOCK 5 SECONDS)")
 Runner = Literal["inline", "spark"]
+TITLE: Final = "Early answers over long memories"
 _SECOND: Final = 1_000_000
 _BEGIN: Final = 1_700_000_000 * _SECOND
 
@@ -109,10 +114,31 @@ def one(bids: pa.Table, level: str, runner: Runner, late: bool) -> Cost:
         return Cost(seconds, len(change), int(np.count_nonzero(change < 0)))
 
 
+def memory(live: Sequence[int], runner: Runner, write: bool) -> None:
+    """Print what early answers cost over long memories.
+
+    Args:
+        live: numbers of rows that are remembered.
+        runner: `inline` or `spark`.
+        write: whether RESULTS.md is to have it.
+    """
+    counts = " ".join(map(str, live))
+    command = f"`python benchmarks/consistency.py --memory {counts} --runner {runner} --write`"
+    text = f"{command}, {machine()}.\n\n{TEXT}\n\n" + "\n\n".join(map(str, sections(live, runner)))
+    print(text)
+    if write:
+        write_part(TITLE, text)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="What early answers cost.")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--runner", choices=("inline", "spark"), default="inline")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--memory", type=int, nargs="*", help="so many rows are remembered")
+    parser.add_argument("--write", action="store_true", help="with --memory: write the part of RESULTS.md")
     given = parser.parse_args()
-    print(section(given.events, given.runner, given.runs))
+    if given.memory is None:
+        print(section(given.events, given.runner, given.runs))
+    else:
+        memory(given.memory or LIVE, given.runner, given.write)

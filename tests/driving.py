@@ -7,6 +7,7 @@ choose what they do by what the plan below them says, as they do elsewhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -17,14 +18,15 @@ import pyarrow as pa
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Coalesce, Early, Plan, Source, Split, TimeWindow, inputs_of, with_inputs
 from headrace.algebra.properties import is_stateful, is_stateless
-from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows
+from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows, to_rows
 from headrace.expressions.tree import Literal
+from headrace.history import normalise
 from headrace.lowering.graph import Graph, Node
 from headrace.lowering.lower import lower
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress
-from headrace.operators.create import create_operator
-from headrace.operators.early import Reach, speak
+from headrace.operators.create import create_operator, create_timeline_operator
+from headrace.operators.early import Reach, Speaker
 from headrace.operators.state.runs import Part, Run, RunRef, stored_run
 from headrace.operators.stateless import apply
 from headrace.reference.contents import Element
@@ -88,10 +90,10 @@ def drive(
     newest = dict.fromkeys(inputs, BEGINNING)
     reached = dict.fromkeys(graph.horizons, before)
     for epoch in epochs:
-        after = graph.heartbeats(dict(epoch.heartbeats))
         newest |= {
             name: max([newest[name], *(ts for _, ts, _, _ in rows)]) for name, rows in epoch.elements.items()
         }
+        after = graph.heartbeats(epoch.heartbeats, newest)
         reaches = graph.reaches(epoch.heartbeats, newest)
         horizons = {horizon: (reached[horizon], reaches[horizon]) for horizon in graph.horizons}
         run = _Epoch(graph, given, epoch, before, after, state, horizons, dict(state))
@@ -122,6 +124,7 @@ class _Epoch:
     horizons: Mapping[Horizon, tuple[tuple[int, ...], tuple[int, ...]]]
     committed: State
     _outputs: dict[int, Batch] = field(default_factory=dict)
+    _taken: dict[int, list[tuple[int, Batch]]] = field(default_factory=dict)
 
     def output(self, number: int) -> Batch:
         """What a node emits."""
@@ -165,15 +168,26 @@ class _Epoch:
             )
         )
         assert is_stateful(told.plan)
-        make = partial(create_operator, told.plan, told.reduced_for is not None, no_failure)
-        return speak(plan.schema, make, yielded, before, after)
+        how = told.plan, told.reduced_for is not None, no_failure
+        speaker = Speaker(
+            plan.schema, partial(create_operator, *how), partial(create_timeline_operator, *how)
+        )
+        by_forks = speaker.by_forks(yielded, before, after)
+        by_regions = speaker.by_regions(self._taken[told.number], before, after, 0)
+        if by_regions is None:
+            return by_forks
+        assert steps(by_forks) == steps(by_regions)
+        return by_regions
 
     def _advance(self, node: Node, operator: Operator) -> Batch:
+        taken = self._taken[node.number] = []
         for port, edge in enumerate(node.inputs):
             whole = self.output(edge.producer)
             # Two batches, so that what is added up before an exchange is added up again behind it.
             for part in (range(0, len(whole), 2), range(1, len(whole), 2)):
-                operator.process(port, _sent(node, whole.take(pa.array(part, pa.int64()).to_numpy())))
+                sent = _sent(node, whole.take(pa.array(part, pa.int64()).to_numpy()))
+                taken.append((port, sent))
+                operator.process(port, sent)
         producers = [edge.producer for edge in node.inputs]
         progress = Progress(
             tuple(self.before[producer] for producer in producers),
@@ -182,6 +196,16 @@ class _Epoch:
         emitted = operator.advance(progress)
         self.state[node.number] = {name: area.runs for name, area in operator.areas.items()}
         return emitted
+
+
+def steps(batch: Batch) -> dict[tuple[object, ...], int]:
+    """By how much each payload becomes more or less frequent at an instant, where it does."""
+    found: Counter[tuple[object, ...]] = Counter()
+    for row, ts, te, w in to_rows(batch.with_payload(normalise(batch.payload))):
+        key = tuple(map(repr, row))
+        found[*key, ts] += w
+        found[*key, te] -= w
+    return {place: change for place, change in found.items() if change}
 
 
 def in_epochs(streams: Mapping[str, Sequence[Element]], count: int) -> list[Arriving]:

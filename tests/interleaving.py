@@ -19,6 +19,7 @@ from typing import Any
 
 import headrace as hr
 from headrace.errors import UserError
+from headrace.runtime.results.carried import written
 
 PATIENCE = 60.0
 """Seconds after which a call is taken to hang."""
@@ -262,7 +263,11 @@ def committed(db: hr.Database, rows: dict[int, dict[str, Any]]) -> list[Epoch]:
     before = {"every"}
     for part in every.epochs:
         now = set(part.heartbeats)
-        values = [v for batch in every.read(part) for v in batch.payload.column(0).to_pylist()]
+        values = [
+            v
+            for batch in written(every.name, every.store, part)[0]
+            for v in batch.payload.column(0).to_pylist()
+        ]
         found.append(
             Epoch(
                 tuple(LAST if v == LAST["v"] else rows[v] for v in values),

@@ -59,6 +59,10 @@ class Batch:
         """The elements where the mask is true."""
         return self if mask.all() else self.take(np.flatnonzero(mask))
 
+    def negated(self) -> Batch:
+        """The same elements, taken back where they were there."""
+        return Batch(self.payload, self.ts, self.te, -self.w)
+
     def slice(self, start: int, length: int) -> Batch:
         """A view of `length` elements from position `start`."""
         end = start + length
@@ -182,7 +186,7 @@ def decode(buffer: pa.Buffer | bytes) -> Batch:
     """The batch that `encode` wrote; payload columns are views into the buffer."""
     with pa.ipc.open_stream(buffer) as reader:
         rules = json.loads(reader.schema.metadata[_RULES])
-        rows = _widened(reader.read_next_batch()) if len(reader.schema) else empty_columns(rules["rows"])
+        rows = widened(reader.read_next_batch()) if len(reader.schema) else empty_columns(rules["rows"])
     names = [name for name in rows.schema.names if name not in ("__ts", "__te", "__w")]
     payload = rows.select(names) if names else empty_columns(rules["rows"])
     payload = payload.replace_schema_metadata(None)
@@ -218,8 +222,13 @@ def encode_rows(rows: pa.RecordBatch) -> pa.Buffer:
 
 def decode_rows(buffer: pa.Buffer | bytes) -> pa.RecordBatch:
     """The record batch that `encode_rows` wrote."""
+    return widened(read_rows(buffer))
+
+
+def read_rows(buffer: pa.Buffer | bytes) -> pa.RecordBatch:
+    """What `encode_rows` wrote, without a copy; `widened` gives all or some of it back."""
     with pa.ipc.open_stream(buffer) as reader:
-        return _widened(reader.read_next_batch())
+        return reader.read_next_batch()
 
 
 def _stream(schema: pa.Schema, rows: pa.RecordBatch | None = None) -> pa.Buffer:
@@ -244,7 +253,8 @@ def _narrowed(column: pa.Array) -> tuple[pa.Array, int] | None:
     return None
 
 
-def _widened(rows: pa.RecordBatch) -> pa.RecordBatch:
+def widened(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows that were read, with their integers as they were; others unchanged."""
     columns, fields = [], []
     for column, field in zip(rows.columns, rows.schema, strict=True):
         if field.metadata is not None and _BASE in field.metadata:

@@ -61,7 +61,7 @@ def difference(before: Batch, after: Batch) -> Batch:
         Maximal, coalesced intervals by `ts`, with `w = 1` where rows are added and `w = -1` where they are
         taken away; those that are added first.
     """
-    both = _both(_negated(before), after)
+    both = _both(before.negated(), after)
     payload = normalise(both.payload)
     codes = payload_codes(payload)
     code, time, change = _steps(codes, both)
@@ -69,13 +69,9 @@ def difference(before: Batch, after: Batch) -> Batch:
     height = np.cumsum(change)[:-1]
     rows = take_rows(payload, _representatives(codes)[code[:-1]])
     pieces = Batch(rows, time[:-1], time[1:], height)
-    added, taken = pieces.filter(height > 0), _negated(pieces.filter(height < 0))
-    found = _both(canonical(added), _negated(canonical(taken)))
+    added, taken = pieces.filter(height > 0), pieces.filter(height < 0).negated()
+    found = _both(canonical(added), canonical(taken).negated())
     return found.take(np.argsort(found.ts, kind="stable"))
-
-
-def _negated(batch: Batch) -> Batch:
-    return Batch(batch.payload, batch.ts, batch.te, -batch.w)
 
 
 def _both(first: Batch, second: Batch) -> Batch:

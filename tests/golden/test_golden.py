@@ -64,7 +64,7 @@ def reference(case: Case, step: int) -> Rows:
 
 def heartbeat_of(plan: Plan, streams: dict[str, int]) -> int:
     graph = lower({"q": plan})
-    return graph.heartbeats(streams)[graph.node_of(graph.outputs[0][1])]
+    return graph.heartbeats(streams, {})[graph.node_of(graph.outputs[0][1])]
 
 
 def inline(case: Case, plan: Plan, **options: int) -> ResultReader:

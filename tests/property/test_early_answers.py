@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driving import Arriving, drive, standing_for
+from driving import Arriving, drive, standing_for, steps
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import SetKind
-from headrace.algebra.nodes import Plan, SetOperation, inputs_of
+from headrace.algebra.nodes import Distinct, Plan, SetOperation, inputs_of
 from headrace.algebra.properties import output_heartbeat, sources_of
 from headrace.elements import concat, from_rows
 from headrace.history import equivalent
@@ -138,6 +138,25 @@ def test_set_operations(
     kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int, block: int
 ) -> None:
     check_early(SetOperation(LEFT, RIGHT, kind), [left, right], slack, block)
+
+
+def test_what_was_said_below_the_heartbeat_goes_beyond_the_horizon() -> None:
+    arriving = [[("a", 0, 100)], [("a", 70, 90)], [("b", 85, 86)], [("a", 71, 72)]]
+    heartbeats = [1, 50, 50, 60]
+
+    def row(name: str) -> tuple[object, ...]:
+        return name, 0, 0.0
+
+    epochs = [
+        Arriving({LEFT.name: [(row(x), ts, te, 1) for x, ts, te in rows]}, {LEFT.name: heartbeat})
+        for rows, heartbeat in zip(arriving, heartbeats, strict=True)
+    ]
+    known = {LEFT.name: standing_for(LEFT, chronons=False, insert_only=False)}
+    found = [batch for batch, _ in drive(early(Distinct(LEFT), Horizon((LEFT.name,), 10)), known, epochs)]
+    assert steps(concat(LEFT.schema, found)) == {
+        ("'a'", "0", "0.0", 0): 1,
+        ("'a'", "0", "0.0", 90): -1,
+    }
 
 
 @pytest.mark.parametrize("root", ROOTS)

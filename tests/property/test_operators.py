@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    LiveRow,
     NestedAggregate,
     Over,
     Plan,
@@ -38,12 +39,13 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    column,
 )
 from headrace.algebra.properties import is_append_only, is_insert_only
 from headrace.elements import Batch, concat, from_rows, to_rows
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate, resolve_user_aggregate
 from headrace.expressions.coercion import make_cast
-from headrace.expressions.functions import literal
+from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
@@ -402,6 +404,8 @@ def framed(keys: tuple[Column, ...], frames: dict[Frame, tuple[tuple[str, Aggreg
     return Over(LEFT, keys, tuple((f"a{place}", *pair) for place, pair in enumerate(pairs)))
 
 
+FLAGGED = Project(LEFT, (("k", K), ("x", X), ("live", resolve(">", (V, literal(0)))), ("v", V)))
+FLOAT = column(FLAGGED, 1)
 EVER, LAST = RangeFrame(Duration(INFINITY)), RangeFrame(Duration(3))
 WINDOWS: dict[str, Plan] = {
     "last row": RowWindow(LEFT, 1),
@@ -409,6 +413,8 @@ WINDOWS: dict[str, Plan] = {
     "rows that slide": RowWindow(LEFT, 2, 3),
     "rows that tumble by partition": RowWindow(LEFT, 2, 2, (K,)),
     "rows by partition": RowWindow(LEFT, 2, 1, (K,)),
+    "last row if it is live": LiveRow(FLAGGED, 1, keys=(K,), live=column(FLAGGED, 2)),
+    "last row by a float if it is live": LiveRow(FLAGGED, 1, keys=(FLOAT,), live=column(FLAGGED, 2)),
     "rows by a float": RowWindow(LEFT, 3, 2, (X, K)),
     "over the last rows": framed((K,), {RowsFrame(2, 0): (*EXACT, *EXTREMES)}),
     "over a row before": framed((), {RowsFrame(3, 1): (*EXACT, *EXTREMES)}),

@@ -122,6 +122,21 @@ def row_queries(draw: st.DrawFn) -> Case:
     return Case(draw(_inputs(st.just(Project(window, items)) | st.just(window))), (stream,))
 
 
+@st.composite
+def last_rows(draw: st.DrawFn) -> Case:
+    """Filters and projections above the last row of each key, if a column of it is true."""
+    drawn = draw(streams("s0", max_disorder=0))
+    crowded = tuple(((*row[:-1], ts // 4), ts // 4, ts // 4 + 1, w) for row, ts, _, w in drawn.elements)
+    stream = replace(drawn, elements=crowded)
+    columns = [column(stream.source, place) for place in range(len(stream.source.schema))]
+    some = draw(st.permutations([*columns, draw(_expressions(stream.source, BOOLEAN))]))
+    below = Project(stream.source, tuple((f"c{place}", part) for place, part in enumerate(some)))
+    window = RowWindow(below, 1, keys=(column(below, draw(st.integers(0, len(columns)))),))
+    flag = column(window, next(place for place, part in enumerate(some) if part.type == BOOLEAN))
+    condition = draw(st.sampled_from((flag, resolve("AND", (flag, draw(_expressions(window, BOOLEAN)))))))
+    return Case(draw(_inputs(st.just(Filter(window, condition)))), (stream,))
+
+
 def answer(plan: Plan, case: Case) -> History | str:
     """The history of a plan, or that it fails."""
     try:
@@ -208,6 +223,7 @@ CASES = (
     | chains()
     | unions_of_windows()
     | row_queries()
+    | last_rows()
     | group_queries()
     | cases(depth=2, root="window_groups")
 )

@@ -26,7 +26,9 @@ from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.adopting import derivation
+from headrace.runtime.driver.past import Start, join
 from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, Run, RunSettings
+from headrace.runtime.intake.streams import BoundedStream, Retain
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -41,6 +43,7 @@ from property.strategies import BUCKETS
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart", "exchange")
 EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart", "exchange")
+PAST = ("go on", "go on", "go on", "add past", "add past", "add", "drop", "restart")
 WARM = ("go on", "go on", "add", "add warm", "add above", "add above", "drop", "restart", "exchange")
 
 
@@ -71,10 +74,14 @@ class Script:
         buckets: int,
         epoch: tuple[int, int],
         actions: Sequence[str] = ACTIONS,
+        retain: Retain | None = None,
     ) -> None:
         self.data, self.case, self.store, self.actions = data, case, store, actions
         self.buckets, (self.epoch_rows, self.epoch_bytes) = buckets, epoch
-        self.streams = case.inputs()
+        self.streams = {
+            name: replace(stream, retain=retain) if isinstance(stream, BoundedStream) else stream
+            for name, stream in case.inputs().items()
+        }
         self.choices: Sequence[Plan] = (case.plan,)
         self.names = (f"q{number}" for number in count())
         self.everything: list[Answered] = []
@@ -102,6 +109,9 @@ class Script:
                 elif action == "add above" and self.run.results:
                     names = st.lists(st.sampled_from(sorted(self.live)), min_size=1, max_size=2)
                     self._add_above(*self.data.draw(names))
+                elif action == "add past":
+                    known = st.sampled_from([query.plan for query in self.everything])
+                    self._add_past(self.data.draw(known | plans(self.case.leaves, depth=2)))
                 elif action == "drop" and len(self.live) > 1:
                     self._drop(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "restart" and self.journal is not None:
@@ -223,6 +233,24 @@ class Script:
                 raise
             self.everything.remove(self.live.pop(name))
 
+    def _add_past(self, plan: Plan) -> None:
+        """A query that answers over the rows from before it, as far as they are kept."""
+        name, epoch = next(self.names), self.run.totals.epochs + 1
+        ago = st.integers(0, 9).map(lambda back: Start(back=back))
+        start = self.data.draw(st.just(Start()) | st.integers(-2, 60).map(Start) | ago)
+        self._register(name, plan, epoch, {})
+        try:
+            join(self.run, {name: start}, self._plans(), self.streams, self._description())
+        except UserError as error:
+            if "are no longer kept" not in error.message:
+                raise
+            self.everything.remove(self.live.pop(name))
+            return
+        began = self.run.warm_start_of(name)
+        assert (began is None) == (epoch == 1)
+        if began is not None:
+            self.live[name].answers_from = began.answers_from
+
     def _drop(self, name: str) -> None:
         self.live.pop(name).end = self.run.totals.epochs + 1
         self.run.change(self._plans(), self.streams, self._description())
@@ -286,5 +314,21 @@ def test_a_warm_query_answers_as_the_one_that_it_follows_from(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
         script = Script(data, prolonged(case, 3), store, 2, (rows, DEFAULT_EPOCH_BYTES), WARM)
+        script.play()
+        script.check()
+
+
+RETAINED = st.sampled_from((Retain(INFINITY, None), Retain(5, None), Retain(30, None), Retain(None, 6)))
+"""Which rows of the streams are kept: all, the youngest, or the last."""
+
+
+@settings(max_examples=12)
+@given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((1, 2, 4)), RETAINED)
+def test_a_query_from_the_past_answers_as_one_that_was_there_from_the_first_row(
+    data: st.DataObject, case: Case, rows: int, retain: Retain
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
+        epoch = rows, DEFAULT_EPOCH_BYTES
+        script = Script(data, prolonged(case, 3), store, 2, epoch, PAST, retain)
         script.play()
         script.check()

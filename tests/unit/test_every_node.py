@@ -7,6 +7,7 @@ that raises, or a golden file that nobody wrote.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from typing import get_args
@@ -27,6 +28,7 @@ from headrace.algebra.nodes import (
     NestedAggregate,
     OuterJoin,
     Plan,
+    Remember,
     SemiJoin,
     SetOperation,
     TimeWindow,
@@ -37,6 +39,7 @@ from headrace.algebra.properties import is_stateful, is_stateless, walk
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.language.printer import to_sql
 from headrace.lowering.lower import lower
+from headrace.lowering.memory import remembering
 from headrace.optimizer import optimize
 from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import Counts, reading, work_of
@@ -79,20 +82,22 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Coalesce": Coalesce,
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
+    "Remember": lambda below: remembering(below, {"tick": 2}),
     "NestedAggregate": lambda below: _nested(
         next(part for part in walk(below) if isinstance(part, TimeWindow))
     ),
 }
-"""Nodes that only the optimizer and sharing make; the first two print as their input.
+"""Nodes that only the optimizer, sharing and levels of consistency make; the first ones print as their input.
 
 Coalesce changes no content; neither do the Clips of a migration, together. NestedAggregate prints as what it
 is short for.
 """
 
-UNWRITTEN = {Clip, Early, NestedAggregate}
+UNWRITTEN = {Clip, Early, NestedAggregate, Remember}
 """Nodes that no plan has as written, and so no golden file.
 
-`test_migrations.py` has Clip, `test_early_answers.py` Early, and `test_shared_operators.py` NestedAggregate.
+`test_migrations.py` has Clip, `test_early_answers.py` Early, `test_shared_operators.py` NestedAggregate, and
+`test_remember.py` Remember.
 """
 
 REWRITTEN = (OuterJoin, SemiJoin)
@@ -141,6 +146,8 @@ def test_text_to_plan_to_text(name: str) -> None:
     match plan:
         case Coalesce() | Clip() | Early():
             assert again == plan.input
+        case TimeWindow(input=Remember(input=below)):
+            assert again == replace(plan, input=below)
         case NestedAggregate():
             assert again == plan.written_out
         case _:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.algebra.nodes import Filter, Plan, Project, RowWindow, column
+from headrace.algebra.nodes import Filter, Plan, Project, Relation, RelationIndex, RowWindow, column
 from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.schema import Schema, unique_names
@@ -74,8 +74,14 @@ def content_of(leaf: Plan, changes: Changes) -> Plan:
     items.append((flag, _is_there(_named(leaf, changes.operation))))
     items += [(name, _named(leaf, name)) for name in kept if name not in versions]
     ordered = Project(leaf, tuple(items))
-    window = RowWindow(ordered, 1, keys=tuple(_named(ordered, name) for name in changes.key))
-    live = Filter(window, _named(window, flag))
+    keys = tuple(_named(ordered, name) for name in changes.key)
+    live: Plan
+    if isinstance(leaf, Relation):
+        # Each start of a query reads all of it, and keeps what it needs.
+        window = RowWindow(ordered, 1, keys=keys)
+        live = Filter(window, _named(window, flag))
+    else:
+        live = RelationIndex(ordered, 1, keys=keys, live=_named(ordered, flag))
     return Project(live, tuple((name, _named(live, name)) for name in kept))
 
 

@@ -29,6 +29,9 @@ CEDR: Final = ("vs", "ve", "type", "vnewe")
 PROMISE: Final = "CTI"
 """What a row is that says that no later change begins before its end, in upper case."""
 
+COUNTED: Final = "EXTERNALCTI"
+"""What a row is that says how many changes begin from its begin to before its end, in upper case."""
+
 
 @dataclass(frozen=True)
 class Events:
@@ -42,6 +45,7 @@ class Events:
         version: the column that numbers what was written together, or None; it is not a part of the rows.
         shortened: the column with the new end of a row that is taken back from then on, or None. Such a
             change has the timestamp of the row that it shortens, which then is a part of both.
+        counts: the column with the counts of external CTIs, or None without such.
     """
 
     lasting: bool = False
@@ -49,6 +53,7 @@ class Events:
     change: str | None = None
     version: str | None = None
     shortened: str | None = None
+    counts: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -57,7 +62,13 @@ class Events:
 
     def describe(self) -> str:
         """What a durable store remembers of it."""
-        said = {"changes": self.change, "to": self.ends, "version": self.version, "shortened": self.shortened}
+        said = {
+            "changes": self.change,
+            "to": self.ends,
+            "version": self.version,
+            "shortened": self.shortened,
+            "counts": self.counts,
+        }
         texts = [f"{name} {value}" for name, value in said.items() if value is not None]
         return ", ".join([*(["valid from"] if self.lasting else []), *texts])
 
@@ -72,7 +83,7 @@ def event_schema(schema: Schema, timestamp: str, events: Events) -> Schema:
     """
     if events.change is None:
         return schema
-    apart = {events.change, events.version, events.shortened}
+    apart = {events.change, events.version, events.shortened, events.counts}
     if events.lasting:
         apart |= {events.ends} if events.shortened is not None else {timestamp, events.ends}
     return schema.select(tuple(place for place, name in enumerate(schema.names) if name not in apart))

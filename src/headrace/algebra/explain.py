@@ -22,12 +22,14 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    LiveRow,
     NestedAggregate,
     OuterJoin,
     Over,
     Plan,
     Project,
     Relation,
+    Remember,
     RowWindow,
     Rstream,
     Sample,
@@ -102,6 +104,7 @@ def describe(plan: Plan) -> str:
             | Granularity()
             | Clip()
             | Early()
+            | Remember()
         ):
             return _window(plan)
         case Over():
@@ -165,7 +168,8 @@ def _window(
     | Sample
     | Granularity
     | Clip
-    | Early,
+    | Early
+    | Remember,
 ) -> str:
     match plan:
         case TimeWindow(size=size, slide=slide, offset=offset):
@@ -177,7 +181,8 @@ def _window(
             return f"WindowBounds SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
         case RowWindow(rows=rows, slide=every, keys=keys):
             partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
-            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {every}" if every > 1 else "")
+            live = f" WHERE {_text(plan.live, plan.schema)}" if isinstance(plan, LiveRow) else ""
+            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {every}" if every > 1 else live)
         case SessionWindow(gap=gap, keys=keys):
             by = ", ".join(_text(key, plan.input.schema) for key in keys)
             return f"SessionWindow GAP {gap}" + (f" BY {by}" if by else "")
@@ -190,6 +195,8 @@ def _window(
         case Early(input=below, horizon=horizon):
             what = f" of {describe(below)}" if plan.corrects else ""
             return f"Early BLOCK {format_length(horizon.block, plan.domain)}{what}"
+        case Remember(length=length):
+            return f"Remember {format_length(length, plan.domain)}"
         case _:
             assert_never(plan)
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Final, assert_never
@@ -602,6 +603,51 @@ class RowWindow(Unary):
         """Whether all elements are valid for one instant: a row stays until others come."""
         return False
 
+    def over(self, below: Plan, places: Mapping[int, int]) -> RowWindow:
+        """The same window over an input that has its columns at other places.
+
+        Args:
+            below: the input.
+            places: the new places of the columns that the window reads.
+        """
+        keys = tuple(replace(key, index=places[key.index]) for key in self.keys)
+        return replace(self, input=below, keys=keys)
+
+
+@dataclass(frozen=True)
+class LiveRow(RowWindow):
+    """At t, the last row up to t of each partition, where that row is live: a row window and a filter.
+
+    A partition whose last row is not live needs no state, since its rows push nothing out any more. That is
+    what the deletions of a relation leave that is given by changes.
+
+    Attributes:
+        live: the column, of the input, that says whether a row is shown when it is the last one.
+    """
+
+    live: Column = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.rows, self.slide) != (1, 1):
+            raise PlanError("only a window of the last row can leave out rows that are not live")
+        require_boolean(self.live, "whether a row is live")
+        require_columns(self.live, len(self.input.schema))
+
+    def over(self, below: Plan, places: Mapping[int, int]) -> RowWindow:
+        """The same window over an input that has its columns at other places."""
+        live = replace(self.live, index=places[self.live.index])
+        return LiveRow(below, keys=super().over(below, places).keys, rows=1, live=live)
+
+
+@dataclass(frozen=True)
+class RelationIndex(LiveRow):
+    """The rows of a relation that is given by endless changes, as the relation itself keeps them.
+
+    It has all columns of the changes, whichever are read above it, and no filter passes it. So all queries
+    that read the relation have one such node, and one that is added later is given what the node holds.
+    """
+
 
 @dataclass(frozen=True)
 class SessionWindow(Unary):
@@ -773,6 +819,28 @@ class Early(Unary):
 
 
 @dataclass(frozen=True)
+class Remember(Unary):
+    """A source as a query sees it that does without the rows that come late by more than so much.
+
+    The input without the rows that are older than the newest one before them by more than `length`, though
+    they are in time for their stream. That follows from the order in which they come, not from the content.
+    It is put above the sources of a query's plan when that has been optimized (`headrace.lowering.memory`),
+    whatever their streams allow by then: that may change, and what names the state does not.
+
+    Attributes:
+        length: how much older a row may be (instants).
+    """
+
+    length: int
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream."""
+        assert isinstance(self.input, Source)
+        return self.input.name
+
+
+@dataclass(frozen=True)
 class NestedAggregate(Unary):
     """The groups of several time windows that end together, each with the number of its window.
 
@@ -856,6 +924,7 @@ Stateless = (
     | Union
     | Rstream
     | Early
+    | Remember
 )
 """Nodes whose operators handle each element alone and keep nothing."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import TypeGuard, assert_never
+from typing import Any, TypeGuard, assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
@@ -29,6 +29,7 @@ from headrace.algebra.nodes import (
     Project,
     RefreshedRelation,
     Relation,
+    Remember,
     RowWindow,
     Rstream,
     Sample,
@@ -74,8 +75,13 @@ def is_deeper(plan: Plan, limit: int) -> bool:
 
 def parameters_of(plan: Plan) -> tuple[object, ...]:
     """What a node is, besides its type and its inputs."""
+    return tuple(getattr(plan, name) for name in parameter_names(type(plan)))
+
+
+def parameter_names(kind: type[Any]) -> tuple[str, ...]:
+    """The names of the fields of a type of nodes that are not its inputs."""
     inputs = ("input", "inputs", "left", "right")
-    return tuple(getattr(plan, field.name) for field in fields(plan) if field.name not in inputs)
+    return tuple(field.name for field in fields(kind) if field.name not in inputs)
 
 
 def sources_of(plan: Plan) -> tuple[Source, ...]:
@@ -142,6 +148,7 @@ def is_insert_only(plan: Plan) -> bool:
             | Union()
             | Join()
             | Rstream()
+            | Remember()
         ):
             return all(is_insert_only(below) for below in inputs_of(plan))
         case OuterJoin():
@@ -233,6 +240,7 @@ def granule_of(plan: Plan) -> Duration | None:
             | TopK()
             | Rstream()
             | Early()
+            | Remember()
             | Union()
             | SetOperation()
             | Join()
@@ -372,6 +380,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Finalize()
             | Rstream()
             | Early()
+            | Remember()
         ):
             return all(lasts_at_most(below, limit) for below in inputs_of(plan))
         case _:

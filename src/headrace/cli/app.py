@@ -9,12 +9,15 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from headrace.cli.ask import ask
 from headrace.cli.doctor import doctor
 from headrace.cli.explain import explain
 from headrace.cli.heartbeats import heartbeats
 from headrace.cli.nexmark import nexmark
 from headrace.cli.run import run
+from headrace.cli.spectrum import spectrum
 from headrace.cli.store import store
+from headrace.cli.top import top
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,7 +35,7 @@ class _Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
-for _function in (run, explain, heartbeats, nexmark, store, doctor):
+for _function in (run, explain, heartbeats, spectrum, nexmark, store, ask, top, doctor):
     app.command(cls=_Command)(_function)
 
 

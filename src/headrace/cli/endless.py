@@ -6,7 +6,7 @@ import io
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import pyarrow as pa
@@ -19,11 +19,14 @@ from headrace.errors import UserError
 from headrace.runtime.writing.tables import AlignedRows, write_table
 
 
-def run_endless(db: Database, view: str, format_: Format, progress: bool) -> Summary:
+def run_endless(
+    db: Database, queries: Sequence[Query], view: str, format_: Format, progress: bool
+) -> Summary:
     """Start the database, print what becomes final, stop when the user interrupts.
 
     Args:
         db: with streams that never end.
+        queries: those whose rows are printed.
         view: `history` prints each row of the answer once, when its end has passed, and at the interruption
             the rows that are still open, up to the heartbeat; `changes` prints the elements as they are
             released.
@@ -37,21 +40,21 @@ def run_endless(db: Database, view: str, format_: Format, progress: bool) -> Sum
         raise UserError("--as stream is for inputs that end", hint="ask for --as history or --as changes")
     if format_ in (Format.PARQUET, Format.ARROW):
         raise UserError(f"{format_} cannot be printed row by row", hint="use --format jsonl")
-    if len(db.queries) > 1 and format_ not in (Format.JSONL, Format.NULL):
+    if len(queries) > 1 and format_ not in (Format.JSONL, Format.NULL):
         raise UserError(f"several answers cannot be printed as {format_} at once", hint="use --format jsonl")
     bar = progress_bar(progress and (format_ is Format.NULL or not sys.stdout.isatty()))
     with bar as show:
         db.start(show)
-        return _print_until_interrupted(db, view, format_)
+        return _print_until_interrupted(db, queries, view, format_)
 
 
-def _print_until_interrupted(db: Database, view: str, format_: Format) -> Summary:
+def _print_until_interrupted(db: Database, queries: Sequence[Query], view: str, format_: Format) -> Summary:
     if db.differences.added:
         typer.echo(f"headrace: new in this store: {', '.join(db.differences.added)}", err=True)
     if db.differences.dropped:
         typer.echo(f"headrace: dropped from this store: {', '.join(db.differences.dropped)}", err=True)
-    printer = _Printer(view, format_, named=len(db.queries) > 1)
-    followers = [threading.Thread(target=printer.follow, args=(query,), daemon=True) for query in db.queries]
+    printer = _Printer(view, format_, named=len(queries) > 1)
+    followers = [threading.Thread(target=printer.follow, args=(query,), daemon=True) for query in queries]
     with _interruption() as interrupted:
         for follower in followers:
             follower.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +26,7 @@ from headrace.cli.output import (
     write_answers,
 )
 from headrace.cli.progress import progress_bar, show_profile, show_summary, waiting
-from headrace.engine import Database, Summary
+from headrace.engine import Database, Query, Summary
 from headrace.engine.readable import Readable
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
 from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
@@ -94,6 +94,10 @@ _Storage = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="A folder that makes the run durable: started again, it goes on."),
 ]
+_Sync = Annotated[
+    bool,
+    typer.Option("--sync", help="Drop what the store has and the text has not: its streams and queries."),
+]
 _EpochRows = Annotated[
     int | None,
     typer.Option(
@@ -142,6 +146,7 @@ def run(
     output: _Output = None,
     runner: _Runner = Runner.SPARK,
     storage: _Storage = None,
+    sync: _Sync = False,
     epoch_rows: _EpochRows = None,
     epoch_bytes: _EpochBytes = None,
     master: _Master = None,
@@ -165,7 +170,7 @@ def run(
         if dead_letters:
             check_file(dead_letters, str(dead_letters / "dead_letters.jsonl"))
             format_of(dead_letters)
-    script = script_of(file, text)
+    script = _script(file, text, storage, sync=sync)
     with (
         reported(script.file),
         hr.connect(
@@ -178,21 +183,33 @@ def run(
             max_dead_letters=0 if strict else max_dead_letters,
         ) as db,
     ):
-        _register(db, script)
-        if db.queries:
-            _answer(db, script.file, wanted)
+        queries = _register(db, script, sync=sync)
+        if queries:
+            _answer(db, queries, script.file, wanted)
 
 
-def _answer(db: Database, file: Path, wanted: _Wanted) -> None:
-    """Run the queries, and print or write all that is wanted of it."""
+def _script(file: Path | None, text: str | None, storage: Path | None, *, sync: bool) -> Script:
+    """The statements that the command line gives; none where a store says what is to be run."""
+    with reported():
+        if sync and storage is None:
+            raise UserError("--sync is for --storage", hint="name the folder of a store")
+    known = storage is not None and (storage / "store.json").exists()
+    if file is None and text is None and known and not sync:
+        return Script(Path("-e"), "")
+    return script_of(file, text)
+
+
+def _answer(db: Database, queries: Sequence[Query], file: Path, wanted: _Wanted) -> None:
+    """Run all queries, and print or write all that is wanted of some."""
     read = {source.name for query in db.queries for source in sources_of(query.plan)}
     try:
         if read.intersection(db.endless):
             with reported():
                 _check_endless(db, read, wanted)
-            summary = run_endless(db, wanted.view.value, wanted.format or Format.TABLE, wanted.progress)
+            format_ = wanted.format or Format.TABLE
+            summary = run_endless(db, queries, wanted.view.value, format_, wanted.progress)
         else:
-            summary = _run_to_the_end(db, wanted)
+            summary = _run_to_the_end(db, queries, wanted)
     except DeadLetterError:
         _write_dead_letters(db, wanted.dead_letters)
         raise
@@ -209,20 +226,20 @@ def _write_dead_letters(db: Database, file: Path | None) -> None:
             write_table(db.dead_letters(), format_of(file).value, file)
 
 
-def _run_to_the_end(db: Database, wanted: _Wanted) -> Summary:
+def _run_to_the_end(db: Database, queries: Sequence[Query], wanted: _Wanted) -> Summary:
     """Read bounded inputs to their end, and print or write the answers."""
     with reported():
-        format_ = chosen_format(wanted.format, wanted.output, len(db.queries))
-        check_output(format_, wanted.output, [query.name for query in db.queries])
+        format_ = chosen_format(wanted.format, wanted.output, len(queries))
+        check_output(format_, wanted.output, [query.name for query in queries])
         if wanted.view is View.STREAM:
-            for query in db.queries:
+            for query in queries:
                 stream_instants(query.name, form_of(query.plan))
     with waiting(wanted.progress and wanted.runner is Runner.SPARK, "starting Spark"):
         db.prepare()
     with progress_bar(wanted.progress) as show:
         summary = db.run(progress=show)
     with reported():
-        _deliver(db, summary, wanted, format_)
+        _deliver(queries, summary, wanted, format_)
     return summary
 
 
@@ -243,31 +260,41 @@ def _check_endless(db: Database, read: Collection[str], wanted: _Wanted) -> None
             )
 
 
-def _register(db: Database, script: Script) -> None:
+def _register(db: Database, script: Script, *, sync: bool) -> Sequence[Query]:
     """Execute the statements, and print what EXPLAIN and SHOW give and the notes on queries.
 
     Where there are answers, these alone go to standard output.
+
+    Returns:
+        The queries whose answers are wanted: those of the text; without a text, those of the store.
     """
     made = db.execute(script.text, base=script.file.parent)
+    if sync:
+        db.sync()
+    if not script.text and db.queries:
+        return db.queries
     if not made:
         raise LanguageError("there is no query", hint="add a SELECT or a CREATE QUERY name AS ...")
     for item in made:
         if isinstance(item, str):
             typer.echo(item, err=bool(db.queries))
-    show_notes(db.queries, script.file)
+    given = set(map(id, made))
+    queries = [query for query in db.queries if id(query) in given]
+    show_notes(queries, script.file)
+    return queries
 
 
-def _deliver(db: Database, summary: Summary, wanted: _Wanted, format_: Format) -> None:
+def _deliver(queries: Sequence[Query], summary: Summary, wanted: _Wanted, format_: Format) -> None:
     """Print or write the answers of the queries that did not fail."""
     failed = {name for name, _, _ in summary.failed}
-    going_on = [query for query in db.queries if query.name not in failed]
+    going_on = [query for query in queries if query.name not in failed]
     answers = ((query.name, rows_of(query, wanted.view, format_)) for query in going_on)
     if format_ is Format.NULL:
         for name, elements in summary.emitted.items():
             typer.echo(f"{name}: {count(elements, 'element')}", err=True)
     elif wanted.output is None:
-        print_answers(answers, format_, several=len(db.queries) > 1, head=wanted.head)
-    elif len(db.queries) == 1:
+        print_answers(answers, format_, several=len(queries) > 1, head=wanted.head)
+    elif len(queries) == 1:
         for _, table in answers:
             write_table(table, format_.value, wanted.output)
     else:

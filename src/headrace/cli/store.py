@@ -12,12 +12,13 @@ import pyarrow as pa
 import typer
 
 import headrace as hr
-from headrace.algebra.letters import stream_of_letters
 from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers, with_open_ends
 from headrace.cli.progress import readable_bytes
 from headrace.cli.run import View, rows_of
+from headrace.engine.texts import catalog_text
 from headrace.errors import UserError
+from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.inspect import Contents, KeptResults, contents, verify
 from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.journal.records import StreamPoint
@@ -34,6 +35,9 @@ def store(
             "--verify",
             help="Read every file that counts and compare it with its checksum; exits 2 on damage.",
         ),
+    ] = False,
+    catalog: Annotated[
+        bool, typer.Option("--catalog", help="Print the statements that define all that is defined in it.")
     ] = False,
     query: Annotated[
         str | None, typer.Option(metavar="NAME", help="Print the answer of this query instead.")
@@ -84,6 +88,8 @@ def store(
             raise UserError(f"{options} are for --query", hint="name one: --query NAME")
         if check:
             _verify(folder)
+        elif catalog:
+            typer.echo(catalog_text(contents(folder).description.catalog or ()))
         elif query is not None:
             chosen = chosen_format(format_, output, 1)
             check_output(chosen, output, [query])
@@ -171,29 +177,25 @@ def _lines(found: Contents) -> list[str]:
     buckets = found.description.buckets
     return [
         f"layout {LAYOUT}, {count(buckets, 'bucket')}, {count(found.epochs, 'epoch')} committed{kept}",
-        *_streams(found.streams, found.description.stream_domains),
+        *_catalog(found),
+        *_streams(found.streams, found.description),
         *_state(found),
-        *_results(found.results, found.description.query_domains),
+        *_results(found.results, found.description.answer_domains),
         count(found.dead_letters, "dead letter"),
     ]
 
 
-def _streams(streams: Mapping[str, StreamPoint], domains: Mapping[str, TimeDomain]) -> list[str]:
+def _streams(streams: Mapping[str, StreamPoint], description: Description) -> list[str]:
     rows = [
         (
             name,
             f"{point.position:,}",
-            _heartbeat(point.heartbeat, domains.get(name, _domain(name))),
+            _heartbeat(point.heartbeat, description.domain_of(name)),
             ", ".join(f"{producer} {number}" for producer, number in point.producers.items()),
         )
         for name, point in sorted(streams.items())
     ]
     return _table(("stream", "position", "heartbeat", "producers"), rows, right=(1,))
-
-
-def _domain(stream: str) -> TimeDomain:
-    """What instants count of an input that the store describes nowhere."""
-    return TimeDomain.INTEGER if stream_of_letters(stream) is None else TimeDomain.TIMESTAMP
 
 
 def _state(found: Contents) -> list[str]:
@@ -224,6 +226,15 @@ def _heartbeat(instant: int | None, domain: TimeDomain) -> str:
     if instant is None or instant == BEGINNING:
         return "nothing yet"
     return "ended" if instant == INFINITY else format_instant(instant, domain)
+
+
+def _catalog(found: Contents) -> list[str]:
+    """What is defined, each on a line of its own."""
+    rows = [
+        (one.kind.lower(), one.name, " ".join((one.text or f"({one.lacks})").split()))
+        for one in found.description.catalog or ()
+    ]
+    return _table(("defined", "name", "as"), rows, ())
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int]) -> list[str]:

@@ -147,7 +147,8 @@ class Answers:
                 batch = self._released(reader, release, part)
                 if last >= begin:
                     table = reader.change_table(last, batch)
-                    yield Change(last, reader.heartbeat_of(part), part.reach(reader.name), batch, table)
+                    reach, left = part.reach(reader.name), part.departures.get(reader.name, 0)
+                    yield Change(last, reader.heartbeat_of(part), reach, batch, table, left)
 
     def _wait(
         self, name: str, span: _Span, last: int, closed: threading.Event

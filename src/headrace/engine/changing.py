@@ -15,7 +15,6 @@ from headrace.engine.relations import Table, relation_of
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import describe_changes
 from headrace.language.statements import (
-    NOTHING_SAID,
     ByArrival,
     ChangesClause,
     CreateRelation,
@@ -151,7 +150,7 @@ def _with_changes(statement: CreateRelation, clause: ChangesClause, stream: Inpu
         LanguageError: a column is missing, or cannot be what it is named for.
     """
     read, timestamp = stream.stream, stream.info.timestamp
-    timeless = replace(stream.clauses, letters=None) == NOTHING_SAID
+    timeless = stream.clauses.is_timeless
     untimed = timeless and not stream.info.by_arrival and stream.max_rows is None
     read_first = untimed and isinstance(read, BoundedStream)
     if read_first and stream.clauses.letters is not None:

@@ -10,7 +10,8 @@ from headrace.errors import StoreError
 from headrace.lowering.lower import Holds
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.join_graph import Order
-from headrace.runtime.journal.inspect import committed
+from headrace.runtime.journal.definition import Definition
+from headrace.runtime.journal.inspect import described
 
 Choices: TypeAlias = Mapping[str, Any]
 """Per kind of decision what was decided, as JSON has it."""
@@ -25,11 +26,26 @@ def stored_choices(folder: Path | None) -> Mapping[str, Choices]:
     if folder is None:
         return {}
     try:
-        description = committed(folder).description
+        description = described(folder)
     except StoreError:
         # Whoever starts a run on it is told.
         return {}
     return {name: description.choices.get(name, {}) for name in description.queries}
+
+
+def stored_catalog(folder: Path | None) -> tuple[Definition, ...]:
+    """What is defined in a durable store; nothing of what is not there or not readable.
+
+    Args:
+        folder: the store's, or None if there is none.
+    """
+    if folder is None or not (folder / "store.json").exists():
+        return ()
+    try:
+        return described(folder).catalog or ()
+    except StoreError:
+        # Whoever starts a run on it is told.
+        return ()
 
 
 def choices_of(decisions: Decisions | None, holds: Holds | None) -> Choices:

@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from headrace.algebra.nodes import Plan
 from headrace.engine.answers import Answers
-from headrace.engine.choices import Choices, choices_of, decisions_in, holds_in, stored_choices
+from headrace.engine.cascade import without, without_unclaimed
+from headrace.engine.choices import (
+    Choices,
+    choices_of,
+    decisions_in,
+    holds_in,
+    stored_catalog,
+    stored_choices,
+)
+from headrace.engine.claims import is_stored, with_input, with_query
 from headrace.engine.compiler import Compiled, Compiler
 from headrace.engine.consistency import at_level
 from headrace.engine.decisions import decided
 from headrace.engine.definitions import Definitions
 from headrace.engine.execution import Execution, Settings
 from headrace.engine.holds import chosen_holds
-from headrace.engine.inputs import TemporaryFolders
+from headrace.engine.inputs import Input, TemporaryFolders
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query
 from headrace.engine.readable import View
+from headrace.engine.records import Records
+from headrace.engine.relations import Table
 from headrace.engine.silence import notes_on_silence, place_of
 from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
+from headrace.engine.times import start_of
 from headrace.engine.why import Why, why
-from headrace.errors import LanguageError, Position, UserError
+from headrace.errors import LanguageError, Position, UserError, warn
 from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.language.catalog_statements import Kind
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
+from headrace.language.past import StartClause
 from headrace.language.statements import STRONG, Consistency, Heartbeats
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
+from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
@@ -48,24 +64,32 @@ class Core:
     Args:
         make_runner: makes the runner when it is first needed.
         settings: how runs are carried out.
+        make: makes what a definition of a durable store says.
 
     Attributes:
         lock: held while definitions change, and while a run begins.
         settings: how runs are carried out.
-        definitions: all streams, relations and queries; replaced as a whole.
         compiler: finds queries that were compiled before.
         folders: what was handed over as a table, in files.
         execution: the run that goes on or was the last; None before the first.
     """
 
-    def __init__(self, make_runner: Callable[[], Runner], settings: Settings) -> None:
+    def __init__(
+        self,
+        make_runner: Callable[[], Runner],
+        settings: Settings,
+        make: Callable[[Core, Definition], None],
+    ) -> None:
         self._make_runner = make_runner
+        self._make = make
+        self._definitions: Definitions | None = None
+        self._making = False
         self._made: Runner | None = None
         self._attachments: list[Attachment] = []
         self._stored: Mapping[str, Choices] | None = None
         self.lock = threading.RLock()
+        self._gathering = False
         self.settings = settings
-        self.definitions = Definitions()
         self.compiler = Compiler()
         self.folders = TemporaryFolders()
         self.execution: Execution | None = None
@@ -77,6 +101,78 @@ class Core:
             self._made.close()
             self._made = None
         self.folders.close()
+
+    @property
+    def definitions(self) -> Definitions:
+        """All streams, relations and queries; replaced as a whole. First of all those of the store."""
+        if self._definitions is None:
+            with self.lock:
+                if self._definitions is None:
+                    records = Records()
+                    for definition in stored_catalog(self.settings.storage):
+                        records = records.stored(definition)
+                    self._definitions = Definitions(records=records)
+                    self.make_waiting()
+        assert self._definitions is not None
+        return self._definitions
+
+    @definitions.setter
+    def definitions(self, new: Definitions) -> None:
+        self._definitions = new
+
+    def make_waiting(self) -> None:
+        """Make what the store has defined and could not be made yet, as far as it can be made now."""
+        with self.lock:
+            if self._making:
+                return
+            self._making = True
+            try:
+                for key in tuple(self.definitions.records.waiting):
+                    self._make_stored(key)
+            finally:
+                self._making = False
+
+    def _make_stored(self, key: str) -> None:
+        definition = self.definitions.records.known[key]
+        try:
+            self._make(self, definition)
+        except UserError as error:
+            records = self.definitions.records.lacking(key, _reason(error))
+            self.definitions = replace(self.definitions, records=records)
+        else:
+            if definition.paused and definition.name in self.definitions.queries:
+                self.change(self.definitions.pausing(definition.name))
+
+    def take_in(self, made: Input | Table, given: Definition, position: Position | None = None) -> None:
+        """Take in a stream or a relation.
+
+        Args:
+            made: what it is read from.
+            given: how it is defined.
+            position: where, if that is a text.
+
+        Raises:
+            LanguageError: the name is taken, or the store has another one of it.
+        """
+        with self.lock:
+            known = self.definitions
+            if self.is_stored(given):
+                self.definitions = with_input(known, made, given, position)
+                return
+            if isinstance(made, Table):
+                new = known.with_relation(made, position)
+            else:
+                new = known.with_input(made, position)
+            self.change(self.claiming(new.recording(given), given))
+        self.make_waiting()
+
+    def is_stored(self, given: Definition) -> bool:
+        """Whether a store has had what is given since before the database was opened."""
+        return not self._making and is_stored(self.definitions, given)
+
+    def claiming(self, new: Definitions, given: Definition) -> Definitions:
+        """Definitions with one that somebody has given, unless it is made because the store has it."""
+        return new if self._making else replace(new, records=new.records.claimed(given.key))
 
     @property
     def running(self) -> bool:
@@ -121,6 +217,8 @@ class Core:
         warm: bool = False,
         heartbeats: Heartbeats = Heartbeats.OPERATOR,
         consistency: Consistency = STRONG,
+        start: StartClause | None = None,
+        given: Callable[[str], Definition],
     ) -> Query:
         """Take in a query.
 
@@ -132,6 +230,8 @@ class Core:
             warm: whether it is to take over the state of a query that runs.
             heartbeats: how far its operators run ahead of each other.
             consistency: how long its answer waits for rows that come late.
+            start: since when it answers; from now on if None.
+            given: how it is defined under a name.
 
         Raises:
             UserError: it is wrong, its name is taken, a stream cannot be started, or there is no state to
@@ -139,7 +239,9 @@ class Core:
         """
         with self.lock:
             name = name or self.definitions.free_name()
-            if warm and not self.running:
+            definition = given(name)
+            stored = self.is_stored(definition)
+            if warm and not (self.running or stored):
                 raise LanguageError(
                     f"{name} cannot start WARM: no endless run is going on",
                     position=position,
@@ -149,9 +251,17 @@ class Core:
             if found.decisions is not None and (known := self._stored_choices().get(name)) is not None:
                 found = found.decided(decisions_in(known))
             choices = choices_of(found.decisions, self._holds(name, found.optimized, heartbeats))
-            query = Query(self, name, found.plan, found.notes, choices, place_of(asked), warm, heartbeats)
-            plan = at_level(found.optimized, consistency)
-            self.change(self.definitions.with_query(query, plan, found.streams, position))
+            since = None if start is None else start_of(start, found.plan.domain)
+            query = Query(
+                self, name, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since
+            )
+            inputs, is_new = self.definitions.inputs, not (stored or self._making)
+            plan = at_level(found.optimized, consistency, inputs, warm=warm, new=is_new)
+            if stored:
+                self.definitions, query = with_query(self.definitions, query, plan, definition, position)
+                return query
+            new = self.definitions.with_query(query, plan, found.streams, position).recording(definition)
+            self.change(self.claiming(new, definition))
             return query
 
     def compiled(self, asked: Syntax | Piece, policy: Policy) -> Compiled:
@@ -168,35 +278,85 @@ class Core:
         decide = partial(decided, defined)
         return self.compiler.compiled(asked, policy.visible(defined.catalog), decide)
 
-    def drop_stream(self, name: str, position: Position | None) -> None:
-        """Drop a stream that nothing uses."""
-        with self.lock:
-            self.change(self.definitions.without_stream(name, position))
+    def drop(self, kind: Kind, name: str, position: Position | None, *, cascade: bool = False) -> None:
+        """Drop a stream, a relation or a query; a query once its sinks have taken everything.
 
-    def drop_relation(self, name: str, position: Position | None) -> None:
-        """Drop a relation that nothing uses."""
-        with self.lock:
-            self.change(self.definitions.without_relation(name, position))
+        Args:
+            kind: which of them.
+            name: its name.
+            position: where it is written, if that is a text.
+            cascade: whether what is written over it goes as well.
 
-    def drop_query(self, name: str, position: Position | None) -> None:
-        """Drop a query once its sinks have taken everything."""
+        Raises:
+            LanguageError: there is no such thing, or something is written over it.
+            DeliveryError: a sink of a query that goes has not taken everything.
+        """
         with self.lock:
-            query = self.definitions.find_query(name)
-            self.change(self.definitions.without_query(name, position))
-            assert query is not None
-            self._attachments = [part for part in self._attachments if part.query != query.name]
-        # Not under the lock: a sink may use the database.
+            after = without(self.definitions, kind, name, position, cascade=cascade)
+        self._let_go(after)
+
+    def sync(self) -> None:
+        """Drop what a store has and nobody has given again since the database was opened."""
+        with self.lock:
+            after = without_unclaimed(self.definitions)
+        self._let_go(after)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let queries that come and go within it do so by one change of a run that is going on, at its end.
+
+        Raises:
+            UserError: the change cannot take effect; none of it has then.
+        """
+        gone: set[str] = set()
+        try:
+            with self.lock:
+                before, self._gathering = self.definitions, self.running
+                try:
+                    yield
+                finally:
+                    gathered, self._gathering = self._gathering, False
+                    if gathered:
+                        after, self.definitions = self.definitions, before
+                        gone = self._move(after)
+        finally:
+            self._end_sinks(gone)
+
+    def _let_go(self, after: Definitions) -> None:
+        """Move on to definitions that lack some; queries go once their sinks have taken everything."""
+        with self.lock:
+            gone = self._move(after)
+        self._end_sinks(gone)
+
+    def _move(self, after: Definitions) -> set[str]:
+        """Move on to other definitions; the queries that are gone with that."""
+        before = self.definitions
+        if after is not before:
+            self.change(after)
+        if self._gathering:
+            return set()
+        gone = {query.name for query in before.all_queries} - {query.name for query in after.all_queries}
+        self._attachments = [part for part in self._attachments if part.query not in gone]
+        return gone
+
+    def _end_sinks(self, gone: Iterable[str]) -> None:
+        """Let sinks of queries that are gone take everything; without the lock, since they may use it."""
         if self.execution is not None:
-            self.execution.drop_sinks(query.name)
+            for query in sorted(gone):
+                self.execution.drop_sinks(query)
 
     def define_function(self, user: UserFunction | UserAggregate) -> None:
         """Take a user's function or aggregate into the catalog."""
         with self.lock:
             catalog = self.definitions.catalog.define_function(user)
             self.definitions = replace(self.definitions, catalog=catalog)
+        self.make_waiting()
 
     def change(self, new: Definitions) -> None:
         """Let definitions take effect: at once, or between two epochs of a run that is going on."""
+        if self._gathering:
+            self.definitions = new
+            return
         if self.execution is not None and self.execution.running:
             self.execution.change(new)
             self._stored = None
@@ -226,10 +386,21 @@ class Core:
         """
         if self.running:
             raise UserError("the database is running already", hint="call stop() first")
+        if not adapt and (waiting := self.definitions.records.queries()):
+            name, definition = next(iter(waiting.items()))
+            raise UserError(
+                f"the query {name} cannot be answered: {self.definitions.records.waiting[definition.key]}",
+                hint=f"what is read without it is not read again; DROP QUERY {name} if it is not wanted",
+            )
+        if waiting := self.definitions.records.queries():
+            whys = self.definitions.records.waiting
+            reasons = [f"{name} is paused: {whys[record.key]}" for name, record in waiting.items()]
+            warn("\n".join(reasons))
         if not self.definitions.queries:
             raise UserError(
                 "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
             )
+        self._check_known()
         self._forget()
         self.execution = Execution(self.runner(), self.settings, self.definitions, adapt=adapt)
         try:
@@ -239,6 +410,20 @@ class Core:
             self._forget()
             raise
         return self.execution
+
+    def _check_known(self) -> None:
+        """See that nobody else has defined something in the store since the database was opened.
+
+        Raises:
+            UserError: somebody has, which this run would drop.
+        """
+        records = self.definitions.records
+        for definition in stored_catalog(self.settings.storage):
+            if definition.key not in records.known and definition.key not in records.forgotten:
+                raise UserError(
+                    f"{definition.title} is new in the store {self.settings.storage}",
+                    hint="another process has defined it meanwhile: connect again",
+                )
 
     def reader(self, query: Query) -> ResultReader:
         """What has been committed for a query so far.
@@ -274,9 +459,14 @@ class Core:
         """How the query of that name began, if it took over the state of another one."""
         return None if self.execution is None else self.execution.run.warm_start_of(query)
 
+    def paused_at(self, query: str) -> int | None:
+        """Up to where the answer of a paused query is final (instant); None if no run has paused it."""
+        paused = None if self.execution is None else self.execution.run.paused.get(query)
+        return None if paused is None else paused.heartbeat
+
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one; see `Query.why`."""
-        return why(self.status, self.definitions.query_named(query, None).name)
+        return why(self.status, self.definitions.answered_query(query, None).name)
 
     def deliver(
         self, query: Query, to: SinkLike, name: str | None, from_epoch: int, retry: Retry | None
@@ -316,3 +506,8 @@ class Core:
         if self.execution is not None:
             self.execution.close()
             self.execution = None
+
+
+def _reason(error: UserError) -> str:
+    """Why something of a store cannot be made, without the place in a text that nobody sees."""
+    return error.message + (f" ({error.hint})" if error.hint else "")

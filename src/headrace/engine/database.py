@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from datetime import datetime, timedelta
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, overload
 
 import pyarrow as pa
 
+from headrace.engine import texts
+from headrace.engine.asking.question import Limits
+from headrace.engine.asking.tables import ask
 from headrace.engine.changing import handed_over
 from headrace.engine.core import Core
 from headrace.engine.corrections import said_of_rows
@@ -22,8 +27,9 @@ from headrace.engine.progress_line import Watcher, progress_line
 from headrace.engine.query import Query
 from headrace.engine.query_list import QueryList
 from headrace.engine.refreshing import refresh
+from headrace.engine.restoring import make
 from headrace.engine.show import listing
-from headrace.engine.statements import carry_out, register
+from headrace.engine.statements import carry_out, move_of, register, register_text
 from headrace.engine.status import Status
 from headrace.engine.summary import Summary
 from headrace.engine.times import Length
@@ -33,6 +39,7 @@ from headrace.errors import LanguageError, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
+from headrace.language.catalog_statements import Kind
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     ByArrival,
@@ -61,7 +68,7 @@ class Database(UserCode):
     """
 
     def __init__(self, make_runner: Callable[[], Runner], settings: Settings, policy: Policy) -> None:
-        self._core = Core(make_runner, settings)
+        self._core = Core(make_runner, settings, make)
         self._policy = policy
 
     def __enter__(self) -> Database:
@@ -109,7 +116,7 @@ class Database(UserCode):
     @property
     def queries(self) -> QueryList[Query]:
         """All queries, in the order in which they were registered; also `queries["name"]`."""
-        return QueryList(self._core.definitions.queries.values())
+        return QueryList(self._core.definitions.all_queries)
 
     @property
     def streams(self) -> Mapping[str, StreamInfo | DerivedStream]:
@@ -167,6 +174,9 @@ class Database(UserCode):
     def execute(self, text: str, base: Path | None = None, policy: Policy | None = None) -> list[Query | Any]:
         """Carry out statements separated by semicolons.
 
+        While an endless run goes on, queries that statements in a row create come by one change of what
+        runs, and those that statements in a row drop go by one.
+
         Args:
             text: SQL.
             base: the folder that relative paths start from; the current one if None.
@@ -181,11 +191,21 @@ class Database(UserCode):
             UserError: a statement is wrong or an input cannot be read; those before it have taken effect.
         """
         results: list[Query | Any] = []
-        for statement in self._core.compiler.statements(text):
-            result = carry_out(self._core, statement, base or Path.cwd(), policy or self._policy)
-            if result is not None:
-                results.append(result)
+        for move, statements in groupby(self._core.compiler.statements(text), move_of):
+            with nullcontext() if move is None else self._core.together():
+                for statement in statements:
+                    result = carry_out(self._core, statement, base or Path.cwd(), policy or self._policy)
+                    if result is not None:
+                        results.append(result)
         return results
+
+    def sync(self) -> None:
+        """Drop what a durable store has that nothing given since `connect` has named: `headrace run --sync`.
+
+        Raises:
+            UserError: the change cannot be written, or a sink of a query that goes has not taken everything.
+        """
+        self._core.sync()
 
     def query(self, text: str, name: str | None = None, policy: Policy | None = None) -> Query:
         """Register one continuous query, given as SELECT or CREATE QUERY.
@@ -201,12 +221,10 @@ class Database(UserCode):
             UserError: the text is not one query, the name is taken, or a stream cannot be started.
         """
         match self._core.compiler.statements(text):
-            case [Select(query=query)]:
-                return self._core.register(name, query, None, policy or self._policy)
+            case [Select() | Piece() as query]:
+                return register_text(self._core, name, query, policy or self._policy)
             case [CreateQuery(name=own) as made]:
                 return register(self._core, name or own.text, made, policy or self._policy)
-            case [Piece() as piece]:
-                return self._core.register(name or piece.name, piece, piece.position, policy or self._policy)
             case _:
                 raise LanguageError("this is not one query", hint="use execute() for other statements")
 
@@ -247,8 +265,7 @@ class Database(UserCode):
         """
         said = said_of_rows(timestamp, valid, changes_by, key, version)
         stream = in_memory(name, data, said, disorder, self._core.folders)
-        with self._core.lock:
-            self._core.change(self._core.definitions.with_input(stream))
+        self._core.take_in(stream, texts.handed_over(Kind.STREAM, name))
 
     def relation(
         self,
@@ -296,8 +313,7 @@ class Database(UserCode):
         """
         changes = changes_by, timestamp, version
         table = handed_over(name, data, key, valid, changes, self._core.folders, refresh)
-        with self._core.lock:
-            self._core.change(self._core.definitions.with_relation(table))
+        self._core.take_in(table, texts.handed_over(Kind.RELATION, name))
 
     def refresh(self, name: str, data: Any = None) -> Refreshed:
         """Read a relation again, as REFRESH RELATION does; returns when what was read counts.
@@ -337,11 +353,11 @@ class Database(UserCode):
             hint = f"execute DROP QUERY or DROP {kind.upper()} with the name"
             raise UserError(f"{name} is a query and a {kind}", hint=hint)
         if isinstance(stream, RelationInfo):
-            self._core.drop_relation(name, None)
+            self._core.drop(Kind.RELATION, name, None)
         elif stream is not None:
-            self._core.drop_stream(name, None)
+            self._core.drop(Kind.STREAM, name, None)
         else:
-            self._core.drop_query(name, None)
+            self._core.drop(Kind.QUERY, name, None)
 
     @overload
     def push(
@@ -478,6 +494,51 @@ class Database(UserCode):
             return self._core.execution.dead_letters()
         known = self._core.definitions.catalog.find(stream)
         return self._core.execution.kept_letters(stream if known is None else known.name)
+
+    def rows(self, stream: str) -> pa.Table:
+        """The rows of a stream that are kept by `RETAIN`, in the order of the epochs that took them.
+
+        Args:
+            stream: its name.
+
+        Raises:
+            UserError: nothing has been run yet, or no rows of such a stream are kept.
+        """
+        if self._core.execution is None:
+            raise UserError("nothing has been run yet", hint="call run() or start() first")
+        known = self._core.definitions.catalog.find(stream)
+        return self._core.execution.rows(stream if known is None else known.name)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        seconds: float = 30.0,
+        memory: int = 1_000,
+        threads: int = 2,
+        rows: int = 10_000_000,
+    ) -> pa.Table:
+        """The answer of a question that is asked once, over what has been committed; DuckDB answers it.
+
+        Where a table can be, it may name `HISTORY OF q`, `CHANGES OF q`, `STREAM OF q` and `EPOCHS OF q`,
+        which have the columns of the methods of a query; `DEAD LETTERS` or `DEAD LETTERS OF s`, which have
+        those of `dead_letters`; and `ROWS OF s`, which has those of `rows`. `HISTORY OF q AS OF EPOCH 12`, or
+        `AS OF` a time of the clock, is what was known then. It reads nothing else: no file, no
+        address, no variable.
+
+        Args:
+            question: a SELECT in DuckDB's SQL, with its meaning.
+            seconds: after so many it is ended.
+            memory: megabytes that DuckDB may use, the tables that it reads not counted.
+            threads: processors that it may use.
+            rows: of the answer; one with more is refused.
+
+        Raises:
+            UserError: DuckDB is not installed, the question is wrong, it exceeds a limit, or what it names
+                cannot be read.
+            PolicyError: it reaches for something else than rows that Headrace keeps.
+        """
+        return ask(self, question, Limits(seconds, memory, threads, rows))
 
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one: what its answer waits for, and where rows are lost.

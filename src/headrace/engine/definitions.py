@@ -10,21 +10,29 @@ from typing import Final
 from headrace.algebra.letters import letters_name, stream_of_letters
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
+from headrace.algebra.system_streams import SystemStream
+from headrace.engine.consistency import at_level
 from headrace.engine.entries import Entries
-from headrace.engine.inputs import Input
+from headrace.engine.inputs import SYSTEM_STREAMS, Input
 from headrace.engine.query import Query
+from headrace.engine.records import Records
 from headrace.engine.relations import Table
 from headrace.engine.rereading import check_refreshed
+from headrace.engine.texts import releveled, retimed, streams_of, with_skew, without_skews
 from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
+from headrace.language.catalog_statements import Kind
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
-from headrace.language.statements import AlterStream, CreateSkew, Heartbeats
+from headrace.language.statements import AlterStream, Consistency, CreateSkew, Heartbeats
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
+from headrace.lowering.early import answers_alike
+from headrace.lowering.memory import remembering_all
 from headrace.runtime.intake.streams import Incoming
+from headrace.runtime.journal.definition import Definition, key_of
 from headrace.suggestions import did_you_mean
 from headrace.time import TimeDomain
 
@@ -41,11 +49,13 @@ class Definitions:
         inputs: the streams that are read from outside, by name.
         relations: by name.
         queries: by name, in the order in which they were registered.
-        plans: the optimized plan of each.
+        plans: the optimized plan of each, at its level of consistency.
         named: what each query, and each derived stream, is written over: titles such as `the query q`, with
             the names of streams in lower case.
         spelled: the queries' names, by name in lower case.
         holding: the queries of which some operators may wait for others, by name.
+        paused: the queries that are not answered until they are resumed, by name, each with its plan.
+        records: all of it as texts.
     """
 
     catalog: Catalog = field(default_factory=Catalog)
@@ -56,18 +66,40 @@ class Definitions:
     named: Entries[frozenset[str]] = field(default_factory=Entries)
     spelled: Entries[str] = field(default_factory=Entries)
     holding: Entries[Query] = field(default_factory=Entries)
+    paused: Mapping[str, tuple[Query, Plan]] = field(default_factory=dict)
+    records: Records = field(default_factory=Records)
+
+    @property
+    def all_queries(self) -> tuple[Query, ...]:
+        """The queries that are answered or paused."""
+        return (*self.queries.values(), *(query for query, _ in self.paused.values()))
+
+    @property
+    def not_answered(self) -> frozenset[str]:
+        """The queries that are paused, or cannot be made yet."""
+        return frozenset((*self.paused, *self.records.queries()))
+
+    def recording(self, definition: Definition) -> Definitions:
+        """The same, with how something is defined."""
+        return replace(self, records=self.records.having(definition))
+
+    def record_of(self, kind: Kind, name: str) -> Definition | None:
+        """How something is defined, or None if there is no such thing."""
+        return self.records.known.get(key_of(kind.value, name))
 
     @property
     def streams(self) -> dict[str, Incoming]:
         """What a run reads, streams and relations, by name."""
         streams: dict[str, Incoming] = {name: stream.incoming for name, stream in self.inputs.items()}
         letters = {letters_name(name): stream.letters for name, stream in self.inputs.items()}
-        return streams | letters | {name: table.relation for name, table in self.relations.items()}
+        relations = {name: table.relation for name, table in self.relations.items()}
+        return {**streams, **letters, **SYSTEM_STREAMS, **relations}
 
     def described_inputs(self) -> dict[str, str]:
         """What a durable store remembers of streams and relations, by name."""
         streams = {name: stream.describe() for name, stream in self.inputs.items()}
         streams |= {letters_name(name): f"the dead letters of {name}" for name in self.inputs}
+        streams |= {stream.full_name: "what the run says of itself" for stream in SystemStream}
         return streams | {name: table.describe() for name, table in self.relations.items()}
 
     def endless_of(self, plan: Plan) -> dict[str, Timing]:
@@ -111,7 +143,13 @@ class Definitions:
         """
         stream = self._input(statement.name)
         changed = {name: getattr(statement.time, name) for name in statement.changed}
-        return self._with(stream.retimed(replace(stream.clauses, **changed)))
+        found = self._with(stream.retimed(replace(stream.clauses, **changed)))
+        kind = Kind.STREAM if stream.relation is None else Kind.RELATION
+        record = self.record_of(kind, stream.entry.name)
+        if record is None:
+            return found
+        clauses = found.inputs[stream.info.name].clauses
+        return replace(found, records=self.records.changed(record.key, retimed(record, clauses)))
 
     def with_skew(self, statement: CreateSkew) -> Definitions:
         """Bounds between streams, in place of those that there were between the same ones.
@@ -145,7 +183,7 @@ class Definitions:
                 if follow is None and not second.follows(others):
                     raise self._no_skew(second, others, statement.position)
                 inputs[second.name] = inputs[second.name].following(others, follow)
-        return replace(self, inputs=inputs)
+        return replace(self, inputs=inputs, records=with_skew(self.records, statement))
 
     def _no_skew(self, second: Input, others: Sequence[str], position: Position) -> LanguageError:
         known = [", ".join(one.streams) for one in second.stream.timing.follows]
@@ -230,12 +268,47 @@ class Definitions:
             spelled=self.spelled.adding(query.name.lower(), query.name),
         )
 
+    def with_level(self, query: Query, consistency: Consistency) -> Definitions:
+        """A query at another level of consistency.
+
+        Args:
+            query: one of them, which is not paused.
+            consistency: how long its answer waits for rows that come late.
+
+        Raises:
+            LanguageError: its operators wait for others, it would remember its streams for another time, or a
+                length of time does not fit its timestamps.
+        """
+        if consistency.block is not None and query.heartbeats is not Heartbeats.OPERATOR:
+            raise LanguageError(
+                "a query cannot have this CONSISTENCY and HEARTBEATS",
+                position=consistency.position,
+                hint=f"drop {query.name}, and create it without HEARTBEATS",
+            )
+        known = self.plans[query.name]
+        plan = at_level(remembering_all(known), consistency, self.inputs, warm=False, new=False)
+        if not answers_alike(plan, known):
+            raise LanguageError(
+                f"{query.name} cannot come to remember its streams for longer or shorter",
+                position=consistency.position,
+                hint=f"say the same REMEMBER as before, or drop {query.name} and create it again",
+            )
+        key = key_of(Kind.QUERY.value, query.name)
+        record = releveled(self.records.known[key], consistency)
+        return replace(
+            self,
+            plans=self.plans if plan == known else self.plans.replacing(query.name, plan),
+            records=self.records.changed(key, record),
+        )
+
     def without_query(self, name: str, position: Position | None) -> Definitions:
         """A query less.
 
         Raises:
             LanguageError: there is no such query.
         """
+        if (left := self.without_waiting(Kind.QUERY, name)) is not None:
+            return left
         query = self.query_named(name, position)
         return replace(
             self,
@@ -244,7 +317,43 @@ class Definitions:
             plans=self.plans.without(query.name),
             named=self.named.without(_query(query.name)),
             spelled=self.spelled.without(query.name.lower()),
+            paused={known: part for known, part in self.paused.items() if known != query.name},
+            records=self.records.without(key_of(Kind.QUERY.value, query.name)),
         )
+
+    def pausing(self, name: str) -> Definitions:
+        """The same, with a query that is answered paused."""
+        query, plan = self.queries[name], self.plans[name]
+        return replace(
+            self,
+            queries=self.queries.without(name),
+            holding=self.holding.without(name),
+            plans=self.plans.without(name),
+            paused={**self.paused, name: (query, plan)},
+            records=self._marked(name, paused=True),
+        )
+
+    def resuming(self, name: str) -> Definitions:
+        """The same, with a query that is paused answered."""
+        query, plan = self.paused[name]
+        holds = query.heartbeats is not Heartbeats.OPERATOR
+        return replace(
+            self,
+            queries=self.queries.adding(name, query),
+            holding=self.holding.adding(name, query) if holds else self.holding,
+            plans=self.plans.adding(name, plan),
+            paused={known: part for known, part in self.paused.items() if known != name},
+            records=self._marked(name, paused=False),
+        )
+
+    def _marked(self, name: str, *, paused: bool) -> Records:
+        key = key_of(Kind.QUERY.value, name)
+        return self.records.changed(key, replace(self.records.known[key], paused=paused))
+
+    def without_waiting(self, kind: Kind, name: str) -> Definitions | None:
+        """The same without a definition that could not be made; None if there is none."""
+        key = key_of(kind.value, name)
+        return replace(self, records=self.records.without(key)) if key in self.records.waiting else None
 
     def without_stream(self, name: str, position: Position | None) -> Definitions:
         """A stream less.
@@ -252,9 +361,12 @@ class Definitions:
         Raises:
             LanguageError: there is no such stream, or something is written over it.
         """
-        entry = self._dropped("stream", name, position)
+        if (waiting := self.without_waiting(Kind.STREAM, name)) is not None:
+            return waiting
+        entry = self._dropped(Kind.STREAM, name, position)
         left = self._without_input(entry.name)
-        return replace(left, named=self.named.without(_stream(entry.name)))
+        records = without_skews(self.records, entry.name).without(key_of(Kind.STREAM.value, entry.name))
+        return replace(left, named=self.named.without(_stream(entry.name)), records=records)
 
     def without_relation(self, name: str, position: Position | None) -> Definitions:
         """A relation less.
@@ -262,15 +374,18 @@ class Definitions:
         Raises:
             LanguageError: there is no such relation, or something is written over it.
         """
-        entry = self._dropped("relation", name, position)
+        if (waiting := self.without_waiting(Kind.RELATION, name)) is not None:
+            return waiting
+        entry = self._dropped(Kind.RELATION, name, position)
         relations = {known: table for known, table in self.relations.items() if known != entry.name}
-        return replace(self._without_input(entry.name), relations=relations)
+        records = without_skews(self.records, entry.name).without(key_of(Kind.RELATION.value, entry.name))
+        return replace(self._without_input(entry.name), relations=relations, records=records)
 
     def _without_input(self, name: str) -> Definitions:
         left = {known: stream.without(name) for known, stream in self.inputs.items() if known != name}
         return replace(self, catalog=self.catalog.without(name), inputs=left)
 
-    def _dropped(self, kind: str, name: str, position: Position | None) -> Entry:
+    def _dropped(self, kind: Kind, name: str, position: Position | None) -> Entry:
         """The stream or the relation of a name, which nothing is written over.
 
         Raises:
@@ -278,26 +393,35 @@ class Definitions:
         """
         entry = self.catalog.find(name)
         if entry is None:
-            raise _unknown(kind, name, self.catalog.names, position)
-        its = "relation" if isinstance(entry, RelationInfo) else "stream"
-        if its != kind:
+            raise _unknown(kind.word, name, self.catalog.names, position)
+        its = Kind.RELATION if isinstance(entry, RelationInfo) else Kind.STREAM
+        if its is not kind:
             raise LanguageError(
-                f"{entry.name} is a {its}", position=position, hint=f"write DROP {its.upper()} {entry.name}"
-            )
-        known = {name.lower(), letters_name(name.lower())}
-        users = [title for title, named in self.named.items() if known & named]
-        if users:
-            raise LanguageError(
-                f"the {kind} {entry.name} cannot be dropped: it is used by {', '.join(users)}",
+                f"{entry.name} is a {its.word}",
                 position=position,
-                hint=f"drop {users[0]} first",
+                hint=f"write DROP {its.value} {entry.name}",
+            )
+        if users := self.users_of(name):
+            raise LanguageError(
+                f"the {kind.word} {entry.name} cannot be dropped: it is used by {', '.join(users)}",
+                position=position,
+                hint=f"drop {users[0]} first, or all of it: DROP {kind.value} {entry.name} CASCADE",
             )
         return entry
+
+    def users_of(self, name: str) -> list[str]:
+        """What is written over a stream or a relation: titles such as `the query q`."""
+        known = {name.lower(), letters_name(name.lower())}
+        made = [title for title, named in self.named.items() if known & named]
+        waiting = (self.records.known[key] for key in self.records.waiting)
+        return made + [one.title for one in waiting if known & streams_of(one)]
 
     def find_query(self, name: str) -> Query | None:
         """The query of that name, whatever its case, or None."""
         spelled = self.spelled.get(name.lower())
-        return None if spelled is None else self.queries[spelled]
+        if spelled is None:
+            return None
+        return self.queries[spelled] if spelled in self.queries else self.paused[spelled][0]
 
     def query_named(self, name: str, position: Position | None) -> Query:
         """The query of that name, whatever its case.
@@ -311,7 +435,25 @@ class Definitions:
         """
         query = self.find_query(name)
         if query is None:
-            raise _unknown("query", name, self.queries, position)
+            waiting = self.records.waiting.get(key_of(Kind.QUERY.value, name))
+            if waiting is not None:
+                raise LanguageError(f"the query {name} is paused: {waiting}", position=position)
+            raise _unknown("query", name, self.spelled.values(), position)
+        return query
+
+    def answered_query(self, name: str, position: Position | None) -> Query:
+        """The query of that name, which is not paused.
+
+        Raises:
+            LanguageError: there is no such query, or it is paused.
+        """
+        query = self.query_named(name, position)
+        if query.name in self.paused:
+            raise LanguageError(
+                f"the query {query.name} is paused",
+                position=position,
+                hint=f"ALTER QUERY {query.name} RESUME lets it go on",
+            )
         return query
 
     def only(self, query: Query, optimized: Plan) -> Definitions:
@@ -330,9 +472,19 @@ class Definitions:
         return ", ".join(name for name in self.catalog.names if name.lower() in read)
 
     def free_name(self) -> str:
-        """A name for a query that was given none: `query_1`, `query_2` and so on."""
-        numbered = (f"query_{number}" for number in itertools.count(len(self.queries) + 1))
-        return next(name for name in numbered if self.find_query(name) is None)
+        """A name for a query that was given none: `query_1`, `query_2` and so on.
+
+        Those of a store that nobody has given again do not count: they have got their names in the same way.
+        """
+        unclaimed = self.records.unclaimed
+        known = len(self.queries) + len(self.paused)
+        known -= sum(key_of(Kind.QUERY.value, name) in unclaimed for name in (*self.queries, *self.paused))
+        numbered = (f"query_{number}" for number in itertools.count(known + 1))
+        return next(
+            name
+            for name in numbered
+            if self.find_query(name) is None or key_of(Kind.QUERY.value, name) in unclaimed
+        )
 
 
 _TIMED_BY: Final = {TimeDomain.INTEGER: "an integer", TimeDomain.TIMESTAMP: "a TIMESTAMP"}

@@ -47,6 +47,11 @@ class Entries(Mapping[str, T]):
         self._shared[key] = entry
         return new
 
+    def replacing(self, key: str, entry: T) -> Entries[T]:
+        """The mapping with another entry in the place of one that it holds."""
+        assert key in self
+        return Entries({**self, key: entry})
+
     def without(self, key: str) -> Entries[T]:
         """The mapping without one of its entries."""
         return Entries({other: entry for other, entry in self.items() if other != key})

@@ -15,25 +15,28 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.algebra.system_streams import system_stream
 from headrace.engine.answers import Answers
 from headrace.engine.choices import holds_in
 from headrace.engine.definitions import Definitions
 from headrace.engine.holds import identity_of
-from headrace.engine.inputs import Input, TemporaryFolders, stream_folder
+from headrace.engine.inputs import TemporaryFolders, stream_folder, system_feed
 from headrace.engine.samples import looked_at
 from headrace.engine.status import Status, status_of
 from headrace.engine.summary import Summary, summarise
 from headrace.engine.times import instant_of
-from headrace.errors import ExecutionError, UserError
+from headrace.errors import ExecutionError, StoreError, UserError
 from headrace.heartbeats.timing import Timing
+from headrace.language.catalog import StreamInfo
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.adopting import derivation
-from headrace.runtime.driver.letters import kept_letters
+from headrace.runtime.driver.letters import all_columns, kept_letters
 from headrace.runtime.driver.live import LiveRun, PlanChange
+from headrace.runtime.driver.past import Start, join
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.refreshing import Refreshed
@@ -44,8 +47,9 @@ from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
+from headrace.runtime.intake.retained import all_retained, not_kept
 from headrace.runtime.intake.shares import FIRST_ROWS
-from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain
+from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain, Retain
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.dead_letters import dead_letters
@@ -121,7 +125,10 @@ class Execution:
         self.run = Run(runner, self.store, defined.streams, defined.plans, how, _holds(defined))
         if self._journal is not None:
             try:
-                self.differences = self.run.resume(self._journal, description, adapt=adapt)
+                past = _past(defined)
+                self.differences = self.run.resume(self._journal, description, adapt=adapt, past=past)
+                new = {name: start for name, start in past.items() if name in self.differences.added}
+                join(self.run, new, defined.plans, defined.streams, description, _holds(defined))
                 self._sweep_streams()
             except BaseException:
                 self._journal.close()
@@ -146,9 +153,16 @@ class Execution:
     @property
     def status(self) -> Status:
         """How far everything is, as of the last commit; ages up to now."""
-        problems = self._live.problems if self._live is not None else {}
-        now = self._settings.run.clock.now()
-        return status_of(self.run.reading, self.run.results, now, running=self.running, problems=problems)
+        live = self._live
+        return status_of(
+            self.run.reading,
+            self.run.results,
+            self._settings.run.clock.now(),
+            running=self.running,
+            problems=live.problems if live is not None else {},
+            attempt=live.attempt if live is not None else None,
+            catching_up=live.catching_up if live is not None else None,
+        )
 
     def change(self, defined: Definitions) -> None:
         """Answer other queries from the next epoch on; returns when that is committed.
@@ -168,22 +182,29 @@ class Execution:
             if name in streams
         )
         gone = self.run.known_streams - streams.keys()
-        if defined.queries == self._defined.queries and not (gone or retimed):
+        same = all(
+            getattr(defined, part) == getattr(self._defined, part) for part in ("queries", "plans", "paused")
+        )
+        recorded = self._journal is not None and defined.records.known != self._defined.records.known
+        if same and not (gone or retimed or recorded):
             return
         description = self._described(defined, self._buckets) if self._journal is not None else None
         self._asked = defined
         failed = self.run.failed
         known = {name: query.plan for name, query in self._defined.queries.items()}
-        new = ((name, query) for name, query in defined.queries.items() if name not in known)
+        goes_on = {*known, *self.run.paused}
+        new = ((name, query) for name, query in defined.queries.items() if name not in goes_on)
         warm = {name: derivation(query.plan, known) for name, query in new if query.warm}
         epoch = self._live.change(
             PlanChange(
                 defined.plans,
                 defined.streams,
                 description,
-                lambda name: self._feed(defined.inputs[name]),
+                lambda name: self._feed(name, defined),
                 warm,
                 _holds(defined),
+                {name: start for name, start in _past(defined).items() if name not in goes_on},
+                defined.not_answered,
             )
         )
         self._defined = defined
@@ -231,7 +252,9 @@ class Execution:
         Raises:
             UserError: the sink cannot be used, or would miss epochs.
         """
-        plan = self._defined.queries[attachment.query].plan
+        query = self._defined.find_query(attachment.query)
+        assert query is not None
+        plan = query.plan
         self._deliveries.add(attachment, plan, self.run.start_of(attachment.query))
 
     def complete(self, progress: Callable[[Progress], None] | None) -> Summary:
@@ -262,7 +285,7 @@ class Execution:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
         self._live = LiveRun(self.run, self._changed, progress)
         live = (name for name, read in self.run.streams.items() if isinstance(read, LiveStream))
-        self._live.start({name: self._feed(self._defined.inputs[name]) for name in live})
+        self._live.start({name: self._feed(name, self._defined) for name in live})
         self._deliveries.start()
         _LOG.info("started: %s", ", ".join(self._defined.queries))
 
@@ -291,8 +314,8 @@ class Execution:
                 f"no query reads a live stream {name}",
                 hint="heartbeats are sent for streams FROM push and for Spark's, while a query reads them",
             )
-        info = self._defined.inputs[name].info
-        if info.by_arrival:
+        info = self._defined.catalog.find(name)
+        if not isinstance(info, StreamInfo) or info.by_arrival:
             raise UserError(
                 f"{name} is timed by arrival, so that the clock alone moves its heartbeat",
                 hint="leave it out: no answer waits for a row of it",
@@ -363,6 +386,24 @@ class Execution:
         clock = self._settings.run.clock.now()
         return kept_letters(stream, known, self.run.point(stream), self.store, clock)
 
+    def rows(self, stream: str) -> pa.Table:
+        """The rows of a stream that are kept, in the order in which they came.
+
+        Raises:
+            UserError: nothing says that they are to be kept.
+        """
+        known = self.run.streams.get(stream)
+        if not isinstance(known, BoundedStream | LiveStream) or known.retain is None:
+            raise not_kept(stream)
+        while True:
+            kept = self.run.point(stream).retained
+            try:
+                return all_retained(self.store, kept, all_columns(known))
+            except StoreError:
+                # Meanwhile an epoch may have let go of a file, or put it together with others.
+                if self.run.point(stream).retained == kept:
+                    raise
+
     def _state(self) -> tuple[bool, BaseException | None]:
         """Whether an endless run is going on, and what has ended it."""
         return self.running, self._live.error if self._live is not None else None
@@ -371,7 +412,7 @@ class Execution:
         self, defined: Definitions, epoch: int = 1, failed: Mapping[str, Reason] = MappingProxyType({})
     ) -> None:
         if self._settings.run.keep_results:
-            self.answers.change(defined.queries.values(), epoch, failed)
+            self.answers.change(defined.all_queries, epoch, failed)
 
     def _described(self, defined: Definitions, buckets: int) -> Description:
         """What a durable store records of queries and streams."""
@@ -387,6 +428,7 @@ class Execution:
             keeps_results=self._settings.run.keep_results,
             forms={name: form_of(query.plan) for name, query in defined.queries.items()},
             choices={name: query.choices for name, query in defined.queries.items() if query.choices},
+            catalog=tuple(defined.records.known.values()),
         )
 
     def _logged(self, summary: Summary) -> Summary:
@@ -397,10 +439,13 @@ class Execution:
         domains = {name: stream.info.domain for name, stream in self._defined.inputs.items()}
         return summarise(self.run, domains)
 
-    def _feed(self, stream: Input) -> Feed:
+    def _feed(self, name: str, defined: Definitions) -> Feed:
         assert self._live is not None
-        rows = self._settings.run.epoch_rows or FIRST_ROWS
-        return stream.feed(self._feed_folder, rows, self._settings.run.epoch_bytes, self._live.wake)
+        system = system_stream(name)
+        if system is not None:
+            return system_feed(system, self._feed_folder)
+        rows, size = self._settings.run.epoch_rows or FIRST_ROWS, self._settings.run.epoch_bytes
+        return defined.inputs[name].feed(self._feed_folder, rows, size, self._live.wake)
 
     def _forget_stream(self, name: str) -> None:
         """Remove what a stream's feed has left, such as Spark's log; another one of the name begins anew."""
@@ -421,10 +466,16 @@ class Execution:
         self._folders.close()
 
 
-def _declared(stream: Incoming) -> tuple[Timing, int | None]:
+def _declared(stream: Incoming) -> tuple[Timing, int | None, Retain | None]:
     """What is declared of an input that may change while it is read."""
-    kept = stream.letters_kept if isinstance(stream, BoundedStream | LiveStream) else None
-    return stream.timing, kept
+    if isinstance(stream, BoundedStream | LiveStream):
+        return stream.timing, stream.letters_kept, stream.retain
+    return stream.timing, None, None
+
+
+def _past(defined: Definitions) -> dict[str, Start]:
+    """The queries that answer from the past on where others go on already, and since when."""
+    return {name: query.start for name, query in defined.queries.items() if query.start is not None}
 
 
 def _holds(defined: Definitions) -> dict[str, Holds]:

@@ -12,17 +12,23 @@ from headrace.engine.samples import looked_at
 from headrace.engine.status import Status
 from headrace.language.statements import Heartbeats
 from headrace.lowering.costs import selectivities
+from headrace.lowering.early import strong
 from headrace.lowering.graph import Graph
 from headrace.lowering.holds import holds_of
 from headrace.lowering.lower import Holds, identity, lower
+from headrace.lowering.outer_joins import expand
 
 _MULTIPLIES: Final = 2.0
 """What a join yields for each row that it takes, where nobody knows."""
 
 
 def identity_of(plan: Plan, heartbeats: Heartbeats) -> str:
-    """What a durable store knows a query by: the state of its operators depends on whether they wait."""
-    return identity(plan) if heartbeats is Heartbeats.OPERATOR else f"{identity(plan)} {heartbeats.value}"
+    """What a durable store knows a query by, at whatever level of consistency it says what is not final yet.
+
+    The state of its operators depends on whether they wait.
+    """
+    known = identity(expand(strong(plan)))
+    return known if heartbeats is Heartbeats.OPERATOR else f"{known} {heartbeats.value}"
 
 
 def chosen_holds(

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
 from headrace.algebra.letters import letters_schema, noted_at
+from headrace.algebra.system_streams import NOTED_AT, SystemStream
 from headrace.engine.corrections import Said
 from headrace.engine.policy import Policy
-from headrace.engine.times import Length, disorder_of, timing_of
+from headrace.engine.times import Length, disorder_of, retain_of, timing_of
 from headrace.errors import LanguageError, UserError
-from headrace.heartbeats.timing import Follow, Timing
+from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
 from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream
 from headrace.language.statements import (
     FILE_FORMATS,
@@ -31,6 +33,7 @@ from headrace.language.statements import (
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
+from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import readable_schema
@@ -40,6 +43,11 @@ from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
 from headrace.schema import Schema
+
+SYSTEM_STREAMS: Final[Mapping[str, LiveStream]] = MappingProxyType(
+    {kind.full_name: LiveStream(kind.schema, NOTED_AT, BY_ARRIVAL) for kind in SystemStream}
+)
+"""The streams in which a run describes itself, by name."""
 
 PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
@@ -79,9 +87,9 @@ class Input:
 
     @cached_property
     def incoming(self) -> BoundedStream | LiveStream:
-        """What a run reads, with what is said of its dead letters."""
-        kept = self.clauses.letters
-        return replace(self.stream, letters_kept=None if kept is None else kept.length)
+        """What a run reads, with what is said of its dead letters, and of the rows that are kept."""
+        kept, retain = self.clauses.letters, retain_of(self.clauses, self.info.domain)
+        return replace(self.stream, letters_kept=None if kept is None else kept.length, retain=retain)
 
     @cached_property
     def letters(self) -> LetterStream:
@@ -102,7 +110,7 @@ class Input:
         """
         batches = self.frame is not None
         timing = timing_of(clauses, self.info, comes_now=self.comes_now, in_batches=batches)
-        timeless = replace(clauses, letters=None) == NOTHING_SAID
+        timeless = clauses.is_timeless
         if self.relation is not None and timeless and not self.info.by_arrival:
             # It is not waited for: at once it follows the streams that it is read with.
             timing = replace(timing, idle_after=0)
@@ -190,6 +198,17 @@ class Input:
         return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, epoch_bytes, wake)
 
 
+def system_feed(kind: SystemStream, folder: Path) -> SystemFeed:
+    """What brings the rows in which a run describes itself.
+
+    Args:
+        kind: which of the streams.
+        folder: the store, or a temporary folder; rows are kept in it until they are read.
+    """
+    place = stream_folder(folder, kind.full_name)
+    return SystemFeed(kind, SYSTEM_STREAMS[kind.full_name], place)
+
+
 def stream_folder(folder: Path, stream: str) -> Path:
     """Where a store keeps what belongs to a live stream, below the folder in which the run lies."""
     return inside(folder, f"streams/{file_name(stream)}")
@@ -233,7 +252,8 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         if statement.format in FORMATS and statement.format != PUSH:
             column = None if isinstance(statement.timestamp, ByArrival) else statement.timestamp
             source = open_source(
-                statement.format, options, statement.columns, column, statement.name, base, policy.folders
+                *(statement.format, options, statement.columns, column, statement.name, base, policy.folders),
+                records=statement.records,
             )
             info = describe_stream(statement, source.schema)
             timing = timing_of(statement.time, info, comes_now=False)

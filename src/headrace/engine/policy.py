@@ -29,7 +29,7 @@ class Policy:
         options: the options that it may give to Spark's formats, in lower case; None for all.
         functions: the users' functions and aggregates that it may call, in lower case; None for all.
         may_change: whether it may change what others have defined, by DROP, REFRESH RELATION and SET, and
-            see how their queries run, by WHY and EXPLAIN ANALYZE.
+            see how their queries run, by WHY, EXPLAIN ANALYZE and streams such as headrace.queries.
     """
 
     folders: tuple[Path, ...] | None
@@ -120,7 +120,8 @@ class Policy:
         return {**options, "path": real}
 
     def visible(self, catalog: Catalog) -> Catalog:
-        """The catalog with those users' functions alone that may be called."""
+        """The catalog as it may be seen: without functions and streams that are not allowed."""
+        catalog = replace(catalog, shows_itself=self.may_change)
         if self.functions is None:
             return catalog
         seen = {name: user for name, user in catalog.functions.items() if name in self.functions}

@@ -24,12 +24,13 @@ from headrace.lowering.lower import NO_HOLDS, Holds, lower
 from headrace.optimizer import rewrites_by
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.delivery.contract import Retry, SinkLike
+from headrace.runtime.driver.past import Start
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals
 from headrace.schema import Schema
-from headrace.time import TimeDomain, format_instant
+from headrace.time import BEGINNING, TimeDomain, format_instant
 
 _BEGINNING: Final = Position(1, 1)
 
@@ -81,6 +82,7 @@ class Query(Readable):
         choices: what was decided about how it runs that does not follow from its text.
         warm: whether it is to take over the state of a query that runs.
         heartbeats: how far its operators run ahead of those that are to use their results.
+        start: since when it answers where others go on already; from now on if None.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Query(Readable):
         position: Position = _BEGINNING,
         warm: bool = False,
         heartbeats: Heartbeats = Heartbeats.OPERATOR,
+        start: Start | None = None,
     ) -> None:
         self._answers = answers
         self.name = name
@@ -102,6 +105,11 @@ class Query(Readable):
         self._position = position
         self.warm = warm
         self.heartbeats = heartbeats
+        self.start = start
+
+    def noted(self, other: Query) -> None:
+        """Take over the notes of the same query as it was given elsewhere, with their places there."""
+        self._notes, self._position = other._notes, other._position
 
     def described(self) -> tuple[str, str, str]:
         """The query's name, its columns and how far its answer has come, as texts."""
@@ -109,8 +117,16 @@ class Query(Readable):
         start = self.warm_start
         if start is None:
             return name, columns, answer
+        if self.start is not None:
+            return name, columns, f"{answer}; {self._exact_from(start.answers_from)}"
         answers_from = format_instant(start.answers_from, self.domain)
         return name, columns, f"{answer}; over the rows since epoch {start.since}, from {answers_from} on"
+
+    def _exact_from(self, answers_from: int) -> str:
+        """From which instant on it answers over rows from before it."""
+        if answers_from == BEGINNING:
+            return "from the beginning"
+        return f"exact from {format_instant(answers_from, self.domain)} on"
 
     def _repr_html_(self) -> str:
         answer = super()._repr_html_()

@@ -15,7 +15,7 @@ def reoptimized(core: Core, name: Name) -> str:
         LanguageError: there is no such query, or it is not running.
         PlanError: its plan cannot be exchanged, and why.
     """
-    query = core.definitions.query_named(name.text, name.position)
+    query = core.definitions.answered_query(name.text, name.position)
     if core.execution is None or not core.running or query.name in core.execution.run.failed:
         raise LanguageError(
             f"{query.name} is not running",

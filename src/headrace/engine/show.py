@@ -24,7 +24,7 @@ from headrace.runtime.driver.status import QueryStatus, StreamStatus
 from headrace.runtime.intake.streams import RefreshedRelation
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
-from headrace.time import ALWAYS, TimeDomain, format_length
+from headrace.time import ALWAYS, BEGINNING, TimeDomain, format_length
 
 Rows = list[tuple[str, ...]]
 
@@ -74,6 +74,9 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
 def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
     running = {} if status is None else {part.name: part for part in status.streams}
     news, known = _all_stream_news(status)
+    if any(part.retained is not None for part in running.values()):
+        news = (*news, "kept")
+        known = {name: (*told, _kept(running[name])) for name, told in known.items()}
     rows: Rows = []
     for entry in definitions.catalog.entries.values():
         told = known.get(entry.name, ("",) * len(news))
@@ -174,6 +177,15 @@ def _stream_news(stream: StreamStatus) -> tuple[str, ...]:
     return instant_text(stream.heartbeat, stream.domain), lag_text(stream), f"{stream.late:,}", held_by
 
 
+def _kept(stream: StreamStatus) -> str:
+    """The rows of a stream that are kept."""
+    kept = stream.retained
+    if kept is None:
+        return ""
+    since = "" if kept.since == BEGINNING else f", all from {instant_text(kept.since, stream.domain)} on"
+    return f"{kept.rows:,} rows, {kept.size:,} bytes{since}"
+
+
 def _disorder(disorder: int | None, domain: TimeDomain) -> str:
     match disorder:
         case None:
@@ -191,8 +203,11 @@ def _estimated(stream: StreamStatus | None) -> str:
 
 
 def _queries(definitions: Definitions, status: Status | None) -> pa.Table:
-    known = {} if status is None else {part.name: _query_news(part, status) for part in status.queries}
-    news = () if status is None else _QUERY_NEWS
+    found = () if status is None else status.queries
+    # Few queries remember less than their streams allow.
+    forgets = any(part.departures is not None for part in found)
+    known = {part.name: _query_news(part, status, forgets=forgets) for part in found if status is not None}
+    news = () if status is None else (*_QUERY_NEWS, *(("departures",) if forgets else ()))
     rows: Rows = []
     for query in definitions.queries.values():
         reads = ", ".join(names_read(query.plan))
@@ -200,13 +215,22 @@ def _queries(definitions: Definitions, status: Status | None) -> pa.Table:
         state = "grows without bound" if has_unbounded_state(definitions.plans[query.name]) else "bounded"
         told = known.get(query.name, ("",) * len(news))
         rows.append((query.name, reads, timed, state, *told, _columns(query.plan.schema)))
+    for query, plan in definitions.paused.values():
+        timed = "TIMESTAMP" if plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
+        reads = ", ".join(names_read(plan))
+        rows.append((query.name, reads, timed, "paused", *("",) * len(news), _columns(query.schema)))
+    for name, record in definitions.records.queries().items():
+        why = definitions.records.waiting[record.key]
+        rows.append((name, "", "", f"paused: {why}", *("",) * len(news), ""))
     return _table((*_QUERIES, *news, "columns"), rows)
 
 
-def _query_news(query: QueryStatus, status: Status) -> tuple[str, ...]:
+def _query_news(query: QueryStatus, status: Status, *, forgets: bool) -> tuple[str, ...]:
+    left = "" if query.departures is None else f"{query.departures:,}"
     late = sum(stream.late for stream in status.streams if stream.name in query.reads)
     heartbeat = "failed" if query.failed is not None else instant_text(query.heartbeat, query.domain)
-    return heartbeat, lag_text(query), f"{late:,}", query.held_by or ""
+    news = (heartbeat, lag_text(query), f"{late:,}", query.held_by or "")
+    return (*news, left) if forgets else news
 
 
 def _functions(functions: Functions) -> Rows:

@@ -68,7 +68,7 @@ def place_of(asked: Query | Piece) -> Position:
 def _holds_back(timing: Timing) -> bool:
     """Whether nothing but rows moves a stream's heartbeat, as far as is declared."""
     moved = timing.idle_after is not None or timing.timeout is not None
-    return not (moved or timing.heartbeats is not None or timing.by_arrival)
+    return not (moved or timing.heartbeats is not None or timing.by_cti or timing.by_arrival)
 
 
 def _on_one(alone: Sequence[str], streams: int, position: Position) -> Note:

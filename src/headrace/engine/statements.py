@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import assert_never
 
+from headrace.engine.altering import alter
 from headrace.engine.analysis import analyzed, check_bounded, run_alone
 from headrace.engine.changing import declared_changes
+from headrace.engine.claims import differs, with_derived
 from headrace.engine.core import Core
 from headrace.engine.costs import costs
 from headrace.engine.definitions import RESULT
+from headrace.engine.describing import told_of
 from headrace.engine.display import PlanText
 from headrace.engine.inputs import Input, declared
 from headrace.engine.policy import Policy
@@ -22,8 +26,17 @@ from headrace.engine.replay import replayed
 from headrace.engine.sharing import shared_by, users_of
 from headrace.engine.show import show
 from headrace.engine.silence import place_of
+from headrace.engine.texts import definition_of, query_definition, skew_definition
 from headrace.errors import LanguageError
 from headrace.language.binding.binder import derive
+from headrace.language.catalog_statements import (
+    Comment,
+    Describe,
+    Kind,
+    PauseQuery,
+    ResumeQuery,
+    ShowCreate,
+)
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     AlterStream,
@@ -43,6 +56,7 @@ from headrace.language.statements import (
     Reoptimize,
     Replay,
     Select,
+    SetConsistency,
     SetDialect,
     Show,
     Statement,
@@ -50,7 +64,9 @@ from headrace.language.statements import (
     Why,
 )
 from headrace.language.syntax import Name
+from headrace.language.syntax import Query as Syntax
 from headrace.optimizer.decisions import Decisions
+from headrace.runtime.journal.definition import Definition
 
 
 def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Policy) -> Query | str | None:
@@ -74,6 +90,10 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _define(core, statement, base, policy)
         case AlterStream() | CreateSkew():
             _retime(core, statement, policy)
+        case ShowCreate() | Describe():
+            return PlanText(told_of(core.definitions, statement, core.known_status))
+        case Comment() | PauseQuery() | ResumeQuery() | SetConsistency():
+            return alter(core, statement, policy)
         case Reoptimize(query=name, position=position):
             policy.check_change("ALTER QUERY", position)
             return PlanText(reoptimized(core, name))
@@ -85,10 +105,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             return PlanText(replayed(core, statement, policy))
         case CreateQuery(name=name):
             return register(core, name.text, statement, policy)
-        case Select(query=query):
-            return core.register(None, query, None, policy)
-        case Piece():
-            return core.register(statement.name, statement, statement.position, policy)
+        case Select() | Piece():
+            return register_text(core, None, statement, policy)
         case Explain() | ExplainAnalyze() | ExplainCost() | ExplainShared() | Show() | Why():
             return _text(core, statement, policy)
         case DropStream() | DropRelation() | DropQuery():
@@ -96,6 +114,24 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         case _:
             assert_never(statement)
     return None
+
+
+class Move(Enum):
+    """What several statements in a row do by one change; none of them depends on the others."""
+
+    COMES = "a query is added, from now on"
+    GOES = "a query is dropped"
+
+
+def move_of(statement: Statement | Piece) -> Move | None:
+    """What a statement does by one change with those like it beside it, or None where it acts alone."""
+    match statement:
+        case CreateQuery(warm=False, start=None) | Select() | Piece():
+            return Move.COMES
+        case DropQuery():
+            return Move.GOES
+        case _:
+            return None
 
 
 def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
@@ -110,10 +146,42 @@ def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
     Raises:
         UserError: as `Core.register` does.
     """
+    defaults = core.definitions.catalog.defaults
+
+    def given(name: str) -> Definition:
+        return definition_of(replace(made, name=Name(name, made.position)), Path(), policy, defaults)
+
     return core.register(
         name, made.query, made.position, policy,
-        warm=made.warm, heartbeats=made.heartbeats, consistency=made.consistency,
+        warm=made.warm, heartbeats=made.heartbeats, consistency=made.consistency, start=made.start,
+        given=given,
     )  # fmt: skip
+
+
+def register_text(core: Core, name: str | None, made: Select | Piece, policy: Policy) -> Query:
+    """Take in the query of a SELECT, or of a text that may be a CREATE QUERY.
+
+    Args:
+        core: the database.
+        name: that of the query; the text's if None, or one that is made.
+        made: the query.
+        policy: what it may reach.
+
+    Raises:
+        UserError: as `Core.register` does.
+    """
+    defaults = core.definitions.catalog.defaults
+    match made:
+        case Select(query=query, text=text):
+            asked: Syntax | Piece = query
+            position = None
+        case Piece(name=own, body=text):
+            asked, name, position = made, name or own, made.position
+        case _:
+            assert_never(made)
+    return core.register(
+        name, asked, position, policy, given=lambda name: query_definition(name, text, policy, defaults)
+    )
 
 
 def _define(
@@ -122,26 +190,34 @@ def _define(
     base: Path,
     policy: Policy,
 ) -> None:
+    defaults = core.definitions.catalog.defaults
     match statement:
         case CreateStream(time=time):
-            statement = replace(statement, time=_listed(core, time, policy))
-            stream = declared(statement, base, policy, core.read_stream)
-            with core.lock:
-                core.change(core.definitions.with_input(stream, statement.position))
+            listed = replace(statement, time=_listed(core, time, policy))
+            stream = declared(listed, base, policy, core.read_stream)
+            core.take_in(stream, definition_of(statement, base, policy, defaults), statement.position)
         case CreateRelation():
             table = _relation(core, statement, base, policy)
+            core.take_in(table, definition_of(statement, base, policy, defaults), statement.position)
+        case CreateStreamAs():
             with core.lock:
-                core.change(core.definitions.with_relation(table, statement.position))
-        case CreateStreamAs(name=name, query=query, position=position):
-            with core.lock:
-                entry = derive(name.text, query, policy.visible(core.definitions.catalog))
-                core.change(core.definitions.with_derived(entry, query, position))
+                _derive(core, statement, policy)
         case SetDialect(defaults=defaults, position=position):
             policy.check_change("SET dialect", position)
             with core.lock:
                 core.definitions = core.definitions.with_defaults(defaults)
         case _:
             assert_never(statement)
+
+
+def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:
+    known, query, position = core.definitions, statement.query, statement.position
+    entry = derive(statement.name.text, query, policy.visible(known.catalog))
+    given = definition_of(statement, Path(), policy, known.catalog.defaults)
+    if core.is_stored(given):
+        core.definitions = with_derived(known, entry, given, position)
+    else:
+        core.change(core.claiming(known.with_derived(entry, query, position).recording(given), given))
 
 
 def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy) -> Input | Table:
@@ -174,7 +250,7 @@ def _text(
             return _analyzed(core, statement, policy)
         case Why(query=name, position=position):
             policy.check_change("WHY", position)
-            return PlanText(str(core.why(core.definitions.query_named(name.text, name.position).name)))
+            return PlanText(str(core.why(core.definitions.answered_query(name.text, name.position).name)))
         case Show(what=what):
             return show(what, core.definitions, catalog.functions, core.known_status)
         case _:
@@ -202,7 +278,7 @@ def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:
     match statement.subject:
         case Name() as name:
             policy.check_change("EXPLAIN ANALYZE of a query by its name", position)
-            known = core.definitions.query_named(name.text, name.position)
+            known = core.definitions.answered_query(name.text, name.position)
             return PlanText(analyzed(core.status, known.name))
         case query:
             if core.running:
@@ -227,7 +303,10 @@ def _retime(core: Core, statement: AlterStream | CreateSkew, policy: Policy) -> 
         case CreateSkew(position=position):
             policy.check_change("CREATE SKEW", position)
             with core.lock:
-                core.change(core.definitions.with_skew(statement))
+                given = skew_definition(statement)
+                if core.is_stored(given) and core.definitions.records.known[given.key].text != given.text:
+                    raise differs(core.definitions, given, position)
+                core.change(core.claiming(core.definitions.with_skew(statement), given))
         case _:
             assert_never(statement)
 
@@ -243,12 +322,12 @@ def _drop(core: Core, statement: DropStream | DropRelation | DropQuery, policy: 
     match statement:
         case DropStream():
             policy.check_change("DROP STREAM", position)
-            core.drop_stream(name.text, name.position)
+            core.drop(Kind.STREAM, name.text, name.position, cascade=statement.cascade)
         case DropRelation():
             policy.check_change("DROP RELATION", position)
-            core.drop_relation(name.text, name.position)
+            core.drop(Kind.RELATION, name.text, name.position, cascade=statement.cascade)
         case DropQuery():
             policy.check_change("DROP QUERY", position)
-            core.drop_query(name.text, name.position)
+            core.drop(Kind.QUERY, name.text, name.position)
         case _:
             assert_never(statement)

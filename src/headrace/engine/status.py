@@ -13,6 +13,8 @@ from headrace.engine.display import html_of_rows
 from headrace.errors import UserError
 from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
+from headrace.runtime.driver.attempt import Attempt
+from headrace.runtime.driver.past import CatchingUp
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.status import (
     OperatorStatus,
@@ -44,6 +46,8 @@ class Status:
         at: when that was (microseconds since 1970).
         streams, queries, operators: those of the run; operators in the order of the physical plan.
         graph: the physical plan.
+        attempt: the epoch that is running, or None.
+        catching_up: the query that is being brought from the past to the present, or None.
     """
 
     running: bool
@@ -53,6 +57,8 @@ class Status:
     queries: tuple[QueryStatus, ...]
     operators: tuple[OperatorStatus, ...]
     graph: Graph
+    attempt: Attempt | None = None
+    catching_up: CatchingUp | None = None
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -89,6 +95,7 @@ class Status:
             "streams": [_plain(part) for part in self.streams],
             "queries": [_plain(part) for part in self.queries],
             "operators": [_plain(part) for part in self.operators],
+            "catching_up": None if self.catching_up is None else asdict(self.catching_up),
         }
 
     def __repr__(self) -> str:
@@ -104,7 +111,12 @@ class Status:
 
     @property
     def _title(self) -> str:
-        return f"{'running' if self.running else 'at rest'}, epoch {self.epoch}"
+        title = f"{'running' if self.running else 'at rest'}, epoch {self.epoch}"
+        found = self.catching_up
+        if found is None:
+            return title
+        rows = f"{found.rows:,} of {found.rows + found.left:,} rows"
+        return f"{title}, {found.query} has taken {rows} of the past"
 
     @property
     def _tables(self) -> tuple[Table, ...]:
@@ -122,6 +134,8 @@ def status_of(
     *,
     running: bool,
     problems: Mapping[str, str],
+    attempt: Attempt | None = None,
+    catching_up: CatchingUp | None = None,
 ) -> Status:
     """The status of a run.
 
@@ -131,6 +145,8 @@ def status_of(
         now: the instant of the clock up to which ages count (microseconds since 1970).
         running: whether an endless run is going on.
         problems: streams that were given up, with the reason.
+        attempt: the epoch that is running, or None.
+        catching_up: the query that is being brought from the past to the present, or None.
     """
     return Status(
         running,
@@ -140,6 +156,8 @@ def status_of(
         tuple(query_statuses(reading, results)),
         tuple(operator_statuses(reading)),
         reading.queries.graph,
+        attempt,
+        catching_up,
     )
 
 
@@ -232,6 +250,8 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
             shown["changes"] = _plain_changes(skew.changes)
         if part.slowest is not None:
             found["slowest"]["latest"] = _plain_instant(part.slowest.latest, part.domain)
+        if part.retained is not None:
+            found["retained"]["since"] = _plain_instant(part.retained.since, part.domain)
     if isinstance(part, QueryStatus):
         found["chain"] = [
             {"node": link.node, "heartbeat": _plain_instant(link.heartbeat, part.domain)}

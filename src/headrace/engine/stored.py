@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+
+from headrace.engine.asking.question import Limits
+from headrace.engine.asking.tables import ask
 from headrace.engine.display import html_of_rows
 from headrace.engine.query_list import QueryList
 from headrace.engine.readable import Readable
 from headrace.errors import StoreError, UserError
+from headrace.runtime.intake.letters import read_letters
+from headrace.runtime.intake.retained import not_kept, read_retained
 from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.inspect import Committed, committed
+from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
 from headrace.time import BEGINNING, TimeDomain
@@ -59,8 +66,56 @@ class StoredDatabase:
             StoreError: it was written by a Headrace that did not record what their answers look like.
         """
         found = committed(self._folder)
-        names = sorted(found.description.queries)
+        names = sorted(found.description.queries.keys() | found.description.paused.keys())
         return QueryList(StoredQuery(self._folder, name, _form_of(found, name)) for name in names)
+
+    def dead_letters(self, stream: str | None = None) -> pa.Table:
+        """The rows that no query could use; see `Database.dead_letters`.
+
+        Args:
+            stream: if given, the rows of this stream, with all its columns, as far as they are kept.
+
+        Raises:
+            UserError: none are kept of that stream.
+        """
+        found = committed(self._folder)
+        if stream is None:
+            return dead_letters(found.store, found.results)
+        files = next((files for name, files in found.letters.items() if name.lower() == stream.lower()), ())
+        if not files:
+            raise UserError(
+                f"the store {self._folder} keeps no dead letters of {stream}",
+                hint=f"declare it with DEAD LETTERS KEEP ALL: ALTER STREAM {stream} DEAD LETTERS KEEP ALL",
+            )
+        return pa.concat_tables([read_letters(found.store, file) for file in files])
+
+    def rows(self, stream: str) -> pa.Table:
+        """The rows of a stream that are kept by `RETAIN`, in the order of the epochs that took them.
+
+        Raises:
+            UserError: no rows of such a stream are kept.
+        """
+        found = committed(self._folder)
+        kept = next((kept for name, kept in found.retained.items() if name.lower() == stream.lower()), None)
+        if kept is None or not kept.files:
+            raise not_kept(stream)
+        return pa.concat_tables([read_retained(found.store, file) for file in kept.files])
+
+    def ask(
+        self,
+        question: str,
+        *,
+        seconds: float = 30.0,
+        memory: int = 1_000,
+        threads: int = 2,
+        rows: int = 10_000_000,
+    ) -> pa.Table:
+        """The answer of a question that is asked once, over what has been committed; see `Database.ask`.
+
+        Raises:
+            UserError: as `Database.ask` does.
+        """
+        return ask(self, question, Limits(seconds, memory, threads, rows))
 
 
 class StoredQuery(Readable):
@@ -104,7 +159,7 @@ class StoredQuery(Readable):
 
 
 def _form_of(found: Committed, name: str) -> Form:
-    form = found.description.forms.get(name)
+    form = found.description.readable.get(name)
     if form is None:
         raise StoreError(
             f"the store {found.store.path} does not say what the answer of {name} looks like",

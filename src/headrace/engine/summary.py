@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from headrace.algebra.letters import stream_of_letters
+from headrace.algebra.system_streams import system_stream
 from headrace.engine.display import html_of_rows
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.run import Run
@@ -115,9 +116,12 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
     """
     totals = run.totals
     return Summary(
-        # Dead letters have been counted among the rows of the stream that they come from.
+        # Dead letters have been counted among the rows of the stream that they come from, and what the run
+        # says of itself nobody has brought.
         rows=sum(
-            seen.everything for name, seen in totals.arrivals.items() if stream_of_letters(name) is None
+            seen.everything
+            for name, seen in totals.arrivals.items()
+            if stream_of_letters(name) is None and system_stream(name) is None
         ),
         seconds=totals.seconds,
         epochs=totals.epochs,

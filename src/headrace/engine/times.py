@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 
 import pyarrow as pa
 
+from headrace.algebra.events import CEDR, PROMISE, Events
 from headrace.errors import LanguageError, Position, UserError
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
@@ -14,8 +15,11 @@ from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound, without_redundant
 from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, Follow, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
+from headrace.language.past import StartClause
 from headrace.language.statements import CreateSkew, EstimationClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
+from headrace.runtime.driver.past import Start
+from headrace.runtime.intake.streams import Retain
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
 from headrace.time import MICROSECONDS, Duration, TimeDomain, duration_of, parse_duration
 
@@ -44,6 +48,7 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
     Raises:
         LanguageError: a clause does not fit the stream's timestamps, or names a column that cannot be used.
     """
+    retain_of(clauses, info.domain)
     if info.by_arrival:
         check_arrival_clauses(clauses)
         return BY_ARRIVAL
@@ -64,6 +69,7 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
         ahead = AHEAD
     disorder: int | None = clauses.disorder.length if clauses.disorder is not None else 0
     estimated = _estimated(clauses, info)
+    by_cti = _is_cti(clauses, info)
     by_source = clauses.heartbeats is not None and clauses.disorder is None
     if clauses.strict:
         disorder = STRICT
@@ -76,10 +82,57 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
         idle_after=_length(clauses.idle_after),
         timeout=_length(clauses.timeout),
         ahead=ahead,
-        heartbeats=_heartbeats(clauses, info),
+        heartbeats=None if by_cti else _heartbeats(clauses, info),
+        by_cti=by_cti,
+        counts=_counts(clauses, info, in_batches=in_batches),
         estimated=estimated,
         per=_per_value(clauses, info),
     )
+
+
+def start_of(clause: StartClause, domain: TimeDomain) -> Start:
+    """Since when a query answers, as its CREATE QUERY says.
+
+    Args:
+        clause: what it says.
+        domain: what the query's instants count.
+
+    Raises:
+        LanguageError: the instant or the length is not of that kind.
+    """
+    if clause.back is not None:
+        check_duration(clause.back, domain, "FROM -", clause.position)
+        return Start(back=clause.back.length)
+    if clause.at is None:
+        return Start()
+    if isinstance(clause.at, int) and domain is TimeDomain.TIMESTAMP:
+        raise LanguageError(
+            f"{clause.at} is not an instant of streams that are timed by a TIMESTAMP",
+            position=clause.position,
+            hint="write STARTING AT '2024-01-01T00:00:00Z'",
+        )
+    try:
+        return Start(instant_of(clause.at, domain))
+    except UserError as error:
+        raise LanguageError(error.message, position=clause.position, hint=error.hint) from None
+
+
+def retain_of(clauses: TimeClauses, domain: TimeDomain) -> Retain | None:
+    """Which rows of a stream are kept, as its CREATE STREAM says; None if none are.
+
+    Args:
+        clauses: what it says.
+        domain: what the stream's instants count.
+
+    Raises:
+        LanguageError: the length does not fit the stream's timestamps.
+    """
+    clause = clauses.retain
+    if clause is None:
+        return None
+    if clause.length is not None:
+        check_duration(clause.length, domain, "RETAIN")
+    return Retain(_length(clause.length), clause.rows)
 
 
 def _estimated(clauses: TimeClauses, info: StreamInfo) -> Estimated | None:
@@ -156,6 +209,46 @@ def _column(name: Name, info: StreamInfo) -> Field:
             hint=f"the columns are {info.schema}",
         )
     return info.schema[place]
+
+
+def _is_cti(clauses: TimeClauses, info: StreamInfo) -> bool:
+    """Whether the source's heartbeats are the rows of type CTI of a physical stream.
+
+    Raises:
+        LanguageError: they are said to be in a column that such rows have for something else.
+    """
+    if clauses.heartbeats is None or not isinstance(info.changes, Events) or info.changes.shortened is None:
+        return False
+    name = clauses.heartbeats.text.lower()
+    if name in CEDR:
+        raise LanguageError(
+            f"{name} is of every row of a physical stream, and only those of type CTI are heartbeats",
+            position=clauses.heartbeats.position,
+            hint="write HEARTBEATS FROM CTI",
+        )
+    return name == PROMISE.lower() and info.schema.find(name) is None
+
+
+def _counts(clauses: TimeClauses, info: StreamInfo, *, in_batches: bool) -> str | None:
+    """The column with the counts of external CTIs.
+
+    Raises:
+        LanguageError: the rows cannot be counted in one place, or not by what has come.
+    """
+    counts = info.changes.counts if isinstance(info.changes, Events) else None
+    if counts is None:
+        return None
+    if in_batches:
+        hint = "read files with one of the formats parquet, csv, json or arrow, or push the rows"
+        raise LanguageError("rows that come from Spark are not counted in one place", hint=hint)
+    clashing = {"PER": clauses.per, "LATENCY": clauses.latency, "DISORDER n ROWS": clauses.rows}
+    for clause, given in clashing.items():
+        if given is not None:
+            raise LanguageError(
+                f"COUNT BY and {clause} cannot be combined",
+                hint="write HEARTBEATS FROM CTI, or say by how much rows are out of order: DISORDER 5",
+            )
+    return counts
 
 
 def _heartbeats(clauses: TimeClauses, info: StreamInfo) -> str | None:

@@ -1,16 +1,18 @@
 """Why a query has no output, or no newer one: what its heartbeat waits for, and where its rows are lost.
 
-A pure function of a status; nothing is read or run for it.
+A function of a status and the time; nothing is read or run for it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Final
 
 from headrace.algebra.letters import stream_of_letters
+from headrace.algebra.memory import reached
 from headrace.algebra.nodes import Clip, Filter, Granularity, Join, SessionWindow, TimeWindow
 from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
@@ -76,7 +78,7 @@ def why(status: Status, name: str) -> Why:
     if query.failed is not None:
         return Why(query.name, (Finding(f"{query.name} failed: {query.failed}"),), ())
     streams = [stream for stream in status.streams if stream.name in query.reads]
-    findings = [_how_far(query), *_inputs(streams), *_lost(status, query)]
+    findings = [_how_far(query), *_attempt(status), *_inputs(streams), *_lost(status, query)]
     if query.held_by is not None:
         findings += _waiting(status, query)
     return Why(query.name, tuple(findings), tuple(_chain(status, query)))
@@ -96,6 +98,28 @@ def _how_far(query: QueryStatus) -> Finding:
     if query.horizon > query.heartbeat:
         said = f"; what it says from there on, below {instant_text(query.horizon, query.domain)}, may change"
     return Finding(f"{query.name} has yielded {changes}, and is final below {until}{behind}{said}")
+
+
+def _attempt(status: Status) -> Iterator[Finding]:
+    """The epoch that is running, if it takes long or has failed before."""
+    attempt = status.attempt
+    if attempt is None:
+        return
+    seconds = time.monotonic() - attempt.since
+    if attempt.failed is not None:
+        yield Finding(
+            f"epoch {attempt.epoch:,}, begun {seconds:,.1f} s ago, is tried again: {attempt.failed}",
+            "while it is, nothing of it counts; what was committed before stays",
+        )
+    elif seconds >= _LONG:
+        yield Finding(
+            f"epoch {attempt.epoch:,} has been running for {seconds:,.1f} s",
+            "its rows count when it is done; EXPLAIN ANALYZE shows what earlier ones spent their time on",
+        )
+
+
+_LONG: Final = 1.0
+"""An epoch that has been running for so many seconds is worth a word."""
 
 
 def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
@@ -158,7 +182,7 @@ def _of_operator(status: Status, node: Node, operator: OperatorStatus) -> Findin
 
 def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     """What a query's heartbeat waits for."""
-    stream = status.stream(query.held_by or "")
+    stream = _as_read(status, query, query.held_by or "")
     needed = next_heartbeat(status.graph, query)
     what = f"{query.name} waits for {stream.name}, "
     if stream.heartbeat == BEGINNING:
@@ -167,13 +191,14 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
         heartbeat = instant_text(stream.heartbeat, stream.domain)
         what += f"whose heartbeat is {heartbeat} and has not moved for {stream.age:,.1f} s"
     # Streams that are no further would hold the query back next.
-    read = (status.stream(name) for name in query.reads)
+    read = [stream if name == stream.name else _as_read(status, query, name) for name in query.reads]
     # One that follows others at once is behind only until they have gone on.
     slowest = [
         one for one in read if one.heartbeat == stream.heartbeat and (one is stream or one.idle_after != 0)
     ]
     alone = len(query.reads) == 1
-    orders = [" or ".join((*ways_on(one, needed), *ways_without(one, alone=alone))) for one in slowest]
+    said = "DISORDER" if query.departures is None else "REMEMBER"
+    orders = [" or ".join((*ways_on(one, needed, said), *ways_without(one, alone=alone))) for one in slowest]
     again = not status.running and stream.problem is None
     yield Finding(what, " and ".join([*(["start the run again"] * again), *orders]))
     yield from (_of_wait(one, one.waits) for one in slowest if one.waits is not None)
@@ -185,6 +210,19 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     if held:
         yield Finding(f"its operators keep {count(held, 'row')}")
     yield from _held_back(status, query)
+
+
+def _as_read(status: Status, query: QueryStatus, name: str) -> StreamStatus:
+    """A stream as a query sees it, which may remember it for less than it allows."""
+    stream = status.stream(name)
+    for memory, queries in status.graph.memories.items():
+        if memory.stream == stream.name and query.name in queries:
+            heartbeat = reached(stream.heartbeat, stream.latest, memory.length)
+            shorter = stream.disorder is None or memory.length < stream.disorder
+            return replace(
+                stream, heartbeat=heartbeat, disorder=memory.length if shorter else stream.disorder
+            )
+    return stream
 
 
 def _held_back(status: Status, query: QueryStatus) -> Iterator[Finding]:
@@ -224,12 +262,13 @@ def _of_value(stream: StreamStatus, slowest: SlowestValue) -> Finding:
     return Finding(f"{what}whose newest row is of {latest}, {behind} behind the newest row of {stream.name}")
 
 
-def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
+def ways_on(stream: StreamStatus, needed: int, said: str = "DISORDER") -> Iterator[str]:
     """What would move a stream's heartbeat far enough: alternatives, each as an order.
 
     Args:
         stream: the stream.
         needed: the heartbeat that it must reach (instant); BEGINNING if any will do.
+        said: the clause that says by how much a row may be older than the newest one.
     """
     row = f"a row of {stream.name}"
     if stream.slowest is not None:
@@ -246,17 +285,17 @@ def ways_on(stream: StreamStatus, needed: int) -> Iterator[str]:
         yield f"send {row}"
     else:
         at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
-        yield f"send {row} at {at} or later{_bound(stream, stream.disorder)}"
+        yield f"send {row} at {at} or later{_bound(stream, stream.disorder, said)}"
 
 
-def _bound(stream: StreamStatus, disorder: int) -> str:
+def _bound(stream: StreamStatus, disorder: int, said: str) -> str:
     match disorder:
         case 0:
             return ""
         case bounded.STRICT:
             return " (STRICT)"
         case _:
-            said = "an estimated DISORDER of" if stream.estimated else "DISORDER"
+            said = "an estimated DISORDER of" if stream.estimated else said
             return f" ({said} {format_length(disorder, stream.domain)})"
 
 

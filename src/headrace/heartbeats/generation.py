@@ -64,7 +64,7 @@ def generate(
         lively[place] = True
         heartbeats[place] = max(heartbeats[place], promise)
     latest, last_heard = np.maximum(state.latest, news), np.where(lively, now, state.heard)
-    after = State(heartbeats, latest, rows, now, last_heard, pending, state.counting)
+    after = State(heartbeats, latest, rows, now, last_heard, pending, state.counting, state.tallies)
     reached: dict[int, int] = {}
     if rules.counted.starts:
         after, reached = _reached(rules, after)

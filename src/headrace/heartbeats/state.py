@@ -11,6 +11,7 @@ import numpy as np
 from headrace.elements import Int64Array
 from headrace.heartbeats.counting import Counting, Due, merged
 from headrace.heartbeats.positions import Positions
+from headrace.heartbeats.tally import NOTHING_TALLIED, Tally
 from headrace.time import BEGINNING
 
 
@@ -27,6 +28,7 @@ class StreamState:
         pending: promises that time-based bounds have made and when they hold, by its counted time
             (microseconds); both rise. The array of figure 2, without the entries that change nothing.
         counting: those of tuple-based bounds.
+        tally: what its external CTIs wait for.
     """
 
     heartbeat: int = BEGINNING
@@ -36,6 +38,7 @@ class StreamState:
     heard: int = 0
     pending: Due = ()
     counting: tuple[Counting, ...] = ()
+    tally: Tally = NOTHING_TALLIED
 
     def to_json(self) -> dict[str, Any]:
         """Numbers and lists of numbers by name, for a commit record; what is empty is left out."""
@@ -53,6 +56,8 @@ class StreamState:
                 [one.wait, one.rows, int(one.own), list(map(list, one.ahead)), list(map(list, one.counted))]
                 for one in counting
             ]
+        if self.tally != NOTHING_TALLIED:
+            found["tally"] = self.tally.to_json()
         return found
 
     @classmethod
@@ -67,7 +72,8 @@ class StreamState:
             Counting(int(wait), int(rows), bool(own), _due(ahead), _due(counted))
             for wait, rows, own, ahead, counted in found.get("counting", ())
         )
-        return cls(**numbers, pending=_due(found.get("pending", ())), counting=counting)
+        tally = Tally.from_json(found["tally"]) if "tally" in found else NOTHING_TALLIED
+        return cls(**numbers, pending=_due(found.get("pending", ())), counting=counting, tally=tally)
 
 
 def _due(found: Any) -> Due:
@@ -88,6 +94,7 @@ class State:
             its counted time reaches a granule (instant), BEGINNING for nothing. The granules after that of
             its clock lie at their number modulo the width.
         counting: per stream.
+        tallies: what its external CTIs wait for, per stream.
     """
 
     heartbeats: Int64Array
@@ -97,6 +104,7 @@ class State:
     heard: Int64Array
     pending: Int64Array
     counting: tuple[tuple[Counting, ...], ...]
+    tallies: tuple[Tally, ...]
 
     @classmethod
     def of(cls, streams: Sequence[StreamState], granule: int, width: int) -> State:
@@ -123,7 +131,8 @@ class State:
         columns = np.array(numbers, dtype=np.int64).reshape(-1, 5).T
         heartbeats, latest, rows, clocks, heard = np.ascontiguousarray(columns)
         counting = tuple(one.counting for one in streams)
-        return cls(heartbeats, latest, rows, clocks, heard, pending, counting)
+        tallies = tuple(one.tally for one in streams)
+        return cls(heartbeats, latest, rows, clocks, heard, pending, counting, tallies)
 
     def counted_on(self, found: Mapping[int, Counting]) -> State:
         """The same with what rows promise by their position, for some streams by number."""
@@ -137,6 +146,11 @@ class State:
             )
         return replace(self, counting=tuple(counting))
 
+    def tallied_on(self, found: Mapping[int, Tally]) -> State:
+        """The same with what external CTIs wait for, for some streams by number."""
+        tallies = (found.get(place, one) for place, one in enumerate(self.tallies))
+        return replace(self, tallies=tuple(tallies))
+
     def positions(self, place: int, rows: int) -> Positions:
         """How far the rows of a stream have been counted for `DISORDER n ROWS`."""
         start = Counting(0, rows, own=True)
@@ -148,9 +162,9 @@ class State:
         arrays = (self.heartbeats, self.latest, self.rows, self.clocks, self.heard)
         numbers = np.stack(arrays, axis=1).tolist()
         return tuple(
-            StreamState(heartbeat, latest, rows, clock, heard, self._due(place, granule), counting)
-            for place, ((heartbeat, latest, rows, clock, heard), counting) in enumerate(
-                zip(numbers, self.counting, strict=True)
+            StreamState(heartbeat, latest, rows, clock, heard, self._due(place, granule), counting, tally)
+            for place, ((heartbeat, latest, rows, clock, heard), counting, tally) in enumerate(
+                zip(numbers, self.counting, self.tallies, strict=True)
             )
         )
 

@@ -98,6 +98,8 @@ class Timing:
             have reached the newest row of any (wall-clock).
         ahead: how far a timestamp may be ahead of the clock (microseconds), or None.
         heartbeats: the column with the heartbeats that the source sends, or None: no later row is below it.
+        by_cti: whether heartbeats are among the rows of a physical stream of CEDR, and nothing else is said.
+        counts: the column with the counts of external CTIs, or None without such.
         estimated: how the disorder is estimated from the rows, or None; `disorder` then is None in what is
             declared, and the estimate by now in what holds for an epoch (`estimated.in_force`).
         follows: bounds from other streams to this one.
@@ -113,6 +115,8 @@ class Timing:
     timeout: int | None = None
     ahead: int | None = None
     heartbeats: str | None = None
+    by_cti: bool = False
+    counts: str | None = None
     estimated: Estimated | None = None
     follows: tuple[Follow, ...] = ()
     per: PerValue | None = None
@@ -130,7 +134,8 @@ class Timing:
     def is_read_whole(self) -> bool:
         """Whether one task reads all rows of an epoch: how they are judged depends on more than the newest
         row before them."""
-        return self.per is not None or (self.is_in_order and self.rows is not None)
+        counted = self.rows is not None or self.counts is not None
+        return self.per is not None or (self.is_in_order and counted)
 
     def arrival(self, clock: int, heartbeat: int) -> int | None:
         """The instant of all rows of an epoch where they are timed by arrival, else None.
@@ -147,7 +152,7 @@ class Timing:
     def columns(self) -> tuple[str, ...]:
         """The columns that heartbeats are made from, besides the timestamp."""
         per = None if self.per is None else self.per.column
-        return tuple(name for name in (self.heartbeats, per) if name is not None)
+        return tuple(name for name in (self.heartbeats, per, self.counts) if name is not None)
 
     def describe(self) -> str:
         """What a durable store remembers of it: what decides which rows are late."""
@@ -155,7 +160,8 @@ class Timing:
             "disorder": "strict" if self.disorder == STRICT else self.disorder,
             "rows": self.rows,
             "latency": self.latency or None,
-            "heartbeats": self.heartbeats,
+            "heartbeats": "CTI" if self.by_cti else self.heartbeats,
+            "counts": self.counts,
             "estimated": self.estimated and self.estimated.describe(),
             "per": None if self.per is None else self.per.column,
             "of": (self.per and self.per.listed) or None,

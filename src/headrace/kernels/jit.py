@@ -23,7 +23,7 @@ FLOAT2 = numba.types.Array(numba.float64, 2, "C", readonly=True)
 BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
 """Raw bytes that the kernel only reads."""
 OFFSETS = numba.types.Array(numba.int32, 1, "C", readonly=True)
-"""Offsets of an Arrow string column."""
+"""Offsets of an Arrow string column, or numbers of rows, that the kernel only reads."""
 INT1_OUT = numba.int64[::1]
 """A vector of int64 that the kernel writes."""
 INT2_OUT = numba.int64[:, ::1]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, INT1, INT2, kernel
+from headrace.kernels.jit import BYTES, INT1, INT2, OFFSETS, kernel
 
 
 @kernel(INT1, INT1, INT1, INT2)
@@ -180,8 +180,8 @@ def segments(
     return rows[:found].copy(), starts[:found].copy(), stops[:found].copy(), signs[:found].copy()
 
 
-@kernel(INT1, INT1, numba.int64)
-def count_before(times: Int64Array, order: Int64Array, bound: int) -> int:
+@kernel(INT1, OFFSETS, numba.int64)
+def count_before(times: Int64Array, order: npt.NDArray[np.int32], bound: int) -> int:
     """How many times are below the bound, by binary search; `order` sorts `times`."""
     low, high = 0, len(order)
     while low < high:

@@ -12,6 +12,7 @@ from headrace.algebra.changes import Changes, content_schema
 from headrace.algebra.events import Events, event_schema
 from headrace.algebra.letters import letters_name, letters_schema, noted_at, stream_of_letters
 from headrace.algebra.nodes import Plan
+from headrace.algebra.system_streams import NOTED_AT, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.aggregates import is_aggregate
@@ -137,12 +138,14 @@ class Catalog:
         functions: the users' functions and aggregates, by name in lower case.
         defaults: what queries over the streams mean where they leave something out.
         domain: what instants count in the query that is bound, of constant relations too.
+        shows_itself: whether the streams may be read in which a run describes itself.
     """
 
     entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
     functions: Functions = field(default_factory=lambda: MappingProxyType({}))
     defaults: Defaults = Defaults.PIPES
     domain: TimeDomain = TimeDomain.TIMESTAMP
+    shows_itself: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,7 +159,10 @@ class Catalog:
         return "the streams and relations" if relations else "the streams"
 
     def find(self, name: str) -> Entry | None:
-        """The stream or the relation of that name, or None; also the dead letters of a source stream."""
+        """The stream or the relation of that name, or None; also dead letters, and streams about the run."""
+        system = system_stream(name) if self.shows_itself else None
+        if system is not None:
+            return system_info(system)
         of = stream_of_letters(name)
         if of is None:
             return self.entries.get(name.lower())
@@ -177,9 +183,8 @@ class Catalog:
             raise LanguageError(
                 f"there is a {kind} {known.name} already", position=position, hint="choose another name"
             )
-        letters = stream_of_letters(entry.name) is not None
-        if letters or _READING.fullmatch(entry.name):
-            what = "the dead letters of a stream are" if letters else "a reading of a relation is"
+        what = _kept_for(entry.name)
+        if what is not None:
             raise LanguageError(
                 f"{entry.name} is what {what} called",
                 position=position,
@@ -213,6 +218,21 @@ def letters_info(stream: StreamInfo) -> StreamInfo:
     schema, timed = letters_schema(stream.schema), noted_at(stream.schema)
     columns = Schema((*schema, Field(timed, TIMESTAMP)))
     return StreamInfo(letters_name(stream.name), columns, timed, TimeDomain.TIMESTAMP, by_arrival=True)
+
+
+def system_info(stream: SystemStream) -> StreamInfo:
+    """The catalog's entry for a stream in which a run describes itself."""
+    name, columns = stream.full_name, stream.timed_schema
+    return StreamInfo(name, columns, NOTED_AT, TimeDomain.TIMESTAMP, by_arrival=True)
+
+
+def _kept_for(name: str) -> str | None:
+    """For what a name is kept that no stream or relation can have, with its verb."""
+    if stream_of_letters(name) is not None:
+        return "the dead letters of a stream are"
+    if system_stream(name) is not None:
+        return "what a run says of itself is"
+    return "a reading of a relation is" if _READING.fullmatch(name) else None
 
 
 _READING: Final = re.compile(r".+ since \d+")

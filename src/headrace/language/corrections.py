@@ -7,9 +7,10 @@ from functools import partial
 from typing import Final
 
 from headrace.algebra.changes import Changes
+from headrace.algebra.debezium import path_in_record
 from headrace.algebra.events import Events
-from headrace.errors import LanguageError
-from headrace.language.statements import CreateStream, EventsClause
+from headrace.errors import LanguageError, Position
+from headrace.language.statements import CreateStream, EventsClause, Records
 from headrace.language.syntax import Name
 from headrace.schema import BIGINT, STRING, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
@@ -78,10 +79,24 @@ def changes_of_stream(statement: CreateStream, columns: Schema, timestamp: Field
     clause = statement.events
     if clause is None:
         return None
+    if statement.records is Records.BY_ROW:
+        _check_rows_alone(clause, columns, timestamp, statement.timestamp_position)
     if statement.key:
         assert clause.change is not None, "the parser sees to it"
         return changes_by_key(statement.name, columns, clause.change, statement.key, clause.version)
     return _events(statement.name, clause, columns, timestamp)
+
+
+def _check_rows_alone(clause: EventsClause, columns: Schema, timestamp: Field, position: Position) -> None:
+    """Refuse columns of a record in rows that the next record takes back, since it has others there."""
+    known = {timestamp.name, *(part.text for part in (clause.change, clause.version) if part is not None)}
+    for name in columns.names:
+        if path_in_record(name) is not None and name not in known:
+            raise LanguageError(
+                f"{name} is of the record, so that a row and its correction differ in it",
+                position=position,
+                hint="leave it out, or write KEY (column) before FROM",
+            )
 
 
 def _events(name: str, clause: EventsClause, columns: Schema, timestamp: Field) -> Events:
@@ -115,6 +130,7 @@ _ROLES: Final = {
     "change": "the change",
     "version": "the version",
     "shortened": "the new end",
+    "counts": "the count",
 }
 
 
@@ -124,6 +140,12 @@ def _check_type(part: str, name: Name, column: Field, timestamp: Field) -> None:
             f"{timestamp.name} is {sql_type(timestamp.type)}, and {column.name} {sql_type(column.type)}",
             position=name.position,
             hint=_PERIOD,
+        )
+    if part == "counts" and column.type != BIGINT:
+        raise LanguageError(
+            f"the column {column.name} is {sql_type(column.type)}",
+            position=name.position,
+            hint="COUNT BY takes a BIGINT: how many rows an external CTI counts",
         )
     if part == "change" and column.type not in (STRING, BIGINT):
         raise LanguageError(

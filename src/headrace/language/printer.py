@@ -7,10 +7,9 @@ rows depend on whole rows, and so are put on a query that lists its columns.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, assert_never
+from typing import assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking
@@ -30,11 +29,13 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    LiveRow,
     NestedAggregate,
     Over,
     Plan,
     Project,
     Relation,
+    Remember,
     RowWindow,
     Rstream,
     Sample,
@@ -52,13 +53,12 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import timestamp_columns
+from headrace.algebra.system_streams import system_stream
 from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey, shift_columns
-from headrace.language.dialect import RESERVED, Headrace
+from headrace.language.names import quoted_name
 from headrace.schema import BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
-
-_WORDS: Final = RESERVED | set(Headrace.Tokenizer.KEYWORDS)
 
 Names = tuple[str, ...]
 """The text by which each column of a row is referred to."""
@@ -85,7 +85,13 @@ def _query(plan: Plan) -> str:
             return _query(plan.written_out)
         case SetOperation(kind=kind, left=left, right=right):
             return f"{_operand(left)} {kind.value} {_operand(right)}"
-        case Coalesce(input=below) | Finalize(input=below) | Clip(input=below) | Early(input=below):
+        case (
+            Coalesce(input=below)
+            | Finalize(input=below)
+            | Clip(input=below)
+            | Early(input=below)
+            | Remember(input=below)
+        ):
             # They have no text: only the optimizer puts them there.
             return _query(below)
         case Istream() | Dstream() | Rstream():
@@ -104,7 +110,7 @@ def _operand(plan: Plan) -> str:
 
 def _top_k(plan: TopK) -> str:
     """LIMIT where it says it all, and else a condition on the place."""
-    names = tuple(_name(name) for name in plan.schema.names)
+    names = tuple(quoted_name(name) for name in plan.schema.names)
     last = None if plan.limit is None else plan.offset + plan.limit
     if not plan.keys and plan.number is None and plan.ranking is Ranking.ROW_NUMBER:
         below = _listed(plan.input)[1:-1]
@@ -116,7 +122,7 @@ def _top_k(plan: TopK) -> str:
     numbered = _numbered(plan)
     if last is None and not plan.offset and plan.number is not None:
         return numbered
-    number = _name(_number_name(plan))
+    number = quoted_name(_number_name(plan))
     conditions = [f"{number} > {plan.offset}"] * bool(plan.offset)
     conditions += [] if last is None else [f"{number} <= {last}"]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
@@ -124,7 +130,7 @@ def _top_k(plan: TopK) -> str:
 
 
 def _numbered(plan: TopK) -> str:
-    names = tuple(_name(name) for name in plan.input.schema.names)
+    names = tuple(quoted_name(name) for name in plan.input.schema.names)
     keys = ", ".join(names[key.index] for key in plan.keys)
     order, first = plan.order, SortKey(column(plan.input, 0))
     # By time alone, or by nothing, it would be a running number.
@@ -133,7 +139,7 @@ def _numbered(plan: TopK) -> str:
         # Ranks are the same by a key that comes again.
         order = (*order, first if plan.ranking is Ranking.ROW_NUMBER else order[0])
     by = f"PARTITION BY {keys} " * bool(keys) + _order(order, names)
-    name = _name(_number_name(plan))
+    name = quoted_name(_number_name(plan))
     over = f"{plan.ranking.value}() OVER ({by.rstrip()})"
     return f"SELECT {', '.join(names)}, {over} AS {name} FROM {_listed(plan.input)}"
 
@@ -152,7 +158,7 @@ def _select(plan: Plan, verb: str) -> str:
     below = plan.input if isinstance(plan, Project | Aggregate | Over) else plan
     where = below.predicate if isinstance(below, Filter) else None
     if isinstance(plan, Over):
-        where, tables = None, _Table(_listed(below), tuple(_name(name) for name in below.schema.names))
+        where, tables = None, _Table(_listed(below), tuple(quoted_name(name) for name in below.schema.names))
     else:
         tables = _from(below.input if isinstance(below, Filter) else below)
     match plan:
@@ -201,19 +207,21 @@ def _list(items: Sequence[tuple[str, str]]) -> str:
     if not items:
         # A row without columns is still a row, and SQL has no empty list; nobody reads the column.
         return "NULL AS nothing"
-    return ", ".join(text if text == _name(name) else f"{text} AS {_name(name)}" for name, text in items)
+    return ", ".join(
+        text if text == quoted_name(name) else f"{text} AS {quoted_name(name)}" for name, text in items
+    )
 
 
 def _from(plan: Plan) -> _Table:
     if not isinstance(plan, AnyJoin):
-        return _Table(_leaf(plan), tuple(_name(name) for name in plan.schema.names))
+        return _Table(_leaf(plan), tuple(quoted_name(name) for name in plan.schema.names))
     return _joined(plan, 1)[0]
 
 
 def _joined(plan: Plan, number: int) -> tuple[_Table, int]:
     """A tree of joins whose other inputs are called t1, t2 and so on; and the next number."""
     if not isinstance(plan, AnyJoin):
-        columns = tuple(f"t{number}.{_name(name)}" for name in plan.schema.names)
+        columns = tuple(f"t{number}.{quoted_name(name)}" for name in plan.schema.names)
         return _Table(f"{_leaf(plan)} AS t{number}", columns), number + 1
     left, number = _joined(plan.left, number)
     right, number = _joined(plan.right, number)
@@ -234,11 +242,18 @@ def _condition(join: AnyJoin) -> Expression | None:
     return conjunction([*equalities, *(conjuncts(join.residual) if join.residual is not None else ())])
 
 
+def _stream_name(name: str) -> str:
+    """A stream or a relation in FROM."""
+    if system_stream(name) is not None:
+        return name
+    letters = stream_of_letters(name)
+    return quoted_name(name) if letters is None else f"DEAD LETTERS OF {quoted_name(letters)}"
+
+
 def _leaf(plan: Plan) -> str:
     match plan:
         case Source(name=name) | Relation(name=name):
-            letters = stream_of_letters(name)
-            return _name(name) if letters is None else f"DEAD LETTERS OF {_name(letters)}"
+            return _stream_name(name)
         case TimeWindow():
             return _range(plan)
         case RowWindow():
@@ -256,6 +271,7 @@ def _leaf(plan: Plan) -> str:
             | Finalize(input=below)
             | Clip(input=below)
             | Early(input=below)
+            | Remember(input=below)
         ):
             # The binder puts a Split there again: it is below windows only.
             return _leaf(below)
@@ -264,7 +280,7 @@ def _leaf(plan: Plan) -> str:
         case WindowBounds():
             return _leaf(_above_window(plan))
         case SessionWindow(keys=keys, gap=gap):
-            names = ", ".join(_name(plan.input.schema[key.index].name) for key in keys)
+            names = ", ".join(quoted_name(plan.input.schema[key.index].name) for key in keys)
             return _table_function("SESSION", plan.input, f" PARTITION BY ({names})" if keys else "", [gap])
         case Istream() | Dstream() | Rstream():
             return _query(plan)
@@ -275,17 +291,20 @@ def _leaf(plan: Plan) -> str:
 def _range(plan: TimeWindow) -> str:
     if plan.offset != NO_OFFSET:
         # The language has offsets for windows with a start and an end only.
-        listed = _list([(name, _name(name)) for name in plan.schema.names])
+        listed = _list([(name, quoted_name(name)) for name in plan.schema.names])
         return f"(SELECT {listed} FROM {_hop(plan)})"
     every = f" SLIDE {_duration(plan.slide, plan.domain)}" if plan.slide.length > 1 else ""
     return f"{_unwindowed(plan.input)} WINDOW(RANGE {_duration(plan.size, plan.domain)}{every})"
 
 
 def _rows(plan: RowWindow) -> str:
-    partition = ", ".join(_name(plan.input.schema[key.index].name) for key in plan.keys)
+    partition = ", ".join(quoted_name(plan.input.schema[key.index].name) for key in plan.keys)
     every = f" SLIDE {plan.slide}" if plan.slide > 1 else ""
     by = f"PARTITION BY {partition} " if plan.keys else ""
-    return f"{_listed(plan.input)} WINDOW({by}ROWS {plan.rows}{every})"
+    window = f"{_listed(plan.input)} WINDOW({by}ROWS {plan.rows}{every})"
+    if not isinstance(plan, LiveRow):
+        return window
+    return f"(SELECT * FROM {window} WHERE {quoted_name(plan.schema[plan.live.index].name)})"
 
 
 def _living(plan: Lifetime) -> str:
@@ -299,7 +318,7 @@ def _living(plan: Lifetime) -> str:
         duration = "UNBOUNDED" if plan.fixed == INFINITY else _duration(Duration(plan.fixed), domain)
     else:
         unit = " MICROSECONDS" if domain is TimeDomain.TIMESTAMP else ""
-        names = tuple(_name(name) for name in plan.input.schema.names)
+        names = tuple(quoted_name(name) for name in plan.input.schema.names)
         duration = f"({_text(plan.duration, names)}){unit}"
     return f"{_listed(plan.input)} WINDOW(LIFETIME ({start}, {duration}))"
 
@@ -350,7 +369,9 @@ def _bounds(plan: WindowBounds, below: Plan) -> tuple[tuple[str, Expression], ..
 def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duration]) -> str:
     """A window table function; its descriptor is left out where the timestamp is no longer a column."""
     domain = below.domain
-    known = [f"DESCRIPTOR({_name(below.schema[place].name)})" for place in sorted(timestamp_columns(below))]
+    known = [
+        f"DESCRIPTOR({quoted_name(below.schema[place].name)})" for place in sorted(timestamp_columns(below))
+    ]
     arguments = [
         f"TABLE {_leaf(below)}{keys}",
         *known[:1],
@@ -385,8 +406,3 @@ def _call(call: AggregateCall, columns: Names) -> str:
 
 def _text(expression: Expression, columns: Names) -> str:
     return render(expression, lambda column: columns[column.index])
-
-
-def _name(text: str) -> str:
-    plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) and text.upper() not in _WORDS
-    return text if plain else f"`{text.replace('`', '``')}`"

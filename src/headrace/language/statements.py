@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from typing import Final
 
 from headrace.errors import Position
+from headrace.language.catalog_statements import (
+    Comment,
+    Describe,
+    PauseQuery,
+    ResumeQuery,
+    ShowCreate,
+)
 from headrace.language.defaults import Defaults
+from headrace.language.past import RetainClause, StartClause
 from headrace.language.syntax import Name, Query, Scalar
 from headrace.schema import Schema
 from headrace.time import Duration
@@ -96,6 +104,7 @@ class TimeClauses:
         heartbeats: the column with heartbeats that the source sends.
         per: of what column each value is bounded on its own.
         letters: for how long dead letters of the stream are kept (wall-clock), INFINITY for ever.
+        retain: which of its rows are kept.
     """
 
     disorder: Duration | None = None
@@ -110,6 +119,12 @@ class TimeClauses:
     heartbeats: Name | None = None
     per: PerClause | None = None
     letters: Duration | None = None
+    retain: RetainClause | None = None
+
+    @property
+    def is_timeless(self) -> bool:
+        """Whether they say nothing of its time, but at most what is kept."""
+        return replace(self, letters=None, retain=None) == NOTHING_SAID
 
 
 NOTHING_SAID: Final = TimeClauses()
@@ -137,6 +152,7 @@ class EventsClause:
         change: the column that says whether a row adds or takes back, or with KEY what it changes; or None.
         version: the column that numbers what was written together, or with KEY orders the changes; or None.
         shortened: the column with the new end of a row that is shortened, or None.
+        counts: the column with the counts of external CTIs, or None.
     """
 
     lasting: bool
@@ -144,6 +160,16 @@ class EventsClause:
     change: Name | None
     version: Name | None
     shortened: Name | None = None
+    counts: Name | None = None
+
+
+class Records(Enum):
+    """How change records of Debezium, each with the row before and after a change, are read."""
+
+    BY_KEY = "by key"
+    """As what happens to a key: of an update the row after it, of a deletion the one before it."""
+    BY_ROW = "by row"
+    """As what is taken back, the row before, and what is added, the row after."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +187,8 @@ class CreateStream:
         timestamp_position: where that is said, for errors that only the input shows.
         key: the columns that say which row is changed; none where rows are not changed by key.
         events: what else says when rows are valid; None where each is valid for its instant.
+        records: how the change records of Debezium that rows are within are read (`FORMAT DEBEZIUM`), or
+            None; the columns then are those of `headrace.algebra.debezium`.
     """
 
     name: str
@@ -173,6 +201,7 @@ class CreateStream:
     timestamp_position: Position
     key: tuple[Name, ...] = ()
     events: EventsClause | None = None
+    records: Records | None = None
 
 
 @dataclass(frozen=True)
@@ -275,6 +304,21 @@ class Reoptimize:
 
 
 @dataclass(frozen=True)
+class SetConsistency:
+    """`ALTER QUERY name SET CONSISTENCY ...`: from now on the query's answer waits for late rows so long.
+
+    Attributes:
+        query: the query's name.
+        consistency: how long.
+        position: where the statement starts.
+    """
+
+    query: Name
+    consistency: Consistency
+    position: Position
+
+
+@dataclass(frozen=True)
 class Replay:
     """`REPLAY DEAD LETTERS OF stream [WHERE condition]`: rows that were set apart are input once more.
 
@@ -330,11 +374,19 @@ class CreateSkew:
 
 @dataclass(frozen=True)
 class CreateStreamAs:
-    """`CREATE STREAM name AS query`: a derived stream, which queries use like a view."""
+    """`CREATE STREAM name AS query`: a derived stream, which queries use like a view.
+
+    Attributes:
+        name: the stream's.
+        query: the query.
+        position: where the statement starts.
+        text: the query as it is written.
+    """
 
     name: Name
     query: Query
     position: Position
+    text: str = field(default="", compare=False)
 
 
 class Heartbeats(Enum):
@@ -350,16 +402,24 @@ class Heartbeats(Enum):
 
 @dataclass(frozen=True)
 class Consistency:
-    """`CONSISTENCY {STRONG | MIDDLE | (BLOCK d)}`: how long an answer waits for rows that come late.
+    """`CONSISTENCY {STRONG | MIDDLE | WEAK | (BLOCK d, REMEMBER d)}`: what an answer makes of late rows.
 
     Attributes:
         block: so far behind the newest row it is said, and corrected where that turns out wrong; None waits
             until it is final.
         position: of the clause, if there is one.
+        remember: rows that are behind the newest one by more than that are left out; None takes all that are
+            in time for their stream.
     """
 
     block: Duration | None = None
     position: Position | None = None
+    remember: Duration | None = None
+
+    @property
+    def is_strong(self) -> bool:
+        """Whether it waits until it is final, and takes all rows."""
+        return self.block is None and self.remember is None
 
 
 STRONG: Final = Consistency()
@@ -368,7 +428,7 @@ STRONG: Final = Consistency()
 
 @dataclass(frozen=True)
 class CreateQuery:
-    """`CREATE QUERY name [CONSISTENCY ... | WARM | HEARTBEATS ...] AS query`: one with a name.
+    """`CREATE QUERY name [CONSISTENCY ...] [STARTING AT ...] [WARM] [HEARTBEATS ...] AS query`.
 
     Attributes:
         name: the query's.
@@ -377,6 +437,8 @@ class CreateQuery:
         warm: whether it is to take over the state of a query that runs.
         heartbeats: how far its operators run ahead of each other.
         consistency: how long its answer waits for rows that come late.
+        start: since when it answers; from now on if None.
+        text: the query as it is written.
     """
 
     name: Name
@@ -385,14 +447,23 @@ class CreateQuery:
     warm: bool = False
     heartbeats: Heartbeats = Heartbeats.OPERATOR
     consistency: Consistency = STRONG
+    start: StartClause | None = None
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class Select:
-    """A continuous query without a name."""
+    """A continuous query without a name.
+
+    Attributes:
+        query: the query.
+        position: where it starts.
+        text: the query as it is written.
+    """
 
     query: Query
     position: Position
+    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
@@ -453,18 +524,32 @@ class Why:
 
 @dataclass(frozen=True)
 class DropStream:
-    """`DROP STREAM name`: the stream is no longer there."""
+    """`DROP STREAM name [CASCADE]`: the stream is no longer there.
+
+    Attributes:
+        name: the stream's.
+        position: where the statement starts.
+        cascade: whether what is written over it goes as well.
+    """
 
     name: Name
     position: Position
+    cascade: bool = False
 
 
 @dataclass(frozen=True)
 class DropRelation:
-    """`DROP RELATION name`: the relation is no longer there."""
+    """`DROP RELATION name [CASCADE]`: the relation is no longer there.
+
+    Attributes:
+        name: the relation's.
+        position: where the statement starts.
+        cascade: whether what is written over it goes as well.
+    """
 
     name: Name
     position: Position
+    cascade: bool = False
 
 
 @dataclass(frozen=True)
@@ -514,6 +599,7 @@ Statement = (
     | RefreshRelation
     | AlterStream
     | Reoptimize
+    | SetConsistency
     | Replay
     | CreateSkew
     | CreateStreamAs
@@ -529,4 +615,9 @@ Statement = (
     | DropQuery
     | SetDialect
     | Show
+    | ShowCreate
+    | Describe
+    | Comment
+    | PauseQuery
+    | ResumeQuery
 )

@@ -18,12 +18,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
+from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import (
     Aggregate,
     Clip,
+    Early,
     Filter,
     Plan,
     Project,
+    Remember,
     Source,
     TimeWindow,
     column,
@@ -65,10 +68,26 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
     def rewritten(part: Plan) -> Plan:
         # What is used twice stays one object, or chains of joins would double with every link.
         if id(part) not in known:
-            known[id(part)] = _rewritten(with_inputs(part, tuple(map(rewritten, inputs_of(part)))), chosen)
+            same = with_inputs(part, tuple(map(rewritten, inputs_of(part))))
+            if isinstance(part, Early) and isinstance(same, Early) and part.corrects and not same.corrects:
+                # The groups are said early, from which the rows are picked.
+                known[id(part)] = _said_below(same.input, same.horizon)
+            else:
+                known[id(part)] = _rewritten(same, chosen)
         return known[id(part)]
 
-    return rewritten(plan), tuple(chosen)
+    found = rewritten(plan)
+    if isinstance(plan, Early) and not isinstance(found, Early):
+        found = Early(found, plan.horizon)
+    return found, tuple(chosen)
+
+
+def _said_below(plan: Plan, horizon: Horizon) -> Plan:
+    """What picks rows of groups, over the groups said early."""
+    if isinstance(plan, Aggregate):
+        return Early(plan, horizon)
+    (below,) = inputs_of(plan)
+    return with_inputs(plan, (_said_below(below, horizon),))
 
 
 def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
@@ -155,7 +174,7 @@ def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:
 
 def _reads_a_source(plan: Plan) -> bool:
     """Whether there are only filters, projections and windows down to a source."""
-    while isinstance(plan, Filter | Project | TimeWindow):
+    while isinstance(plan, Filter | Project | TimeWindow | Remember):
         plan = plan.input
     return isinstance(plan, Source)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Early, Plan, inputs_of, with_inputs
+from headrace.lowering.constants import Chosen, constants_as_data
+from headrace.lowering.leaving_out import without_nodes
 from headrace.lowering.outer_joins import expand
 
 
@@ -27,6 +29,42 @@ def early(plan: Plan, horizon: Horizon) -> Plan:
 
     found = spoken(expand(plan))
     return found if isinstance(found, Early) else Early(found, horizon)
+
+
+def strong(plan: Plan) -> Plan:
+    """The plan with the same content that says what is final alone; itself if it does already.
+
+    Args:
+        plan: a query's, optimized, at any level of consistency.
+    """
+    return without_nodes(plan, Early) if isinstance(plan, Early) else plan
+
+
+def at_horizon(plan: Plan, horizon: Horizon | None) -> Plan:
+    """The plan with the same content that speaks up to another horizon.
+
+    Args:
+        plan: a query's, optimized, at any level of consistency.
+        horizon: up to where it speaks; None for its heartbeat.
+    """
+    return strong(plan) if horizon is None else early(strong(plan), horizon)
+
+
+def alone(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
+    """What a query is carried out as where it shares nothing with others but equal plans.
+
+    Args:
+        plan: the query's, optimized, at any level of consistency.
+
+    Returns:
+        The plan, and the constants that it needs in its filters; see `constants_as_data`.
+    """
+    return constants_as_data(expand(plan))
+
+
+def answers_alike(one: Plan, other: Plan) -> bool:
+    """Whether two queries' plans differ at most in how far they speak."""
+    return one == other or expand(strong(one)) == expand(strong(other))
 
 
 def horizon_of(plan: Plan) -> Horizon | None:

@@ -14,7 +14,8 @@ from functools import cached_property
 import numpy as np
 
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.nodes import Aggregate, Distinct, Early, Plan, Relation, Source, TopK
+from headrace.algebra.memory import Memory, reached
+from headrace.algebra.nodes import Aggregate, Distinct, Early, Plan, Relation, Remember, Source, TopK
 from headrace.algebra.properties import output_heartbeat
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression, Literal
@@ -240,34 +241,47 @@ class Graph:
         uses |= {part.node for part in self.panes} | self.result_nodes
         return tuple(node for node in self.by_level[0] if node.number in uses)
 
-    def heartbeats(self, streams: Mapping[str, int]) -> tuple[int, ...]:
-        """The heartbeat of every node's output, from those of the streams (instants)."""
-        return self._heartbeats(streams, self.limits(streams))
+    def heartbeats(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> tuple[int, ...]:
+        """The heartbeat of every node's output (instants).
 
-    def free_heartbeats(self, streams: Mapping[str, int]) -> tuple[int, ...]:
+        Args:
+            inputs: those of streams and relations.
+            newest: per stream the largest timestamp that came, BEGINNING before the first (instants).
+        """
+        return self._heartbeats(inputs, newest, self.limits(inputs, newest))
+
+    def free_heartbeats(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> tuple[int, ...]:
         """What they would be if no node waited for others than its inputs; those of results are the same."""
-        return self._heartbeats(streams, (INFINITY,) * len(self.nodes))
+        return self._heartbeats(inputs, newest, (INFINITY,) * len(self.nodes))
 
-    def limits(self, streams: Mapping[str, int]) -> tuple[int, ...]:
+    def limits(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> tuple[int, ...]:
         """Per node the instant below which it takes elements; INFINITY where it takes all.
 
         A node waits for nodes that are read beside it on its only way to a result. The result's heartbeat is
         not beyond theirs, so it is the same with these limits as without.
+
+        Args:
+            inputs, newest: as of `heartbeats`.
         """
         if not any(node.waits_for for node in self.nodes):
             return (INFINITY,) * len(self.nodes)
-        free = self.free_heartbeats(streams)
+        free = self.free_heartbeats(inputs, newest)
         return tuple(min((free[other] for other in node.waits_for), default=INFINITY) for node in self.nodes)
 
-    def _heartbeats(self, streams: Mapping[str, int], limits: Sequence[int]) -> tuple[int, ...]:
+    def _heartbeats(
+        self, inputs: Mapping[str, int], newest: Mapping[str, int], limits: Sequence[int]
+    ) -> tuple[int, ...]:
         result: list[int] = []
         for node in self.nodes:
             if node.reads is not None:
-                result.append(streams[node.reads])
+                result.append(inputs[node.reads])
+            elif isinstance(node.plan, Remember):
+                below, memory = result[node.inputs[0].producer], node.plan
+                result.append(reached(below, newest[memory.stream], memory.length))
             else:
                 limit = limits[node.number]
-                inputs = tuple(min(result[edge.producer], limit) for edge in node.inputs)
-                result.append(output_heartbeat(node.plan, inputs))
+                below_all = tuple(min(result[edge.producer], limit) for edge in node.inputs)
+                result.append(output_heartbeat(node.plan, below_all))
         return tuple(result)
 
     def reaches(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> dict[Horizon, tuple[int, ...]]:
@@ -277,13 +291,23 @@ class Graph:
             inputs: the heartbeats of streams and relations.
             newest: per stream the largest timestamp that came, BEGINNING before the first (instants).
         """
-        return {horizon: self.heartbeats(horizon.of(inputs, newest)) for horizon in self.horizons}
+        return {horizon: self.heartbeats(horizon.of(inputs, newest), newest) for horizon in self.horizons}
 
     @cached_property
     def horizons(self) -> tuple[Horizon, ...]:
         """The different horizons up to which nodes speak."""
         plans = (node.plan for node in self.nodes)
         return tuple(dict.fromkeys(plan.horizon for plan in plans if isinstance(plan, Early)))
+
+    @cached_property
+    def memories(self) -> dict[Memory, tuple[str, ...]]:
+        """How long streams are remembered for some queries, with the names of these queries."""
+        found: dict[Memory, dict[str, None]] = {}
+        for node in self.nodes:
+            if isinstance(node.plan, Remember):
+                memory = Memory(node.plan.stream, node.plan.length)
+                found.setdefault(memory, {}).update(dict.fromkeys(self.users[node.number]))
+        return {memory: tuple(names) for memory, names in found.items()}
 
     def streams_of(self, numbers: Iterable[int]) -> tuple[str, ...]:
         """The streams that some nodes depend on."""

@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Relation,
+    Remember,
     RowWindow,
     Rstream,
     Sample,
@@ -51,11 +52,11 @@ from headrace.algebra.properties import (
     walk,
 )
 from headrace.expressions.tree import Column, Expression
-from headrace.lowering.constants import chosen_in, constants_as_data, filled, is_unfilled
+from headrace.lowering.constants import chosen_in, filled, is_unfilled
+from headrace.lowering.early import alone
 from headrace.lowering.exchanges import share_exchanges
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Partitioning, Spread
 from headrace.lowering.groups import for_all
-from headrace.lowering.outer_joins import expand
 from headrace.lowering.panes import panes_of
 
 STATE_FORMAT = 7
@@ -88,7 +89,7 @@ def lower(
         holds: which operators of a query wait for others; none if it is not named.
     """
     plans = {
-        name: (shared[name], chosen_in(shared[name])) if name in shared else constants_as_data(expand(plan))
+        name: (shared[name], chosen_in(shared[name])) if name in shared else alone(plan)
         for name, plan in queries.items()
     }
     lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen), merges)
@@ -276,6 +277,7 @@ class _Lowering:
                 | Clip()
                 | Rstream()
                 | Early()
+                | Remember()
             ):
                 return below[0]
             case Project(items=items):

@@ -24,6 +24,7 @@ from headrace.algebra.properties import is_insert_only
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.aggregates.nested import NestedAggregateOperator
 from headrace.operators.contract import Operator, Report
+from headrace.operators.early_regions import TimelineOperator
 from headrace.operators.join import JoinOperator
 from headrace.operators.presence import (
     ChangeOperator,
@@ -71,6 +72,33 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return SessionOperator(plan)
         case _:
             assert_never(plan)
+
+
+def create_timeline_operator(plan: Stateful, reduced: bool, report: Report) -> TimelineOperator | None:
+    """The operator of a node whose state is one timeline, and whose answer at t is of the input at t.
+
+    None for others: those that depend on further rows of the input or on those before t, and the aggregates
+    that keep values beside sums.
+
+    Args:
+        plan: the node.
+        reduced: whether its input was reduced before an exchange (`headrace.operators.before_exchange`).
+        report: receives the elements for which an expression fails.
+    """
+    match plan:
+        case Aggregate():
+            aggregate = AggregateOperator(plan, reduced, is_insert_only(plan.input), report)
+            return aggregate if aggregate.is_one_timeline else None
+        case Distinct():
+            return DistinctOperator(plan)
+        case SetOperation():
+            return SetOperator(plan)
+        case Coalesce():
+            return CoalesceOperator(plan)
+        case Finalize():
+            return FinalizeOperator(plan)
+        case _:
+            return None
 
 
 def _aggregation(plan: Aggregate | NestedAggregate, reduced: bool, report: Report) -> Operator:

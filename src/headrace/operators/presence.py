@@ -55,6 +55,15 @@ class _PresenceOperator:
 
     def advance(self, progress: Progress) -> Batch:
         """The elements that the new horizon yields."""
+        return self.answer(self.entered(), progress.window)
+
+    @property
+    def timeline(self) -> Timeline:
+        """How often each payload is there, and what is to come."""
+        return self._timeline
+
+    def entered(self) -> Changes:
+        """What has been processed."""
         entered = [
             concat(self._schema, [_named(batch, self._schema) for batch in part]) for part in self._inputs
         ]
@@ -62,8 +71,11 @@ class _PresenceOperator:
         batch = concat(self._schema, entered)
         keys = [normalise(column) for column in batch.payload.columns]
         own = [np.where(ports == port, batch.w, 0) for port in range(1, len(entered))]
-        changes = Changes(keys, batch.ts, batch.te, SumColumns(np.column_stack([batch.w, *own])))
-        points = self._timeline.step(changes, *progress.window)
+        return Changes(keys, batch.ts, batch.te, SumColumns(np.column_stack([batch.w, *own])))
+
+    def answer(self, changes: Changes, window: tuple[int, int]) -> Batch:
+        """What is said when elements enter and the horizon moves (instants)."""
+        points = self._timeline.step(changes, *window)
         return concat(self._schema, []) if points is None else self._emit(points)
 
     def _emit(self, points: Points) -> Batch:

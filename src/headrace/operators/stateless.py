@@ -12,6 +12,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Lifetime,
     Project,
+    Remember,
     Rstream,
     Sample,
     Split,
@@ -59,7 +60,7 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _clip(batch, begin, end)
         case Union():
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
-        case Rstream() | Early():
+        case Rstream() | Early() | Remember():
             return batch
 
 

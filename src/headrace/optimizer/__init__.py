@@ -22,6 +22,7 @@ from headrace.optimizer.distinct_once import distinct_once
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
+from headrace.optimizer.forget_rows_left_out import forget_rows_left_out
 from headrace.optimizer.limit_from_row_number import limit_from_row_number
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
@@ -60,6 +61,8 @@ RULES: Final[tuple[Rule, ...]] = (
     everywhere(push_filter_below_project),
     everywhere(push_filter_below_window),
     everywhere(push_filter_below_row_window),
+    # After conditions on the partition have left.
+    everywhere(forget_rows_left_out),
     # After conditions on rows have left: what is left between a window and its groups reads the bounds.
     everywhere(pull_bounds_above_aggregate),
     # After conditions on the partition have left, which would stay above a limit.

@@ -22,12 +22,15 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    LiveRow,
     NestedAggregate,
     OuterJoin,
     Over,
     Plan,
     Project,
     Relation,
+    RelationIndex,
+    Remember,
     RowWindow,
     Rstream,
     Sample,
@@ -66,9 +69,9 @@ def prune_columns(plan: Plan) -> Plan:
     they keep their input or send it on. A row window orders the rows of one instant by their columns from
     left to right, and so needs those before the last one that is read; so does OVER with a frame of rows.
     DISTINCT, ISTREAM, DSTREAM, top-k, set operations and corrections compare whole rows and so need all
-    columns. Bounds of windows that nobody reads are not added, unless a window above needs the elements of
-    one instant that they make. An expression that can fail is kept though nobody reads it: without it a row
-    would appear that fails now.
+    columns; a relation keeps them all. Bounds of windows that nobody reads are not added, unless a window
+    above needs the elements of one instant that they make. An expression that can fail is kept though nobody
+    reads it: without it a row would appear that fails now.
     """
     pruned, _ = _prune(plan, frozenset(range(len(plan.schema))))
     return pruned
@@ -86,6 +89,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return plan if pruned is below else Filter(pruned, _moved(predicate, places)), places
         case Project():
             return _project(plan, needed)
+        case RelationIndex() | Sample() | NestedAggregate() | Distinct() | Finalize() | Istream() | Dstream():
+            return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
         case TimeWindow() | Lifetime() | WindowBounds() | RowWindow() | SessionWindow():
             return _window(plan, needed)
         case Union(inputs=inputs):
@@ -95,7 +100,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _join(plan, needed)
         case Aggregate():
             return _aggregate(plan, needed)
-        case Rstream() | Granularity() | Split() | Clip() | Coalesce() | Early():
+        case Rstream() | Granularity() | Split() | Clip() | Coalesce() | Early() | Remember():
             pruned, places = _prune(plan.input, needed)
             return with_inputs(plan, (pruned,)), places
         case SetOperation(left=left, right=right):
@@ -104,8 +109,6 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return with_inputs(plan, sides), _places(width)
         case TopK() | Over():
             return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
-        case Sample() | NestedAggregate() | Distinct() | Finalize() | Istream() | Dstream():
-            return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
         case _:
             assert_never(plan)
 
@@ -142,10 +145,10 @@ def _window(
         case RowWindow(input=below, keys=keys):
             # The keys, and the columns up to the last one that is read: they order the rows of one instant.
             fixed = frozenset(key.index for key in keys)
-            kept = fixed | frozenset(range(max(needed - fixed, default=-1) + 1))
+            read = needed | {plan.live.index} if isinstance(plan, LiveRow) else needed
+            kept = fixed | frozenset(range(max(read - fixed, default=-1) + 1))
             places = _places(sorted(kept))
-            moved = tuple(replace(key, index=places[key.index]) for key in keys)
-            return _unless_same(plan, replace(plan, input=_exactly(below, kept), keys=moved)), places
+            return _unless_same(plan, plan.over(_exactly(below, kept), places)), places
         case _:
             assert_never(plan)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.algebra.nodes import Filter, Plan, RowWindow, TopK
+from headrace.algebra.nodes import Filter, Plan, RelationIndex, RowWindow, TopK
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.expressions.tree import columns_of
 from headrace.schema import DOUBLE
@@ -20,8 +20,12 @@ def push_filter_below_row_window(plan: Plan) -> Plan:
     No other filter may pass, since it changes which rows are the last ones (thesis, 10.3), or the first.
     A DOUBLE does not count as such a column: of equal keys, 0 and -0, one might pass and the other not. A row
     that the window never shows may now fail: there may be more dead letters.
+
+    What a relation keeps of itself stays whole, since all queries share it.
     """
     match plan:
+        case Filter(input=RelationIndex()):
+            return plan
         case Filter(input=(RowWindow() | TopK()) as window, predicate=predicate):
             fixed = {key.index for key in window.keys if key.type != DOUBLE}
             parts = conjuncts(predicate)

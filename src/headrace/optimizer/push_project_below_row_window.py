@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from headrace.algebra.failure import can_fail
-from headrace.algebra.nodes import Plan, Project, RowWindow, column
+from headrace.algebra.nodes import LiveRow, Plan, Project, RelationIndex, RowWindow
 from headrace.expressions.tree import Column, Expression, columns_of
 from headrace.schema import DOUBLE
 
@@ -16,12 +14,14 @@ def push_project_below_row_window(plan: Plan) -> Plan:
     Before: `SELECT auction, bidder, bidder = 1 AS own FROM bid [PARTITION BY auction ROWS 10]`
     After: `SELECT * FROM (SELECT auction, bidder, bidder = 1 AS own FROM bid) [PARTITION BY auction ROWS 10]`
 
-    The partition's columns must survive (10.12). And the rows of one instant must stay in their order, which
-    is that of their columns from left to right: the result must begin with the same columns, and the others
-    must depend on these alone. An expression that can fail stays where it is: below the window, it would take
-    rows away that push others out.
+    The columns of the partition must survive (10.12), and that which says what is live. The rows of one
+    instant must stay in their order, which is that of their columns from left to right: the result must begin
+    with the same columns, and the others must depend on these alone. An expression that can fail stays where
+    it is: below the window, it would take rows away that push others out.
     """
     match plan:
+        case Project(input=RelationIndex()):
+            return plan
         case Project(input=RowWindow(input=below, keys=keys) as window, items=items):
             expressions = [expression for _, expression in items]
             kept = {
@@ -29,12 +29,10 @@ def push_project_below_row_window(plan: Plan) -> Plan:
                 for place, part in reversed(list(enumerate(expressions)))
                 if isinstance(part, Column)
             }
-            if not all(key.index in kept for key in keys) or not _keeps_order(window, expressions):
+            read = (*keys, window.live) if isinstance(window, LiveRow) else keys
+            if not all(key.index in kept for key in read) or not _keeps_order(window, expressions):
                 return plan
-            project = Project(below, items)
-            return replace(
-                window, input=project, keys=tuple(column(project, kept[key.index]) for key in keys)
-            )
+            return window.over(Project(below, items), kept)
         case _:
             return plan
 

@@ -34,6 +34,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Relation,
+    Remember,
     RowWindow,
     Rstream,
     Sample,
@@ -186,7 +187,7 @@ class _Evaluation:
                 return self._change(plan, instant)
             case Granularity() | Clip():
                 return self._at_some(plan, instant)
-            case Rstream() | Split() | Coalesce() | Early() | NestedAggregate():
+            case Rstream() | Split() | Coalesce() | Early() | Remember() | NestedAggregate():
                 below = plan.written_out if isinstance(plan, NestedAggregate) else plan.input
                 return self.content(below, instant)
             case _:

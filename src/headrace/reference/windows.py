@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
-from headrace.algebra.nodes import Over, Plan, RowWindow, SessionWindow, WindowBounds, instant_type
+from headrace.algebra.nodes import LiveRow, Over, Plan, RowWindow, SessionWindow, WindowBounds, instant_type
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 
@@ -70,12 +70,14 @@ def bound_changes(plan: WindowBounds, start: int, end: int) -> range:
 
 
 def _row_window_content(plan: RowWindow, past: Past) -> Content:
-    """The last rows of each partition, numbered by instant and payload, up to the last slide."""
+    """The last rows of each partition, numbered by instant and payload, up to the last slide, if live."""
     content: Content = Counter()
     for rows in _partitions(plan, past).values():
         last = len(rows) // plan.slide * plan.slide
         content.update(row for _, row in rows[max(last - plan.rows, 0) : last])
-    return content
+    if not isinstance(plan, LiveRow):
+        return content
+    return Counter({row: count for row, count in content.items() if row[plan.live.index] is True})
 
 
 def _session_content(plan: SessionWindow, instant: int, past: Past) -> Content:

@@ -49,6 +49,13 @@ def test_store_shows_what_there_is(storage: Path) -> None:
     assert (code, said) == (0, "")
     lines = [re.sub(r"  +", " | ", line) for line in shown.splitlines()]
     assert re.fullmatch(r"layout 9, \d+ buckets?, 4 epochs committed", lines[0])
+    assert [line.split(" | ")[:2] for line in lines[1:5]] == [
+        ["defined", "name"],
+        ["stream", "bid"],
+        ["query", "sums"],
+        ["query", "part"],
+    ]
+    del lines[1:5]
     assert lines[1:3] == ["stream | position | heartbeat | producers", "bid | 2,000 | ended"]
     assert lines[3] == "state of operator | buckets | rows | size"
     assert re.fullmatch(r"[0-9a-f]{16} \| 1 \| [\d,]+ \| [\d.]+ k?B", lines[4])

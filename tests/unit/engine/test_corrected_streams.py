@@ -11,9 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace as hr
+from headrace.engine.connection import RunnerName
 from headrace.engine.database import Database
 from headrace.errors import LanguageError
+from headrace.time import BEGINNING
 
+Row = dict[str, int | str | None]
 ROWS = pa.table({"ts": [1, 2, 3, 5, 8, 9], "k": ["a", "b", "a", "b", "a", "a"], "v": [1, 2, 3, 4, 5, 6]})
 COUNTS = "SELECT k, COUNT(*) AS n, MAX(v) AS most FROM s WINDOW(RANGE 4) GROUP BY k"
 AS_CHANGES = "CHANGES BY change VALID FROM valid_from TO valid_to VERSION BY epoch"
@@ -189,6 +192,179 @@ def test_the_worked_example_of_finalize(db: Database) -> None:
     assert reasons(db) == []
 
 
+def cedr(type_: str, vs: int | None, ve: int | None, new: int | None = None, p: str | None = None) -> Row:
+    """A row of a physical stream."""
+    return {"type": type_, "vs": vs, "ve": ve, "vnewe": new, "p": p}
+
+
+def test_corrections_that_a_query_does_not_remember() -> None:
+    """It answers as over a stream whose corrections come within so little."""
+    said: list[object] = []
+    for within, level in ((100, "CONSISTENCY (BLOCK 0, REMEMBER 3)"), (3, "CONSISTENCY (BLOCK 0)")):
+        with hr.connect(runner="inline", buckets=2) as db:
+            db.execute(f"{PHYSICAL} CORRECTIONS WITHIN {within}; CREATE QUERY q {level} AS SELECT p FROM e")
+            db.start()
+            for row in [
+                cedr("Insert", 1, 9, p="P1"),
+                cedr("Retract", 1, 9, 5, "P1"),
+                cedr("Insert", 8, 20, p="P2"),
+                cedr("Retract", 1, 5, 3, "P1"),
+                cedr("Insert", 4, 10, p="P3"),
+                cedr("Retract", 4, 10, 7, "P3"),
+                cedr("Retract", 8, 20, 12, "P2"),
+                cedr("CTI", None, 10),
+                cedr("Retract", 8, 12, 10, "P2"),
+            ]:
+                db.push("e", row)
+                said.append((db["q"].heartbeat, db["q"].horizon))
+            db.stop()
+            said += [db["q"].changes().to_pylist(), history(db["q"])]
+            left = sum(change.departures for change in db["q"].subscribe())
+            assert left + len(reasons(db)) == 2
+    half = len(said) // 2
+    assert said[:half] == said[half:]
+
+
+def test_ctis_alone_say_how_far_a_stream_is(db: Database) -> None:
+    """CEDR, table 1: an event of any age above the last CTI is taken, and one below it is set apart."""
+    db.execute(f"{PHYSICAL} HEARTBEATS FROM CTI")
+    found = db.query("SELECT p FROM e")
+    heartbeats = []
+    db.start()
+    for row in [
+        cedr("Insert", 1, None, p="P1"),
+        cedr("CTI", None, 1),
+        cedr("Insert", 90, 95, p="P3"),
+        cedr("Retract", 1, None, 10, "P1"),
+        cedr("Retract", 1, 10, 5, "P1"),
+        cedr("Insert", 4, 9, p="P2"),
+        cedr("CTI", None, 10),
+        cedr("Retract", 4, 9, 8, "P2"),
+        cedr("CTI", None, 9),
+    ]:
+        db.push("e", row)
+        heartbeats.append(found.heartbeat)
+    db.stop()
+    assert heartbeats == [BEGINNING, 1, 1, 1, 1, 1, 10, 10, 10]
+    assert history(found) == [("P1", 1, 5), ("P2", 4, 9)]
+    assert len(reasons(db)) == 1
+    assert reasons(db)[0].startswith("late")
+
+
+def test_ctis_go_on_after_a_restart(tmp_path: Path) -> None:
+    rows = [
+        cedr("Insert", 1, 5, p="a"),
+        cedr("CTI", None, 4),
+        cedr("Insert", 3, 5, p="b"),
+        cedr("CTI", None, 9),
+    ]
+    for number, row in enumerate(rows):
+        with hr.connect(runner="inline", storage=tmp_path) as db:
+            db.execute(f"{PHYSICAL} HEARTBEATS FROM CTI; CREATE QUERY q AS SELECT p FROM e")
+            db.start()
+            for _ in range(2):
+                db.push("e", row, producer="p", sequence=number)
+            db.stop()
+            heartbeat, letters = db["q"].heartbeat, reasons(db)
+    assert heartbeat == 9
+    assert len(letters) == 1
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        db.execute(f"{PHYSICAL} HEARTBEATS FROM CTI; CREATE QUERY q AS SELECT p FROM e")
+        db.start()
+        db.stop()
+        assert history(db["q"]) == [("a", 1, 5)]
+
+
+COUNTED = (
+    "CREATE STREAM e (type STRING, vs BIGINT, ve BIGINT, vnewe BIGINT, n BIGINT, p STRING) FROM push "
+    "FORMAT CEDR COUNT BY n HEARTBEATS FROM CTI"
+)
+
+
+def test_an_external_cti_holds_once_all_that_it_counts_has_come(db: Database) -> None:
+    """CEDR, table 5; the event with the new end 8 is not in [0, 8), so that four are."""
+    db.execute(COUNTED)
+    found = db.query("SELECT p FROM e", name="found")
+    heartbeats = []
+    db.start()
+    for row in [
+        cedr("Retract", 0, 10, 8, "P0"),
+        cedr("Retract", 0, 6, 4, "P0"),
+        cedr("Retract", 0, 8, 6, "P0"),
+        cedr("Insert", 0, 10, p="P0"),
+        {**cedr("ExternalCTI", None, 8), "n": 4},
+        cedr("Insert", 1, 5, p="P1"),
+        {**cedr("ExternalCTI", 12, 20), "n": 1},
+        cedr("Insert", 12, 15, p="P2"),
+        {**cedr("ExternalCTI", 8, 12), "n": 1},
+    ]:
+        db.push("e", {"n": None, **row})
+        heartbeats.append(found.heartbeat)
+    db.stop()
+    assert heartbeats == [*[BEGINNING] * 5, 8, 8, 8, 20]
+    assert history(found) == [("P0", 0, 4), ("P1", 1, 5), ("P2", 12, 15)]
+    assert reasons(db) == []
+
+
+def test_external_ctis_count_on_after_a_restart(tmp_path: Path) -> None:
+    rows = [
+        {**cedr("externalcti", None, 10), "n": 2},
+        {**cedr("Insert", 1, 5, p="a"), "n": None},
+        {**cedr("Insert", 3, 5, p="b"), "n": None},
+        {**cedr("Insert", 4, 5, p="c"), "n": None},
+    ]
+    heartbeats = []
+    for number, row in enumerate(rows):
+        with hr.connect(runner="inline", storage=tmp_path) as db:
+            db.execute(f"{COUNTED}; CREATE QUERY q AS SELECT p FROM e")
+            db.start()
+            for _ in range(2):
+                db.push("e", row, producer="p", sequence=number)
+            db.stop()
+            heartbeats.append(db["q"].heartbeat)
+            letters = reasons(db)
+    assert heartbeats == [BEGINNING, BEGINNING, 10, 10]
+    assert len(letters) == 1
+    assert letters[0].startswith("late")
+
+
+@pytest.mark.parametrize("runner", ["inline", pytest.param("spark", marks=pytest.mark.spark)])
+def test_external_ctis_of_a_file_count_over_epochs(
+    runner: RunnerName, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Nothing comes too late, however the rows are cut, although the counts come first."""
+    spark = request.getfixturevalue("spark") if runner == "spark" else None
+    counts = [f"ExternalCTI,{10 * begin if begin else ''},{10 * begin + 10},,10,\n" for begin in range(4)]
+    inserts = [f"Insert,{39 - at},{45 - at},,,x\n" for at in range(40)]
+    (tmp_path / "e.csv").write_text("".join(["type,vs,ve,vnewe,n,p\n", *reversed(counts), *inserts]))
+    with hr.connect(runner, spark=spark, epoch_rows=5) as db:
+        db.execute(COUNTED.replace("push", f"csv OPTIONS (path '{tmp_path / 'e.csv'}')"))
+        found = db.query("SELECT COUNT(*) AS n FROM e")
+        db.run()
+        assert history(found)[:6] == [(n, n - 1, n) for n in range(1, 6)] + [(6, 5, 40)]
+        assert reasons(db) == []
+
+
+def test_external_ctis_that_cannot_be_used_are_set_apart(db: Database) -> None:
+    db.execute(COUNTED)
+    found = db.query("SELECT p FROM e")
+    db.start()
+    db.push("e", {**cedr("CTI", None, 5), "n": None})
+    for start, end, count in [(0, 9, 1), (7, 7, 1), (7, None, 1), (7, 9, None), (7, 9, -1)]:
+        db.push("e", {**cedr("ExternalCTI", start, end), "n": count})
+    db.push("e", {**cedr("ExternalCTI", 0, 5), "n": 1})
+    db.push("e", {**cedr("ExternalCTI", 5, 6), "n": 0})
+    assert found.heartbeat == 6
+    db.stop()
+    assert [reason.split(" of ")[0] for reason in reasons(db)] == [
+        "a part",
+        "the interval vs TO ve",
+        "the end ve",
+        "the count n",
+        "the count n",
+    ]
+
+
 def test_a_physical_stream_is_read(db: Database) -> None:
     """CEDR, table 2; a full retraction besides, and one that lengthens."""
     db.execute(PHYSICAL + " DISORDER 50")
@@ -258,6 +434,11 @@ DECLARED = "CREATE STREAM s (a BIGINT, b BIGINT, c STRING, d DOUBLE, t TIMESTAMP
         (DECLARED + "FROM push FORMAT CEDR", "s has no column vs"),
         (DECLARED + "FROM push FORMAT avro", "there is no FORMAT"),
         (PHYSICAL.replace("type STRING", "type BIGINT"), "the column type is BIGINT"),
+        (f"{PHYSICAL} COUNT BY p", "the column p is STRING"),
+        (f"{PHYSICAL} COUNT BY vs", "vs says when a row begins, and cannot be the count"),
+        (f"{COUNTED} LATENCY 5 SECONDS", "COUNT BY and LATENCY cannot be combined"),
+        (f"{PHYSICAL} HEARTBEATS FROM ve", "only those of type CTI are heartbeats"),
+        (DECLARED + "FROM push VALID FROM a TO b HEARTBEATS FROM CTI", "s has no column CTI"),
         (DECLARED + "FROM push VALID FROM a TO b VERSION BY c", "VERSION BY goes with CHANGES BY"),
         (DECLARED + "FROM push CHANGES BY d TIMESTAMP BY a", "the column d is DOUBLE"),
         (DECLARED + "FROM push CHANGES BY c TIMESTAMP BY ARRIVAL", "take nothing back"),

@@ -60,6 +60,59 @@ def test_the_rows_that_a_query_keeps_are_expected_within_a_factor_of_two(name: s
     assert 0.5 < expected / kept(QUERIES[name]) < 2
 
 
+HOP = "TABLE(HOP(TABLE bid, DESCRIPTOR(ts), INTERVAL '2' SECOND, INTERVAL '10' SECOND))"
+TUMBLE = "TABLE(TUMBLE(TABLE {}, DESCRIPTOR(ts), INTERVAL '5' SECOND))"
+RATES = {
+    "session": QUERIES["session"],
+    "counts of hops": f"SELECT auction, COUNT(*) AS n FROM {HOP} GROUP BY auction, window_start, window_end",
+    "groups of one window": f"""
+        SELECT b.auction, b.n
+        FROM (SELECT auction, COUNT(*) AS n, window_end AS w FROM {TUMBLE.format("bid")}
+              GROUP BY auction, window_start, window_end) b
+        JOIN (SELECT id, window_end AS w FROM {TUMBLE.format("auction")}
+              GROUP BY id, window_start, window_end) a
+        ON a.id = b.auction AND a.w = b.w""",
+    "the most of all counts": f"""
+        SELECT c.auction, c.n
+        FROM (SELECT auction, COUNT(*) AS n, window_end AS w FROM {HOP}
+              GROUP BY auction, window_start, window_end) c
+        JOIN (SELECT MAX(n) AS most, w
+              FROM (SELECT COUNT(*) AS n, window_end AS w FROM {HOP}
+                    GROUP BY auction, window_start, window_end)
+              GROUP BY w) m
+        ON c.w = m.w AND c.n >= m.most""",
+}
+"""Queries of whose results the rate is expected within a factor of two."""
+
+
+def yields(text: str) -> float:
+    """The rows of a query's result per second of application time, in the second half of its input."""
+    seen: list[tuple[int, int]] = []
+
+    def look(_: object) -> None:
+        operators = db.status.operators
+        newest = max(part.last or 0 for part in operators if not part.inputs)
+        result = db.status.graph.node_of(db.status.graph.outputs[0][1])
+        seen.append((newest, operators[result].rows_out))
+
+    with hr.connect(runner="inline", epoch_rows=3_000, keep_results=False) as db:
+        db.execute(f"{STREAM.format('bid', 7)}; {STREAM.format('auction', 7)}")
+        db.query(text)
+        db.run(look)
+    (begin, before), (end, after) = seen[len(seen) // 2], seen[-2]
+    return (after - before) / (end - begin) * 1e6
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_the_rates_of_results_are_expected_within_a_factor_of_two(name: str) -> None:
+    with hr.connect(runner="inline") as db:
+        # Not the rows that are run.
+        db.execute(f"{STREAM.format('bid', 1)}; {STREAM.format('auction', 1)}")
+        text = str(db.execute(f"EXPLAIN COST {RATES[name]}")[0])
+    rates = re.findall(r"^ +([\d.,e+-]+) rows/s", text, re.MULTILINE)
+    assert 0.5 < float(rates[-1].replace(",", "")) / yields(RATES[name]) < 2
+
+
 TAKES = re.compile(r"; takes [\d.,e-]+ s$")
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.engine.core import Core
 from headrace.errors import LanguageError, SourceError, UserError
+from headrace.language.catalog_statements import Comment, Describe, PauseQuery, ResumeQuery, ShowCreate
 from headrace.language.statements import (
     FILE_FORMATS,
     AlterStream,
@@ -35,6 +36,7 @@ from headrace.language.statements import (
     Reoptimize,
     Replay,
     Select,
+    SetConsistency,
     SetDialect,
     Show,
     Statement,
@@ -102,7 +104,10 @@ def test_closed_sql_asks_the_streams_that_there_are(db: hr.Database) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"],
+    [
+        *("DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"),
+        *("COMMENT ON QUERY theirs IS 'mine'", "ALTER QUERY theirs PAUSE"),
+    ],
 )
 def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: str) -> None:
     with pytest.raises(hr.PolicyError, match=f"1:1: {text[:8]}.* is not allowed"):
@@ -122,8 +127,8 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
     changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
-    changes |= {SetDialect, Replay}
-    asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show}
+    changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, ResumeQuery}
+    asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
     looks = {ExplainAnalyze, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (
         "what may a new one reach under a policy?"

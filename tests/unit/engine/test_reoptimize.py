@@ -194,10 +194,14 @@ def test_an_interval_that_makes_no_sense(every: float) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("ALTER QUERY q", "REOPTIMIZE is missing, before the end", "write ALTER QUERY q REOPTIMIZE"),
+        (
+            "ALTER QUERY q",
+            "PAUSE, RESUME, SET CONSISTENCY or REOPTIMIZE is missing, before the end",
+            "write ALTER QUERY q {PAUSE",
+        ),
         ("ALTER QUERY r REOPTIMIZE", "there is no query r", ""),
         (REOPTIMIZE, "q is not running", "call start"),
-        ("ALTER TABLE q", "STREAM or QUERY is missing after ALTER", "ALTER QUERY name REOPTIMIZE"),
+        ("ALTER TABLE q", "STREAM or QUERY is missing after ALTER", "ALTER QUERY name PAUSE"),
     ],
 )
 def test_mistakes(db: hr.Database, text: str, message: str, hint: str) -> None:

@@ -83,6 +83,25 @@ def test_a_row_that_was_ahead_of_the_clock_is_taken_when_it_is_not_any_more() ->
         assert values(db["q"]) == ["a", "b", "d"]
 
 
+def test_a_query_takes_what_it_still_remembers() -> None:
+    clock = ManualClock()
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute(f"{AHEAD} CREATE QUERY brief CONSISTENCY (BLOCK 0, REMEMBER 1 SECOND) AS SELECT k FROM s")
+        db.start()
+        db.push("s", [{"ts": stamp(at), "k": k} for at, k in ((1, "a"), (20, "b"), (21, "c"), (40, "d"))])
+        clock.advance(12 * SECOND)
+        db.push("s", {"ts": stamp(22), "k": "e"})
+        assert replay(db) == [
+            "2 of 3 dead letters of s became input in epoch 3, 4",
+            "  q takes 2, refuses 1 too far ahead of the clock",
+            "  brief takes 1, refuses 1 older than what it still takes, 1 too far ahead of the clock",
+        ]
+        db.heartbeat("s", stamp(1_000))
+        assert values(db["q"]) == ["a", "b", "c", "e"]
+        assert values(db["brief"]) == ["a", "c", "e"]
+        assert db.status.query("brief").departures == 0
+
+
 def test_late_rows_are_refused_and_final_answers_stay(db: hr.Database) -> None:
     query = db.query("SELECT k, v FROM s", name="q")
     db.start()
@@ -193,6 +212,53 @@ def defined(db: hr.Database, when: str) -> dict[str, hr.Query]:
         name: db.execute(f"CREATE QUERY {when}_{name}{levels[name]} AS {text}")[0]
         for name, text in SHAPES.items()
     }
+
+
+def test_corrections_that_were_ahead_of_the_clock_are_taken_in_any_order() -> None:
+    clock = ManualClock(100 * SECOND)
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute(
+            "CREATE STREAM s (op STRING, ts TIMESTAMP, until TIMESTAMP, k STRING) FROM push "
+            "CHANGES BY op VALID FROM ts TO until CORRECTIONS WITHIN 1 MINUTE "
+            "AT MOST 10 SECONDS AHEAD DEAD LETTERS KEEP ALL; CREATE QUERY q AS SELECT k FROM s"
+        )
+        db.start()
+        for op, begin, end, k in [
+            *(("-", 125, 130, "a"), ("+", 120, 130, "a"), ("+", 101, 140, "b"), ("-", 128, 140, "b")),
+            *(("?", 101, 140, "c"), ("+", 150, 151, "d")),
+        ]:
+            db.push("s", {"op": op, "ts": stamp(begin), "until": stamp(end), "k": k})
+        assert replay(db)[0] == "none of 5 dead letters of s became input"
+        clock.advance(30 * SECOND)
+        assert replay(db) == [
+            "3 of 5 dead letters of s became input in epoch 7",
+            "  q takes 3, refuses 1 that cannot be used, 1 too far ahead of the clock",
+        ]
+        assert replay(db)[0] == "none of 2 dead letters of s became input"
+        db.heartbeat("s", stamp(200))
+        db.stop()
+        history = [tuple(row.values()) for row in db["q"].history().to_pylist()]
+        assert history == [("b", stamp(101), stamp(128)), ("a", stamp(120), stamp(125))]
+
+
+def test_a_retraction_is_judged_by_its_new_end() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(
+            "CREATE STREAM s (type STRING, vs BIGINT, ve BIGINT, vnewe BIGINT, v BIGINT) FROM push "
+            "FORMAT CEDR HEARTBEATS FROM CTI DEAD LETTERS KEEP ALL;"
+            "CREATE QUERY broken AS SELECT v FROM s WHERE 100 / v > 1"
+        )
+        db.start()
+        rows = [("Insert", 1, 100, None, 0), ("Insert", 2, 100, None, 5), ("CTI", None, 50, None, None)]
+        for row in [*rows, ("Retract", 1, 100, 60, 0)]:
+            db.push("s", dict(zip(("type", "vs", "ve", "vnewe", "v"), row, strict=True)))
+        db.execute("CREATE QUERY mended AS SELECT v FROM s WHERE 100 / NULLIF(v, 0) IS NULL")
+        assert replay(db)[1:] == [
+            "  broken takes 0, refuses 1 older than what it still takes, 1 that it has had, or failed on",
+            "  mended takes 1, refuses 1 older than what it still takes",
+        ]
+        db.stop()
+        assert len(db["mended"].history()) == 0
 
 
 def test_queries_of_one_text_where_one_has_had_the_rows_and_one_has_not(db: hr.Database) -> None:

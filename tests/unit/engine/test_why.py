@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,6 +19,7 @@ from headrace.algebra.properties import output_heartbeat
 from headrace.engine.why import Finding, Why, next_heartbeat, why
 from headrace.errors import LanguageError
 from headrace.lowering.lower import lower
+from headrace.runtime.driver.attempt import Attempt
 from headrace.runtime.driver.status import QueryStatus, chain_of
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import Duration, TimeDomain
@@ -284,7 +287,7 @@ def test_the_next_heartbeat_is_the_smallest(steps: list[tuple[bool, int, int]], 
             instant = output_heartbeat(node.plan, (instant,))
         return instant
 
-    chain = chain_of(graph, graph.nodes[-1].number, graph.heartbeats({"s": now}))
+    chain = chain_of(graph, graph.nodes[-1].number, graph.heartbeats({"s": now}, {}))
     query = QueryStatus("q", TimeDomain.INTEGER, ("s",), 0, heartbeat=answer(now), chain=chain, held_by="s")
     smallest = next(instant for instant in range(now + 1, now + 1_000) if answer(instant) > answer(now))
     assert next_heartbeat(graph, query) == smallest
@@ -306,3 +309,33 @@ def test_why_is_asked_in_sql_as_well(db: hr.Database) -> None:
     db.query("SELECT v FROM b", name="later")
     with pytest.raises(hr.UserError, match="the query later is not part of the run"):
         db.why("later")
+
+
+def test_the_epoch_that_is_running(db: hr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.engine.why._LONG", 0.0)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(value: int) -> int:
+        begun.set()
+        assert go_on.wait(60)
+        return value
+
+    started(db, "SELECT v FROM a [RANGE 10]")
+    push(db, "a", 1)
+    db.function("slow", slow, arguments=["BIGINT"], returns="BIGINT")
+    db.query("SELECT slow(v) AS v FROM a [RANGE 10]", name="slowly")
+    waits = db.push("a", {"ts": 2, "v": 2}, wait=False)
+    assert begun.wait(60)
+    found = told(db.why("q"), "epoch ")
+    assert re.fullmatch(r"epoch 3 has been running for [\d.]+ s", found.message)
+    go_on.set()
+    assert waits.result(60)
+    assert not any(message.startswith("epoch ") for message in messages(db.why("q")))
+
+
+def test_an_epoch_that_is_tried_again(db: hr.Database) -> None:
+    started(db, "SELECT v FROM a [RANGE 10]")
+    push(db, "a", 1)
+    attempt = Attempt(2, time.monotonic() - 7, "a worker has died")
+    found = told(why(replace(db.status, attempt=attempt), "q"), "epoch ")
+    assert found.message == "epoch 2, begun 7.0 s ago, is tried again: a worker has died"

@@ -163,9 +163,9 @@ def test_searches_in_a_run() -> None:
     hashes, times = ints([1, 1, 1, 5, 5, 9]), ints([2, 4, 6, 1, 3, 7])
     by_key = ints([3, 0, 5, 1, 4, 2])
     back = np.argsort(by_key)
-    found = next_rows(hashes[back], times[back], by_key, ints([1, 5, 9, 7]), 4)
+    found = next_rows(hashes[back], times[back], by_key.astype(np.int32), ints([1, 5, 9, 7]), 4)
     assert found.tolist() == [0, -1, 2, -1]
-    assert count_before(times, np.argsort(times), 4) == 3
+    assert count_before(times, np.argsort(times).astype(np.int32), 4) == 3
     assert smallest_per_code(ints([0, 2, 0]), ints([5, 7, 3]), 3).tolist() == [3, INFINITY, 7]
     probes, rows = match_hashes(ints([1, 5, 6]), hashes)
     assert list(zip(probes.tolist(), rows.tolist(), strict=True)) == [(0, 0), (0, 1), (0, 2), (1, 3), (1, 4)]

@@ -22,8 +22,11 @@ _BLOCK = re.compile(r"^```sql[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _STREAMS = """
 CREATE STREAM reservation (change BIGINT, room STRING, since TIMESTAMP, until TIMESTAMP)
     FROM csv OPTIONS (path 'reservations.csv') CHANGES BY change VALID FROM since TO until;
+CREATE STREAM account (id BIGINT, name STRING) FROM json OPTIONS (path 'customers.jsonl') FORMAT DEBEZIUM;
 CREATE STREAM bid (ts TIMESTAMP, auction BIGINT, item STRING, bidder STRING, price BIGINT)
     FROM csv OPTIONS (path 'bids.csv') TIMESTAMP BY ts;
+CREATE STREAM offer (minute BIGINT, ts BIGINT, item STRING, price BIGINT)
+    FROM csv OPTIONS (path 'offers.csv') TIMESTAMP BY minute;
 CREATE STREAM auction (ts TIMESTAMP, id BIGINT, initial_bid BIGINT, seller BIGINT)
     FROM csv OPTIONS (path 'auctions.csv') TIMESTAMP BY ts;
 CREATE STREAM closed (ts TIMESTAMP, id BIGINT) FROM csv OPTIONS (path 'closed.csv') TIMESTAMP BY ts;

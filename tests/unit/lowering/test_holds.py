@@ -76,8 +76,8 @@ def test_both_sides_may_wait_for_each_other() -> None:
     assert waiting(top, common(top)) == {LOWER: (joined(C, D),), joined(C, D): (LOWER,)}
     graph = lower({"q": top}, holds={"q": common(top)})
     streams = {"a": 50, "b": 40, "c": 30, "d": 20}
-    assert graph.heartbeats(streams)[-1] == 20
-    limits = dict(zip((node.plan for node in graph.nodes), graph.limits(streams), strict=True))
+    assert graph.heartbeats(streams, {})[-1] == 20
+    limits = dict(zip((node.plan for node in graph.nodes), graph.limits(streams, {}), strict=True))
     assert {plan: limit for plan, limit in limits.items() if limit < INFINITY} == {
         LOWER: 20,
         joined(C, D): 40,
@@ -90,10 +90,10 @@ def test_the_answer_is_final_when_it_would_be_without() -> None:
     plan = joined(LOWER, late)
     graph = lower({"q": plan}, holds={"q": common(plan)})
     streams = {"a": 250, "b": 250, "c": 150}
-    assert graph.heartbeats(streams)[-1] == graph.free_heartbeats(streams)[-1] == 199
-    assert min(graph.limits(streams)) == 199
-    assert graph.heartbeats({**streams, "c": BEGINNING})[-1] == BEGINNING
-    assert graph.heartbeats(dict.fromkeys(streams, INFINITY))[-1] == INFINITY
+    assert graph.heartbeats(streams, {})[-1] == graph.free_heartbeats(streams, {})[-1] == 199
+    assert min(graph.limits(streams, {})) == 199
+    assert graph.heartbeats({**streams, "c": BEGINNING}, {})[-1] == BEGINNING
+    assert graph.heartbeats(dict.fromkeys(streams, INFINITY), {})[-1] == INFINITY
 
 
 def test_state_is_shared_by_queries_that_wait_alike() -> None:

@@ -20,6 +20,7 @@ from headrace.optimizer.distinct_once import distinct_once
 from headrace.optimizer.equalities_into_join import equalities_into_join
 from headrace.optimizer.filter_from_case import filter_from_case
 from headrace.optimizer.fold_constants import fold_constants
+from headrace.optimizer.forget_rows_left_out import forget_rows_left_out
 from headrace.optimizer.merge_filters import merge_filters
 from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
 from headrace.optimizer.merge_projects import merge_projects
@@ -323,6 +324,11 @@ UNCHANGED = [
         push_filter_below_row_window,
         "SELECT * FROM (SELECT id * 1e0 AS x FROM tick) [PARTITION BY x ROWS 1] WHERE x > 1",
     ),
+    (forget_rows_left_out, "SELECT * FROM tick [PARTITION BY kind ROWS 1] WHERE id > 1"),
+    (
+        forget_rows_left_out,
+        "SELECT * FROM (SELECT kind, at > 5 AS late FROM tick) [PARTITION BY kind ROWS 2] WHERE late",
+    ),
     (push_project_below_row_window, "SELECT kind FROM tick [ROWS 10]"),
     (distinct_before_union, "SELECT id FROM tick [RANGE 9] UNION ALL SELECT at FROM tick [RANGE 5]"),
     (distinct_before_union, "SELECT 2e0 * id FROM tick [RANGE 9] UNION SELECT 1e0 FROM tick [RANGE 5]"),
@@ -566,3 +572,16 @@ def test_rules_that_undo_each_other_are_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("headrace.optimizer.RULES", tuple(map(everywhere, (start, more, few))))
     with pytest.raises(AssertionError, match=r"^these rules undo each other: few, more$"):
         rewrites(Rstream(Sample(plan_of("SELECT * FROM tick"), Decimal(10))))
+
+
+def test_a_window_of_the_last_row_leaves_out_what_is_not_live() -> None:
+    """The node has no text of its own: it prints as the filter and the window."""
+    flagged = "(SELECT id, kind, at > 5 AS late FROM tick) [PARTITION BY kind ROWS 1]"
+    rewritten = everywhere(forget_rows_left_out).rewrite(
+        plan_of(f"SELECT * FROM {flagged} WHERE late AND id > 1")
+    )
+    lines = [line.strip() for line in explain(rewritten).splitlines()]
+    assert lines[0].startswith("Filter id > 1")
+    assert lines[1].startswith("RowWindow PARTITION BY kind ROWS 1 WHERE late")
+    expected = plan_of(f"SELECT * FROM (SELECT * FROM {flagged} WHERE late) WHERE id > 1")
+    assert explain(plan_of(to_sql(rewritten))) == explain(expected)

@@ -116,15 +116,17 @@ def parse_events(
 
 
 def _physical(cursor: Cursor, watermark: Watermark | None) -> tuple[str, Position, EventsClause]:
-    """Read `FORMAT CEDR`: the columns of a physical stream have fixed names."""
+    """Read `FORMAT CEDR [COUNT BY column]`: the other columns of a physical stream have fixed names."""
     position = cursor.position
     cursor.accept("FORMAT")
     if not cursor.accept("CEDR"):
-        raise cursor.error(f"there is no FORMAT {cursor.shown()}", "write FORMAT CEDR, or CHANGES BY column")
+        hint = "write FORMAT CEDR, FORMAT DEBEZIUM, or CHANGES BY column"
+        raise cursor.error(f"there is no FORMAT {cursor.shown()}", hint)
     begin, *others = (Name(column, position) for column in CEDR)
     _check_watermark(watermark, begin, "or leave WATERMARK out")
     ends, change, shortened = others
-    return begin.text, position, EventsClause(True, ends, change, None, shortened)
+    counts = cursor.name("the column with the counts") if cursor.accept("COUNT", "BY") else None
+    return begin.text, position, EventsClause(True, ends, change, None, shortened, counts)
 
 
 def _change(cursor: Cursor, key: tuple[Name, ...]) -> Name | None:

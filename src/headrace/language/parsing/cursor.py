@@ -68,6 +68,10 @@ class Cursor:
         index = self.index + ahead
         return self._tokens[index] if index < len(self._tokens) else None
 
+    def text_from(self, index: int) -> str:
+        """The text from a token, which has been stepped over, up to the cursor."""
+        return self.source.text[self._tokens[index].start : self._tokens[self.index - 1].end + 1]
+
     def word(self, ahead: int = 0) -> str:
         """The token's text in upper case; empty for strings, quoted names and after the end."""
         index = self.index + ahead

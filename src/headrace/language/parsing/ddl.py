@@ -7,10 +7,12 @@ from typing import Final
 import pyarrow as pa
 from sqlglot.tokens import TokenType
 
+from headrace.algebra.debezium import record_columns
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
 from headrace.language.parsing.corrections import Watermark, parse_events, parse_key
 from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.debezium import accept_debezium, parse_record_columns
 from headrace.language.parsing.time_clauses import parse_time_clauses
 from headrace.language.parsing.window_clauses import parse_duration_at
 from headrace.language.statements import (
@@ -45,10 +47,17 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
     key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
-    timestamp, timed_at, events = parse_events(cursor, key, watermark)
+    records = accept_debezium(cursor, form, keyed=bool(key))
+    if records is None:
+        timestamp, timed_at, events = parse_events(cursor, key, watermark)
+    else:
+        timestamp, timed_at, events = parse_record_columns(cursor, records, watermark)
     time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
+    if records is not None and columns is not None:
+        columns = record_columns(columns, str(timestamp))
     statement = CreateStream(
-        name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at, key, events
+        *(name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at, key, events),
+        records=records,
     )
     if columns is not None:
         # The columns are checked now, so that the error comes before any input is opened.

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, assert_never
 
 from headrace.errors import LanguageError, Position
+from headrace.language.catalog_statements import Kind
 from headrace.language.parsing.consistency import parse_consistency
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.ddl import parse_create_stream
+from headrace.language.parsing.definitions import (
+    parse_alter_query,
+    parse_comment,
+    parse_describe,
+    parse_show_create,
+)
+from headrace.language.parsing.past_clauses import parse_start
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.relations import parse_create_relation
 from headrace.language.parsing.settings import parse_set, parse_show
@@ -26,27 +35,22 @@ from headrace.language.statements import (
     ExplainShared,
     Heartbeats,
     RefreshRelation,
-    Reoptimize,
     Replay,
     Select,
     Stage,
     Statement,
     Why,
 )
+from headrace.language.syntax import Name, Query
 from headrace.language.text import BEGIN, SourceText
 from headrace.language.unsupported import AFTER, CREATABLE, STATEMENTS
 from headrace.suggestions import did_you_mean
 
 _HINT = (
     "a statement starts with CREATE STREAM, CREATE QUERY, SELECT, ISTREAM(...), WITH, EXPLAIN, "
-    "WHY, SHOW, SET, ALTER, REFRESH, REPLAY or DROP"
+    "WHY, SHOW, DESCRIBE, COMMENT, SET, ALTER, REFRESH, REPLAY or DROP"
 )
 
-
-_STARTS: Final = (
-    *("CREATE", "SELECT", "WITH", "EXPLAIN", "WHY", "SHOW", "SET", "ALTER", "REFRESH", "REPLAY", "DROP"),
-)
-"""The words that most statements start with."""
 
 _QUERIES: Final = ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM")
 """What a query starts with."""
@@ -127,27 +131,13 @@ def parse_one(text: str, begin: Position = BEGIN) -> Statement:
 
 def _statement(cursor: Cursor) -> Statement:
     position = cursor.position
-    if cursor.accept("CREATE"):
-        return _create(cursor, position)
-    if cursor.accept("ALTER"):
-        return _alter(cursor, position)
-    if cursor.accept("DROP"):
-        return _drop(cursor, position)
-    if cursor.accept("REPLAY"):
-        return _replay(cursor, position)
-    if cursor.accept("EXPLAIN"):
-        return _explain(cursor, position)
-    if cursor.accept("WHY"):
-        return Why(cursor.name("the query's name"), position)
-    if cursor.accept("SET"):
-        return parse_set(cursor, position)
-    if cursor.accept("SHOW"):
-        return parse_show(cursor, position)
-    if cursor.accept("REFRESH"):
-        cursor.expect("RELATION", "after REFRESH")
-        return RefreshRelation(cursor.name("the relation's name"), position)
+    reader = _READERS.get(cursor.word())
+    if reader is not None:
+        cursor.index += 1
+        return reader(cursor, position)
     if cursor.word() in _QUERIES:
-        return Select(parse_query(cursor), position)
+        query, text = _with_text(cursor)
+        return Select(query, position, text)
     if hint := STATEMENTS.get(cursor.word()):
         raise cursor.error(f"{cursor.word()} is not supported yet", hint)
     raise cursor.error(
@@ -155,12 +145,26 @@ def _statement(cursor: Cursor) -> Statement:
     )
 
 
+def _why(cursor: Cursor, position: Position) -> Why:
+    return Why(cursor.name("the query's name"), position)
+
+
+def _show(cursor: Cursor, position: Position) -> Statement:
+    return parse_show_create(cursor, position) if cursor.accept("CREATE") else parse_show(cursor, position)
+
+
+def _refresh(cursor: Cursor, position: Position) -> RefreshRelation:
+    cursor.expect("RELATION", "after REFRESH")
+    return RefreshRelation(cursor.name("the relation's name"), position)
+
+
 def _create(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("STREAM"):
         _refuse_condition(cursor)
         name = cursor.name("the stream's name")
         if cursor.accept("AS"):
-            return CreateStreamAs(name, parse_query(cursor), position)
+            query, text = _with_text(cursor)
+            return CreateStreamAs(name, query, position, text)
         return parse_create_stream(cursor, name, position)
     if cursor.accept("QUERY"):
         _refuse_condition(cursor)
@@ -183,10 +187,17 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     """Read what follows CREATE QUERY."""
     name = cursor.name("the query's name")
     consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
-    if consistency.block is not None and cursor.at("HEARTBEATS"):
+    if not consistency.is_strong and cursor.at("HEARTBEATS"):
         raise cursor.error(
             "a query cannot have this CONSISTENCY and HEARTBEATS",
             "leave one of them out: an answer that does not wait has operators that do not",
+        )
+    start = parse_start(cursor)
+    if start is not None and (not consistency.is_strong or cursor.at("HEARTBEATS") or cursor.at("WARM")):
+        raise LanguageError(
+            "a query that answers over rows from before it has no CONSISTENCY, HEARTBEATS or WARM",
+            position=start.position,
+            hint=f"leave out {start}, or the other clause",
         )
     warm = cursor.accept("WARM")
     if warm and cursor.at("HEARTBEATS"):
@@ -196,7 +207,15 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
         )
     heartbeats = _heartbeats(cursor) if cursor.accept("HEARTBEATS") else Heartbeats.OPERATOR
     cursor.expect("AS", f"after CREATE QUERY {name.text}")
-    return CreateQuery(name, parse_query(cursor), position, warm, heartbeats, consistency)
+    query, text = _with_text(cursor)
+    return CreateQuery(name, query, position, warm, heartbeats, consistency, start, text)
+
+
+def _with_text(cursor: Cursor) -> tuple[Query, str]:
+    """Read a query, and give its text as well."""
+    start = cursor.index
+    query = parse_query(cursor)
+    return query, cursor.text_from(start)
 
 
 def _heartbeats(cursor: Cursor) -> Heartbeats:
@@ -216,25 +235,34 @@ def _alter(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("STREAM"):
         return parse_alter_stream(cursor, position)
     if cursor.accept("QUERY"):
-        name = cursor.name("the query's name")
-        if not cursor.accept("REOPTIMIZE"):
-            written = f"write ALTER QUERY {name.text} REOPTIMIZE; queries are dropped and created again"
-            raise cursor.error(f"REOPTIMIZE is missing, before {cursor.shown()}", written)
-        return Reoptimize(name, position)
-    hint = "write ALTER STREAM name DISORDER 5 SECONDS, or ALTER QUERY name REOPTIMIZE"
+        return parse_alter_query(cursor, position)
+    hint = "write ALTER STREAM name DISORDER 5 SECONDS, or ALTER QUERY name PAUSE"
     raise cursor.error(f"STREAM or QUERY is missing after ALTER, before {cursor.shown()}", hint)
 
 
 def _drop(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("SKEW"):
         return parse_drop_skew(cursor, position)
-    for kind, statement in (("STREAM", DropStream), ("RELATION", DropRelation), ("QUERY", DropQuery)):
-        if cursor.accept(kind):
+    for kind in Kind:
+        if cursor.accept(kind.value):
             if cursor.at("IF", "EXISTS"):
                 raise cursor.error("IF EXISTS is not supported", "leave it out")
-            return statement(cursor.name(f"the {kind.lower()}'s name"), position)
+            return _dropped(kind, cursor.name(f"the {kind.word}'s name"), cursor, position)
     hint = "write DROP STREAM name, DROP RELATION name or DROP QUERY name"
     raise cursor.error(f"STREAM, RELATION or QUERY is missing after DROP, before {cursor.shown()}", hint)
+
+
+def _dropped(kind: Kind, name: Name, cursor: Cursor, position: Position) -> Statement:
+    match kind:
+        case Kind.QUERY:
+            # No query reads another one, so there is nothing to cascade to.
+            return DropQuery(name, position)
+        case Kind.STREAM:
+            return DropStream(name, position, cursor.accept("CASCADE"))
+        case Kind.RELATION:
+            return DropRelation(name, position, cursor.accept("CASCADE"))
+        case _:
+            assert_never(kind)
 
 
 def _replay(cursor: Cursor, position: Position) -> Replay:
@@ -278,3 +306,22 @@ def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze | E
 def _refuse_other_statements(cursor: Cursor) -> None:
     if cursor.at("CREATE"):
         raise cursor.error("EXPLAIN shows the plan of a query", "write EXPLAIN SELECT ...")
+
+
+_READERS: Final[Mapping[str, Callable[[Cursor, Position], Statement]]] = {
+    "CREATE": _create,
+    "ALTER": _alter,
+    "DROP": _drop,
+    "REPLAY": _replay,
+    "EXPLAIN": _explain,
+    "WHY": _why,
+    "SET": parse_set,
+    "SHOW": _show,
+    "DESCRIBE": parse_describe,
+    "COMMENT": parse_comment,
+    "REFRESH": _refresh,
+}
+"""From the word that a statement starts with to what reads the rest of it."""
+
+_STARTS: Final = (*_READERS, "SELECT", "WITH")
+"""The words that most statements start with."""

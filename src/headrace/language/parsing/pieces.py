@@ -86,6 +86,17 @@ class Piece:
         return self.source.text[self.start : self.end]
 
     @property
+    def body(self) -> str:
+        """The text of the SELECT, without comments behind it."""
+        text = self.text
+        create = _CREATE.match(text)
+        comments = {match.end(): match.start() for match in _PART.finditer(text) if match[0].startswith("--")}
+        end = len(text)
+        while (end := len(text[:end].rstrip())) in comments:
+            end = comments[end]
+        return text[0 if create is None else create.end() : end]
+
+    @property
     def position(self) -> Position:
         """Where it starts."""
         return self.source.position(self.start)

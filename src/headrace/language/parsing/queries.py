@@ -10,6 +10,7 @@ from sqlglot.tokens import TokenType
 
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.letters import letters_name
+from headrace.algebra.system_streams import PREFIX, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.limits import LIMITS, parse_limits
@@ -368,7 +369,7 @@ def _named_table(cursor: Cursor) -> NamedTable:
     if letters:
         name = replace(name, text=letters_name(name.text))
     if cursor.at("."):
-        raise cursor.error("a stream's name has one part", "write the name alone")
+        return _system_stream(cursor, name)
     if cursor.at("("):
         hint = TABLES.get(name.text.upper(), "windows are written WINDOW(RANGE ...) after the name")
         raise LanguageError(f"{name.text}(...) is not a stream", position=name.position, hint=hint)
@@ -377,6 +378,23 @@ def _named_table(cursor: Cursor) -> NamedTable:
         raise cursor.error("MATCH_RECOGNIZE is not supported", f"join the stream with itself: {pair}")
     as_of = _as_of(cursor)
     return NamedTable(name, *_decoration(cursor), as_of)
+
+
+def _system_stream(cursor: Cursor, first: Name) -> NamedTable:
+    """Read what follows the first part of a name that has two."""
+    listed = ", ".join(stream.full_name for stream in SystemStream)
+    if first.text.lower() != PREFIX:
+        raise cursor.error("a stream's name has one part", f"write the name alone; only {listed} have two")
+    cursor.expect(".", "")
+    second = cursor.name("the name of a stream")
+    if system_stream(f"{PREFIX}.{second.text}") is None:
+        raise LanguageError(
+            f"there is no stream {first.text}.{second.text}",
+            position=second.position,
+            hint=f"there are {listed}",
+        )
+    alias, window = _decoration(cursor)
+    return NamedTable(replace(first, text=f"{PREFIX}.{second.text}".lower()), alias or second, window)
 
 
 def _as_of(cursor: Cursor) -> AsOf | None:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
+from headrace.algebra.debezium import record_columns
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import describe_relation
 from headrace.language.parsing.corrections import Watermark, parse_key, parse_timestamp
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.ddl import parse_columns, parse_input
+from headrace.language.parsing.debezium import accept_debezium, parse_record_columns
 from headrace.language.parsing.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.statements import (
     FILE_FORMATS,
@@ -18,10 +20,12 @@ from headrace.language.statements import (
     ChangesClause,
     CreateRelation,
     CreateStream,
+    Records,
     RefreshClause,
     TimeClauses,
 )
 from headrace.language.syntax import Name
+from headrace.schema import Schema
 
 _WRITTEN: Final = "write CREATE RELATION name (columns) KEY (column) FROM format OPTIONS (path '...')"
 _CHANGES: Final = "CHANGES BY op TIMESTAMP BY ts"
@@ -44,10 +48,14 @@ def parse_create_relation(cursor: Cursor, name: Name, position: Position) -> Cre
     kind = form.text.lower()
     changing_at = cursor.position
     changes = None
-    if cursor.accept("CHANGES"):
-        if not key:
-            hint = f"write KEY (column) before FROM {form.text}"
-            raise LanguageError("changes are by key, and there is none", position=changing_at, hint=hint)
+    if (cursor.at("CHANGES") or cursor.at("FORMAT", "DEBEZIUM")) and not key:
+        hint = f"write KEY (column) before FROM {form.text}"
+        raise LanguageError("changes are by key, and there is none", position=changing_at, hint=hint)
+    if accept_debezium(cursor, form, keyed=True):
+        make = partial(CreateStream, name.text, format=kind, options=options)
+        changes = _records(cursor, watermark, columns, make)
+        columns = changes.stream.columns
+    elif cursor.accept("CHANGES"):
         changes = _changes(cursor, watermark, partial(CreateStream, name.text, columns, kind, options))
     elif watermark is not None:
         hint = "leave it out, or write CREATE STREAM for events, or CHANGES BY op for changes by key"
@@ -83,6 +91,27 @@ def _changes(
             "VERSION BY follows TIMESTAMP BY", "write TIMESTAMP BY ts VERSION BY seq DISORDER 5 SECONDS"
         )
     return ChangesClause(operation, version, make_stream(timestamp, time, position, timed_at))
+
+
+def _records(
+    cursor: Cursor,
+    watermark: Watermark | None,
+    columns: Schema | None,
+    make_stream: Callable[..., CreateStream],
+) -> ChangesClause:
+    """Read what follows `FORMAT DEBEZIUM`; `make_stream` takes what a CREATE STREAM has besides."""
+    position = cursor.position
+    timestamp, timed_at, events = parse_record_columns(cursor, Records.BY_KEY, watermark)
+    assert events.change is not None
+    stream = make_stream(
+        columns=None if columns is None else record_columns(columns, timestamp),
+        timestamp=timestamp,
+        time=parse_time_clauses(cursor, NOTHING_SAID),
+        position=position,
+        timestamp_position=timed_at,
+        records=Records.BY_KEY,
+    )
+    return ChangesClause(events.change, events.version, stream)
 
 
 def _refresh(cursor: Cursor, *, is_constant: bool) -> RefreshClause | None:

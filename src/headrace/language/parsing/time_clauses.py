@@ -12,6 +12,7 @@ from sqlglot.tokens import TokenType
 
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.past_clauses import parse_retain
 from headrace.language.parsing.window_clauses import parse_duration_at
 from headrace.language.statements import (
     AlterStream,
@@ -38,6 +39,7 @@ _EXAMPLES: Final = {
     "AT": "AT MOST 1 DAY AHEAD",
     "HEARTBEATS": "HEARTBEATS FROM column",
     "DEAD": "DEAD LETTERS KEEP 7 DAYS",
+    "RETAIN": "RETAIN 2 HOURS",
 }
 """How each clause is written, by its first word."""
 
@@ -374,6 +376,10 @@ def _letters(cursor: Cursor) -> dict[str, Any]:
     return {"letters": kept}
 
 
+def _retain(cursor: Cursor) -> dict[str, Any]:
+    return {"retain": parse_retain(cursor)}
+
+
 _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "DISORDER": _disorder,
     "CORRECTIONS WITHIN": _corrections,
@@ -386,6 +392,7 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "AT MOST": _ahead,
     "HEARTBEATS FROM": _heartbeats,
     "DEAD LETTERS KEEP": _letters,
+    "RETAIN": _retain,
 }
 """From the words that a clause begins with to what reads the rest of it."""
 

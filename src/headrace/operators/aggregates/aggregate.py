@@ -94,9 +94,8 @@ class AggregateOperator:
     def advance(self, progress: Progress) -> Batch:
         """The corrections and new segments up to the new horizon."""
         batch = concat(self._form.schema, self._inputs)
-        payload, form = batch.payload, self._form
-        keys = [payload.column(name) for name in form.key_names]
-        changes = Changes(keys, batch.ts, batch.te, sums_of(payload, form.int_names))
+        changes = self._changes(batch)
+        keys = changes.keys
         for inputs, values in self._distinct.items():
             changes = append_changes(changes, self._presence(inputs, values, batch, progress.window))
         points = self._timeline.step(changes, *progress.window)
@@ -104,6 +103,29 @@ class AggregateOperator:
         if points is None:
             return concat(self._node.schema, [])
         return self._emit(points, live)
+
+    @property
+    def is_one_timeline(self) -> bool:
+        """Whether a timeline is all its state, and a key of which nothing changes needs nothing said."""
+        return not self._live and not self._distinct and not self._node.settled
+
+    @property
+    def timeline(self) -> Timeline:
+        """The sums, and what is to come of them."""
+        return self._timeline
+
+    def entered(self) -> Changes:
+        """What has been processed."""
+        return self._changes(concat(self._form.schema, self._inputs))
+
+    def answer(self, changes: Changes, window: tuple[int, int]) -> Batch:
+        """What is said when elements enter and the horizon moves (instants), if it is one timeline."""
+        points = self._timeline.step(changes, *window)
+        return concat(self._node.schema, []) if points is None else self._emit(points, {})
+
+    def _changes(self, batch: Batch) -> Changes:
+        keys = [batch.payload.column(name) for name in self._form.key_names]
+        return Changes(keys, batch.ts, batch.te, sums_of(batch.payload, self._form.int_names))
 
     def _column(self, batch: Batch, expression: Expression) -> pa.Array:
         return batch.payload.column(f"__v{self._form.values.index(expression)}")

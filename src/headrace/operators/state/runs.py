@@ -10,15 +10,16 @@ and, where the area is read by expiry, `__order` int32 (rows in order of expiry)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.elements import Int64Array, integers
+from headrace.elements import Int64Array, integers, widened
 from headrace.kernels.grouping import dense_codes
 from headrace.kernels.sorting import count_descents, stable_order
 from headrace.operators.state.keys import order_by_hash
@@ -68,6 +69,8 @@ class RunRef:
 class Run:
     """One run, loaded when it is first looked at.
 
+    What is stored in fewer bytes than it has is made wider only as far as it is looked at.
+
     Attributes:
         ref: where it is stored, or None while it is new. A new run gets its ref when the task writes it.
         rows: how many rows it has.
@@ -80,35 +83,69 @@ class Run:
         self.rows = rows
         self.first, self.last, self.reach = span
         self._load = load
+        self._columns: dict[str, pa.Array] = {}
+
+    @cached_property
+    def _loaded(self) -> pa.RecordBatch:
+        return self._load()
+
+    @cached_property
+    def _stored(self) -> pa.RecordBatch:
+        # What is stored beside the rows would be copied with every few of them.
+        return self._loaded.replace_schema_metadata(None)
 
     @cached_property
     def batch(self) -> pa.RecordBatch:
-        """The rows, sorted by (hash, time)."""
-        return self._load()
+        """The rows, sorted by (hash, time), with what is stored beside them."""
+        return widened(self._loaded)
+
+    @cached_property
+    def beside(self) -> Mapping[bytes, bytes]:
+        """What is stored beside the rows, by name."""
+        return self._loaded.schema.metadata or {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the columns, in order."""
+        return tuple(self._stored.schema.names)
 
     @cached_property
     def hashes(self) -> Int64Array:
         """int64[rows], ascending."""
-        return integers(self.batch.column(HASH))
+        return integers(self._column(HASH))
 
     @cached_property
     def times(self) -> Int64Array:
         """int64[rows], ascending within a hash."""
-        return integers(self.batch.column(TIME))
+        return integers(self._column(TIME))
 
     @cached_property
     def expiries(self) -> Int64Array:
         """int64[rows]: when a row may be forgotten; its end, or its time where it has none."""
-        return integers(self.batch.column(END)) if END in self.batch.schema.names else self.times
+        return integers(self._column(END)) if END in self.names else self.times
 
     @cached_property
-    def order(self) -> Int64Array:
-        """int64[rows]: the rows in order of expiry."""
-        return integers(self.batch.column(ORDER))
+    def order(self) -> npt.NDArray[np.int32]:
+        """int32[rows]: the rows in order of expiry."""
+        return np.asarray(self._stored.column(ORDER).to_numpy())
 
     def columns(self, names: tuple[str, ...]) -> list[pa.Array]:
         """Some columns by name."""
-        return [self.batch.column(name) for name in names]
+        return list(map(self._column, names))
+
+    def take(self, rows: npt.NDArray[np.integer], names: tuple[str, ...] | None = None) -> pa.RecordBatch:
+        """Some rows, in the given order; all columns, or those of the names."""
+        stored = self._stored if names is None else self._stored.select(names)
+        return widened(stored.take(pa.array(rows)))
+
+    def slice(self, first: int, count: int) -> pa.RecordBatch:
+        """Some rows that follow each other."""
+        return widened(self._stored.slice(first, count))
+
+    def _column(self, name: str) -> pa.Array:
+        if name not in self._columns:
+            self._columns[name] = widened(self._stored.select([name])).column(0)
+        return self._columns[name]
 
 
 class Area(Protocol):
@@ -170,9 +207,10 @@ def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> Run:
 
 
 def unindexed(rows: pa.RecordBatch) -> pa.RecordBatch | None:
-    """The rows without the endpoint index, None without rows: the content of an area."""
+    """The rows alone, without the endpoint index and what is stored beside them; None without rows."""
     if not rows.num_rows:
         return None
+    rows = rows.replace_schema_metadata(None)
     return rows.drop_columns([ORDER]) if ORDER in rows.schema.names else rows
 
 

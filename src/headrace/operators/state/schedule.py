@@ -3,23 +3,27 @@
 The other half of the sweep area (PIPES' secondary structure) as a structure of its own. Its runs are sorted
 by time, so that what is due is a slice; an index of rows by (key hash, time) finds a key's next change.
 
-Columns: `__hash` int64, the keys, `__t` int64, the sums, and `__order` int32, the rows by (hash, time).
+Columns: `__hash` int64, the keys, `__t` int64, the sums, and `__order` int32, the rows by (hash, time). Runs
+that are not short have marks (`headrace.operators.state.marks`), unless two of their keys have one hash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
-from headrace.kernels.schedule import net_schedule, next_rows
+from headrace.kernels.schedule import first_places, net_schedule, next_rows
 from headrace.kernels.sorting import stable_order
+from headrace.kernels.timeline import add_by_code
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
+from headrace.operators.state.marks import STRIDE, is_marked, marked, range_sums, spread
 from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Area, Run, is_tier_full, unindexed
-from headrace.operators.state.sum_columns import SumColumns, concat_sums, sum_arrays, sums_of
+from headrace.operators.state.sum_columns import SumColumns, all_limbs, concat_sums, sum_arrays, sums_of
 from headrace.operators.state.sweep_area import Layout
 from headrace.time import BEGINNING, INFINITY
 
@@ -103,15 +107,19 @@ class Schedule:
         columns = {HASH: pa.array(hashes[rows[first]]), TIME: pa.array(times[first])}
         columns |= {name: key.take(kept) for name, key in zip(self.layout.keys, keys, strict=True)}
         columns |= sum_arrays(self.layout.ints, sums.limbs, netted)
-        self.runs.append(_run(columns, order))
+        key_hashes = hashes[codes.first]
+        alone = len(order) > STRIDE and len(np.unique(key_hashes)) == len(key_hashes)
+        self.runs.append(self._run(columns, order.astype(np.int32), alone))
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
         """The changes of [start, end), by run and time; None if there are none."""
         found = []
         for run in self.runs:
+            if run.last < start or run.first >= end:
+                continue
             low, high = np.searchsorted(run.times, (start, end))
             if high > low:
-                found.append(run.batch.slice(low, high - low))
+                found.append(run.slice(int(low), int(high - low)))
         return concat_rows(found) if found else None
 
     def next_times(self, hashes: Int64Array, keys: list[pa.Array], bound: int) -> Int64Array:
@@ -122,13 +130,100 @@ class Schedule:
                 continue
             rows = next_rows(run.hashes, run.times, run.order, hashes, bound)
             hit = np.flatnonzero(rows >= 0)
-            same = equal_rows(keys, hit, run.columns(self.layout.keys), rows[hit])
+            found_keys = run.take(rows[hit], self.layout.keys).columns
+            same = equal_rows(keys, hit, found_keys, np.arange(len(hit)))
             good = hit[same]
             result[good] = np.minimum(result[good], run.times[rows[good]])
             for probe in hit[~same].tolist():
                 found = self._next_among_collisions(run, hashes[probe], keys, probe, bound)
                 result[probe] = min(result[probe], found)
         return result
+
+    def count(self, start: int, end: int) -> int:
+        """How many changes there are in [start, end)."""
+        found = 0
+        for run in self.runs:
+            if run.last >= start and run.first < end:
+                low, high = np.searchsorted(run.times, (start, end))
+                found += int(high - low)
+        return found
+
+    def sums_between(
+        self, hashes: Int64Array, keys: list[pa.Array], start: int, ends: Int64Array
+    ) -> SumColumns:
+        """What a key's changes from an instant on, and below another one, add up to.
+
+        Args:
+            hashes, keys: of k keys, in any order, also of one more than once.
+            start: the first instant; ends: int64[k].
+        """
+        starts = np.full(len(ends), start, dtype=np.int64)
+        empty = SumColumns(np.zeros((len(ends), len(self.layout.ints)), dtype=np.int64))
+        parts = [empty]
+        for run, probes, lows, highs in self._ranges(hashes, keys, starts, ends):
+            if is_marked(run):
+                found = range_sums(run, self.layout.ints, lows, highs)
+            else:
+                places, rows = self._rows_of(run, keys, probes, lows, highs)
+                sums = sums_of(run.take(rows), self.layout.ints)
+                found = SumColumns(add_by_code(places, sums.values, len(probes)), sums.limbs)
+            part = np.zeros((len(ends), found.values.shape[1]), dtype=np.int64)
+            part[probes] = found.values
+            parts.append(SumColumns(part, found.limbs))
+        limbs = all_limbs(parts)
+        return SumColumns(np.sum([part.with_limbs(limbs).values for part in parts], axis=0), limbs)
+
+    def between(
+        self, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
+    ) -> tuple[Int64Array, pa.RecordBatch | None]:
+        """Changes of keys, from an instant on, and below another one.
+
+        Args:
+            hashes, keys: of k keys, in any order, also of one more than once.
+            starts, ends: int64[k] each.
+
+        Returns:
+            For each change found the position of its key (int64[n]), and the changes, or None.
+        """
+        positions, found = [], []
+        for run, probes, lows, highs in self._ranges(hashes, keys, starts, ends):
+            places, rows = self._rows_of(run, keys, probes, lows, highs)
+            positions.append(probes[places])
+            found.append(run.take(rows))
+        if not found:
+            return np.empty(0, dtype=np.int64), None
+        return np.concatenate(positions), concat_rows(found)
+
+    def _ranges(
+        self, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
+    ) -> Iterator[tuple[Run, Int64Array, Int64Array, Int64Array]]:
+        """For each run the keys that may have changes there, and their ranges of its index."""
+        for run in self.runs:
+            near = np.flatnonzero((ends > run.first) & (starts <= run.last) & (starts < ends))
+            if not len(near):
+                continue
+            lows, highs = (
+                first_places(run.hashes, run.times, run.order, hashes[near], times[near])
+                for times in (starts, ends)
+            )
+            hit = np.flatnonzero(lows < highs)
+            if is_marked(run):
+                found = run.take(run.order[lows[hit]], self.layout.keys).columns
+                hit = hit[equal_rows(keys, near[hit], found, np.arange(len(hit)))]
+            if len(hit):
+                yield run, near[hit], lows[hit], highs[hit]
+
+    def _rows_of(
+        self, run: Run, keys: list[pa.Array], probes: Int64Array, lows: Int64Array, highs: Int64Array
+    ) -> tuple[Int64Array, Int64Array]:
+        """The rows of ranges that have the ranges' keys, each with the number of its range."""
+        places, found = spread(lows, highs)
+        rows = run.order[found].astype(np.int64)
+        if not is_marked(run):
+            columns = run.take(rows, self.layout.keys).columns
+            same = equal_rows(keys, probes[places], columns, np.arange(len(rows)))
+            places, rows = places[same], rows[same]
+        return places, rows
 
     def expire(self, horizon: int) -> None:
         """Forget what the horizon has passed.
@@ -137,11 +232,11 @@ class Schedule:
         where they are alike in size.
         """
         self._horizon = horizon
-        self.runs = [_cut(run, horizon) for run in self.runs if run.last >= horizon]
+        self.runs = [self._cut(run, horizon) for run in self.runs if run.last >= horizon]
         while is_tier_full(self.runs):
             merged = self.runs[-TIER:]
             del self.runs[-TIER:]
-            self._insert_rows(concat_rows([_cut(run, horizon, at_once=True).batch for run in merged]))
+            self._insert_rows(concat_rows([self._cut(run, horizon, at_once=True).batch for run in merged]))
 
     def content(self) -> pa.RecordBatch | None:
         """The changes from the horizon on, those of one key and time added up; None without any."""
@@ -165,19 +260,19 @@ class Schedule:
         times = run.times[rows[same]]
         return int(times.min()) if len(times) else INFINITY
 
+    def _cut(self, run: Run, horizon: int, at_once: bool = False) -> Run:
+        """The run without what lies below the horizon, if that is more than half of it, or at once."""
+        dead = int(np.searchsorted(run.times, horizon)) if run.first < horizon else 0
+        if dead == 0 or (2 * dead <= run.rows and not at_once):
+            return run
+        rows = run.slice(dead, run.rows - dead)
+        columns = {name: rows.column(name) for name in rows.schema.names if name != ORDER}
+        order = run.order[run.order >= dead] - np.int32(dead)
+        return self._run(columns, order, is_marked(run))
 
-def _cut(run: Run, horizon: int, at_once: bool = False) -> Run:
-    """The run without what lies below the horizon, if that is more than half of it, or at once."""
-    dead = int(np.searchsorted(run.times, horizon)) if run.first < horizon else 0
-    if dead == 0 or (2 * dead <= run.rows and not at_once):
-        return run
-    rows = run.batch.slice(dead)
-    columns = {name: rows.column(name) for name in rows.schema.names if name != ORDER}
-    order = run.order[run.order >= dead] - dead
-    return _run(columns, order)
-
-
-def _run(columns: dict[str, pa.Array], order: Int64Array) -> Run:
-    rows = pa.RecordBatch.from_pydict(columns | {ORDER: pa.array(order.astype(np.int32))})
-    times = integers(columns[TIME])
-    return Run(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))
+    def _run(self, columns: dict[str, pa.Array], order: npt.NDArray[np.int32], alone: bool) -> Run:
+        """A run of rows in order of time; `alone` says that no two of its keys have one hash."""
+        rows = pa.RecordBatch.from_pydict(columns | {ORDER: pa.array(order)})
+        rows = marked(rows, self.layout.ints, order) if alone else rows
+        times = integers(columns[TIME])
+        return Run(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))

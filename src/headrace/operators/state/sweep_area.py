@@ -51,6 +51,8 @@ class Layout:
         ints: the columns that are added up, besides limbs.
         netting: what merging does with the rows of a key.
         latest: for `Netting.LATEST`, so many numbers count; the only column of `ints` is the number.
+        live: for `Netting.LATEST`, the BOOLEAN column of which a row that counts must have TRUE: others only
+            hide the rows of their key in older runs. Without it all rows count.
     """
 
     keys: tuple[str, ...]
@@ -58,6 +60,7 @@ class Layout:
     ints: tuple[str, ...] = ()
     netting: Netting = Netting.EXPIRE
     latest: int = 0
+    live: str | None = None
 
 
 class SweepArea:
@@ -94,7 +97,7 @@ class SweepArea:
             low = count_before(run.expiries, run.order, start)
             high = count_before(run.expiries, run.order, end)
             if high > low:
-                found.append(run.batch.take(pa.array(run.order[low:high])))
+                found.append(run.take(run.order[low:high]))
         return concat_rows(found) if found else None
 
     def gather(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[Int64Array, pa.RecordBatch | None]:
@@ -115,7 +118,7 @@ class SweepArea:
             same = equal_rows(keys, places, run.columns(self.layout.keys), rows)
             if same.any():
                 probes.append(places[same])
-                found.append(run.batch.take(pa.array(rows[same])))
+                found.append(run.take(rows[same]))
         if not found:
             return np.empty(0, dtype=np.int64), None
         return np.concatenate(probes), concat_rows(found)
@@ -166,7 +169,7 @@ class SweepArea:
             case Netting.REPLACE:
                 columns = self._newest(rows, drop_empty=runs[0] is self.runs[0])
             case Netting.LATEST:
-                columns = self._latest(rows)
+                columns = self._latest(rows, drop_dead=runs[0] is self.runs[0])
             case Netting.ACCUMULATE:
                 times = integers(rows.column(TIME))
                 columns = self._netted(rows, np.where(times < heartbeat, BEGINNING, times))
@@ -193,12 +196,14 @@ class SweepArea:
         newest = rows.take(pa.array(last))
         return dict(zip(newest.schema.names, newest.columns, strict=True))
 
-    def _latest(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
-        """The rows of each key with its largest numbers, as many as count."""
+    def _latest(self, rows: pa.RecordBatch, drop_dead: bool) -> dict[str, pa.Array]:
+        """The rows of each key with its largest numbers, as many as count; dead ones only above others."""
         codes = encode_keys([rows.column(name) for name in self.layout.keys], integers(rows.column(HASH)))
         numbers = integers(rows.column(self.layout.ints[0]))
         last = -smallest_per_code(codes.codes, -numbers, len(codes))
         rows = rows.take(pa.array(np.flatnonzero(numbers > last[codes.codes] - self.layout.latest)))
+        if drop_dead and self.layout.live is not None:
+            rows = rows.filter(rows.column(self.layout.live))
         return dict(zip(rows.schema.names, rows.columns, strict=True))
 
     def _netted(self, rows: pa.RecordBatch, times: Int64Array) -> dict[str, pa.Array]:

@@ -151,7 +151,7 @@ class Timeline:
         representatives = pool.codes.first[touched]
         keys = [column.take(pa.array(representatives)) for column in pool.keys]
         hashes = pool.hashes[representatives]
-        bases, covered = self._bases(hashes, keys)
+        bases, covered = self.bases_of(hashes, keys)
         codes, limbs = rank[codes], all_limbs([pool.sums, bases])
         count, codes, times, previous, sums, last = running_points(
             stable_order(times), codes, rows, times,
@@ -179,7 +179,15 @@ class Timeline:
             keys, hashes, element_keys, codes, times, previous, SumColumns(sums.T, limbs), covered, until,
         )  # fmt: skip
 
-    def _bases(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[SumColumns, Int64Array]:
+    def bases_of(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[SumColumns, Int64Array]:
+        """The sums of keys before the horizon, and up to where what they make has been emitted.
+
+        Args:
+            hashes, keys: of k keys.
+
+        Returns:
+            k rows, and int64[k], which is BEGINNING for a key without a row.
+        """
         names = self.bases.layout.ints
         covered = np.full(len(hashes), BEGINNING, dtype=np.int64)
         places, rows = self.bases.gather(hashes, keys)

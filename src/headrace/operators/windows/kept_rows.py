@@ -126,12 +126,16 @@ class LastRows:
         columns: what the rows are in state.
         rows: how many are needed, up to the last one whose number `slide` divides.
         slide: the rows since then are kept too.
+        live: the place of the column that says of a row whether its partition has to be kept; None if always.
     """
 
-    def __init__(self, columns: RowColumns, rows: int, slide: int = 1) -> None:
+    def __init__(self, columns: RowColumns, rows: int, slide: int = 1, live: int | None = None) -> None:
         self._columns, self._last, self._slide = columns, rows, slide
-        layout = Layout(columns.key_names, ints=(NUMBER,), netting=Netting.LATEST, latest=rows + slide - 1)
-        self.area = SweepArea(layout)
+        name = None if live is None else columns.payload[live]
+        latest = rows + slide - 1
+        self.area = SweepArea(
+            Layout(columns.key_names, ints=(NUMBER,), netting=Netting.LATEST, latest=latest, live=name)
+        )
 
     def of(self, arrived: Arrived) -> KeptRows:
         """What state has of the partitions of new rows."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import RowWindow
-from headrace.elements import Batch, concat, take_rows
+from headrace.algebra.nodes import LiveRow, RowWindow
+from headrace.elements import Batch, BoolArray, Int64Array, concat, empty, integers, take_rows
 from headrace.kernels.rows import slide_rows
 from headrace.operators.contract import Progress
-from headrace.operators.state.runs import Area
+from headrace.operators.state.runs import TIME, Area
 from headrace.operators.windows.arrived import Arrived
-from headrace.operators.windows.kept_rows import LastRows, RowColumns, WaitingRows
+from headrace.operators.windows.kept_rows import KeptRows, LastRows, RowColumns, WaitingRows
+from headrace.time import INFINITY
 
 
 class RowWindowOperator:
@@ -19,14 +20,16 @@ class RowWindowOperator:
 
     Definition:
         At t, the last n rows up to t of each partition; with a slide m, up to the last row whose number m
-        divides. Rows are numbered by instant, and rows of one instant by payload, not by arrival.
+        divides. Rows are numbered by instant, and rows of one instant by payload, not by arrival. Of a
+        `LiveRow` the last row of each partition, if it is live.
 
     Retractions:
         Cancel a row that waits above the heartbeat. Below it all rows are known, and numbered for good.
 
     State:
         The rows above the heartbeat; and per partition its last n rows and those since its last slide, for
-        ever, since the partition may come again.
+        ever, since the partition may come again. A row that is not live is kept only while an older run has
+        rows of its partition, which it hides, and goes when the runs are merged.
 
     A row comes out open-ended and is closed by a negative element when the row comes that pushes it out;
     with its end, if that row is there already.
@@ -48,7 +51,8 @@ class RowWindowOperator:
         self._node = node
         self._columns = RowColumns(node.schema, node.keys)
         self._waiting = WaitingRows(self._columns)
-        self._rows = LastRows(self._columns, node.rows, node.slide)
+        self._live = node.live.index if isinstance(node, LiveRow) else None
+        self._rows = LastRows(self._columns, node.rows, node.slide, self._live)
         self._inputs: list[Batch] = []
 
     @property
@@ -70,7 +74,8 @@ class RowWindowOperator:
         row, ts, te, w, stay, numbers = slide_rows(
             old.counts, old.starts, new.starts, new.rows.ts, self._node.rows, self._node.slide
         )
-        self._rows.keep(new.rows.take(stay), numbers)
+        needed = self._needed(new, stay, old)
+        self._rows.keep(new.rows.take(stay[needed]), numbers[needed])
         border = len(old)
         of_old, of_new = np.flatnonzero(row < border), np.flatnonzero(row >= border)
         payload = take_rows(new.rows.payload, row[of_new] - border)
@@ -78,4 +83,28 @@ class RowWindowOperator:
         if old.rows is not None:
             payload = self._columns.payload_of(old.rows.take(pa.array(row[of_old])))
             changes.append(Batch(payload, ts[of_old], te[of_old], w[of_old]))
-        return concat(self._node.schema, changes)
+        changed = concat(self._node.schema, changes)
+        return changed if self._live is None else changed.take(np.flatnonzero(self._are_live(changed)))
+
+    def content(self) -> Batch:
+        """The rows in the window at the heartbeat, each from the instant on at which it came into it.
+
+        Only of the last row of each partition, which no later row has pushed out.
+        """
+        rows = self._rows.area.content()
+        if rows is None:
+            return empty(self._node.schema)
+        ts, ones = integers(rows.column(TIME)), np.ones(rows.num_rows, dtype=np.int64)
+        return Batch(self._columns.payload_of(rows), ts, np.full(len(ts), INFINITY), ones)
+
+    def _needed(self, new: Arrived, stay: Int64Array, old: KeptRows) -> BoolArray:
+        """Which of the last rows have to be kept: live ones, and others that hide what is kept already."""
+        if self._live is None:
+            return np.ones(len(stay), dtype=np.bool_)
+        hides: BoolArray = np.diff(old.starts)[new.codes[stay]] > 0
+        return self._are_live(new.rows.take(stay)) | hides
+
+    def _are_live(self, rows: Batch) -> BoolArray:
+        assert self._live is not None
+        live: BoolArray = rows.payload.column(self._live).fill_null(False).to_numpy(zero_copy_only=False)
+        return live

@@ -8,7 +8,7 @@ from headrace.expressions.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import ALL, Growth
-from headrace.optimizer.cost.timelines import changes, kept_rows, records, steps_ahead
+from headrace.optimizer.cost.timelines import begins, changes, kept_rows, records, steps_ahead
 from headrace.optimizer.cost.work import by_order, distinct_inputs, keeps_ends
 
 
@@ -20,28 +20,41 @@ def aggregated(plan: Aggregate, flow: Flow, elapsed: float) -> tuple[Flow, float
         flow: how its input flows.
         elapsed: for how long (instants).
     """
-    groups = flow.growth(_keys(plan))
-    rate = _rate(plan, flow, groups, elapsed)
+    groups, at_once = flow.growth(_keys(plan)), flow.at_once(_keys(plan))
+    rate = _rate(plan, flow, groups, at_once, elapsed)
     keys = (flow.growth((key,)).among(groups) for key in _keys(plan))
     values = (*keys, *(ALL,) * len(plan.aggregates))
     lifetime = lasting(groups.at(flow.live), rate)
-    found = Flow(rate, lifetime, flow.step, values, is_open=flow.is_open, is_replaced=True)
-    return found, kept_rows(flow, groups) + _distinct_rows(plan, flow) + _live_rows(plan, flow)
+    extremes = _extremes(plan, flow.live / max(groups.at(flow.live), 1e-9))
+    found = Flow(rate, lifetime, flow.step, values, is_open=flow.is_open, is_replaced=True, extremes=extremes)
+    kept = kept_rows(flow, groups, at_once)
+    return found, kept + _distinct_rows(plan, flow) + _live_rows(plan, flow)
+
+
+def _extremes(plan: Aggregate, size: float) -> dict[int, float]:
+    """Which columns are the largest or the smallest of so many rows."""
+    signs = {"MAX": size, "MIN": -size}
+    named = enumerate((call.function for _, call in plan.aggregates), len(plan.keys))
+    return {place: signs[name] for place, name in named if name in signs}
 
 
 def _keys(plan: Aggregate) -> tuple[Expression, ...]:
     return tuple(key for _, key in plan.keys)
 
 
-def _rate(plan: Aggregate, flow: Flow, groups: Growth, elapsed: float) -> float:
+def _rate(plan: Aggregate, flow: Flow, groups: Growth, at_once: float, elapsed: float) -> float:
     """How often the row of some group changes, per instant."""
-    rate = changes(flow, groups, elapsed)
+    rate = changes(flow, groups, elapsed, at_once)
     if not plan.aggregates or any(function_of(call).kept is not Kept.ENDS for _, call in plan.aggregates):
         return rate
     # Of the rows of a group one is the largest, and each is so for as long as another.
-    size = flow.live / max(groups.at(flow.live), 1e-9)
-    often = records(size) if flow.lifetime >= elapsed else 1.0
-    return rate * min(1.0, often / max(size, 1e-9))
+    size = max(flow.live / max(groups.at(flow.live), 1e-9), 1e-9)
+    if flow.lifetime >= elapsed:
+        return rate * min(1.0, records(size) / size)
+    # It changes where it is among those that end, or another among those that begin.
+    once = begins(flow, groups, at_once)
+    renewed = min(1.0, flow.rate / max(once, 1e-12) / size)
+    return min(rate, once * (1 - (1 - renewed) ** 2))
 
 
 def _distinct_rows(plan: Aggregate, flow: Flow) -> float:

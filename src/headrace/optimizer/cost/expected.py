@@ -126,8 +126,11 @@ def _sessions(flow: Flow, gap: float, keys: Sequence[Expression]) -> Expectation
     columns = [*sample.rows.columns, pa.array(starts), pa.array(ends)]
     rows = pa.RecordBatch.from_arrays(columns, names=list(names))
     waits = float(np.mean(ends - sample.instants))
-    found = replace(flow, lifetime=gap, values=values, sample=replace(sample, rows=rows))
-    return Expectation(found, flow.rate * waits)
+    # All rows of a session begin to be valid with the last one.
+    begins = ends - int(gap)
+    order = np.argsort(begins, kind="stable")
+    valid = replace(sample, rows=rows.take(pa.array(order)), instants=begins[order])
+    return Expectation(replace(flow, lifetime=gap, values=values, sample=valid), flow.rate * waits)
 
 
 def _session_bounds(sample: Sample, gap: float, keys: Sequence[Expression]) -> tuple[Int64Array, Int64Array]:

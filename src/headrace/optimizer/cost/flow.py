@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.predicates import conjuncts
 from headrace.elements import Int64Array
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
-from headrace.expressions.tree import Expression, columns_of
+from headrace.expressions.tree import Call, Column, Expression, columns_of
 from headrace.optimizer.cost.growth import Growth, codes_of, growth_of, together
+
+_TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+"""Each comparison with its operands in the other order."""
 
 TYPICAL_SELECTIVITY: Final = 1 / 3
 """The part of rows that a filter lets through, where there is no sample to measure it on."""
@@ -79,6 +84,8 @@ class Flow:
         sample: some of the rows, or None where they are not known.
         is_open: whether it is not known yet when those end that are valid: never, or as soon as others come.
         is_replaced: whether each ends where another one of the same group begins.
+        extremes: of columns that are the largest or the smallest of some rows the number of rows, by place;
+            negative for the smallest.
     """
 
     rate: float
@@ -88,6 +95,7 @@ class Flow:
     sample: Sample | None = None
     is_open: bool = False
     is_replaced: bool = False
+    extremes: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def live(self) -> float:
@@ -115,9 +123,37 @@ class Flow:
     def selectivity(self, predicate: Expression) -> float:
         """The part of the rows for which a predicate is true, as measured on the sample."""
         if self.sample is None or not len(self.sample.instants):
-            return TYPICAL_SELECTIVITY
+            found = [self._beyond(part) for part in conjuncts(predicate)]
+            known = math.prod(part for part in found if part is not None)
+            return known if None not in found else known * TYPICAL_SELECTIVITY
         some = int(np.count_nonzero(predicate_mask(evaluate(predicate, self.sample.rows))))
         return max(some, 0.5) / len(self.sample.instants)
+
+    def _beyond(self, part: Expression) -> float | None:
+        """The part of rows for which a comparison with the largest or smallest of others is true.
+
+        Of n + 1 rows in random order one is the largest; so that many are not below the largest of n
+        others. None for any other condition.
+        """
+        if not isinstance(part, Call) or part.function not in _TURNED:
+            return None
+        name, (one, other) = part.function, part.arguments
+        if not isinstance(one, Column) or not isinstance(other, Column):
+            return None
+        if other.index not in self.extremes:
+            one, other, name = other, one, _TURNED[name]
+        if other.index not in self.extremes or one.index in self.extremes:
+            return None
+        rows = self.extremes[other.index]
+        few = 1 / (abs(rows) + 1)
+        return few if name == "=" or (name[0] == ">") == (rows > 0) else 1.0
+
+    def at_once(self, keys: Sequence[Expression]) -> float:
+        """How many different values of some keys there are at an instant for each row: at most one."""
+        if self.sample is None or not len(self.sample.instants):
+            return 1.0
+        pairs = np.unique(np.stack([self.sample.codes(keys), self.sample.instants]), axis=1)
+        return float(pairs.shape[1]) / len(self.sample.instants)
 
     def _growth_of(self, key: Expression) -> Growth:
         return together([self.values[index] for index in sorted(columns_of(key))])

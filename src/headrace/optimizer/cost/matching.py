@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Join
 from headrace.elements import Int64Array
-from headrace.expressions.tree import Expression
+from headrace.expressions.tree import Column, Expression
 from headrace.optimizer.cost.flow import Flow, Sample
 
 _REACH: Final = 2
@@ -33,21 +33,31 @@ _PAIRS: Final = 100_000
 def joined(plan: Join, left: Flow, right: Flow) -> Flow:
     """How the pairs of a join flow."""
     rate = _rate_of_matches(plan, left, right)
-    overlap = left.lifetime + right.lifetime - 1
-    lifetime = max(1.0, left.lifetime * right.lifetime / overlap)
+    lifetime = max(1.0, left.lifetime * right.lifetime / _overlap(left, right))
     sample = _pairs(plan, left, right, rate)
     values = left.values + right.values
+    width = len(left.values)
+    extremes = {**left.extremes, **{place + width: rows for place, rows in right.extremes.items()}}
     is_open = left.is_open and right.is_open
-    flow = Flow(rate, lifetime, min(left.step, right.step), values, sample, is_open)
+    flow = Flow(rate, lifetime, min(left.step, right.step), values, sample, is_open, extremes=extremes)
     if plan.residual is None:
         return flow
     kept = None if sample is None else sample.kept(plan.residual)
     return replace(flow, rate=flow.rate * flow.selectivity(plan.residual), sample=kept)
 
 
+def _overlap(left: Flow, right: Flow) -> float:
+    """For how long elements of one input begin that are valid together with one of the other (instants).
+
+    All begin and end at steps, so that one step less overlaps than their lifetimes have together; elements of
+    equal windows that follow each other meet in one window only.
+    """
+    return max(1.0, left.lifetime + right.lifetime - min(left.step, right.step))
+
+
 def _rate_of_matches(plan: Join, left: Flow, right: Flow) -> float:
     """Pairs with equal keys per instant."""
-    everything = left.rate * right.rate * (left.lifetime + right.lifetime - 1)
+    everything = left.rate * right.rate * _overlap(left, right)
     if not plan.equalities:
         return everything
     ours, theirs = ([pair[side] for pair in plan.equalities] for side in range(2))
@@ -55,7 +65,33 @@ def _rate_of_matches(plan: Join, left: Flow, right: Flow) -> float:
     if counted is not None:
         return counted
     values = max(flow.growth(keys).at(max(flow.live, 1.0)) for flow, keys in ((left, ours), (right, theirs)))
-    return everything / max(values, 1.0)
+    values = max(values, _largest_of(left, ours), _largest_of(right, theirs))
+    return min(everything / max(values, 1.0), _at_most(left, right))
+
+
+def _largest_of(flow: Flow, keys: Sequence[Expression]) -> float:
+    """Of so many rows one is equal to a key that is the largest or the smallest of others; 1 without one."""
+    extremes = [flow.extremes.get(key.index, 0.0) for key in keys if isinstance(key, Column)]
+    return 1 + max(map(abs, extremes), default=0.0)
+
+
+def _at_most(left: Flow, right: Flow) -> float:
+    """How many pairs there are per instant at most, where the samples have none; infinite without samples.
+
+    Where none is found, three were expected at most (with 95 %: the chance to find none of three is e^-3; the
+    rule of three). In a time longer than that of the samples there are at most as many more as it is longer.
+    """
+    if left.sample is None or right.sample is None:
+        return math.inf
+    moving = [side.sample for side in (left, right) if side.sample and not _is_standing(side)]
+    if not moving or not all(len(sample.instants) for sample in moving):
+        return math.inf
+    first, last = max(int(one.instants[0]) for one in moving), min(int(one.instants[-1]) for one in moving)
+    if last < first:
+        return math.inf
+    span = last - first + 1
+    longer = 1.0 if len(moving) < 2 else max(1.0, _overlap(left, right) / span)
+    return 3 * longer / (span * left.sample.part * right.sample.part)
 
 
 def _counted(
@@ -82,6 +118,8 @@ def _counted(
 def _is_standing(flow: Flow) -> bool:
     """Whether all rows of a sample begin together and last, as those of a relation do."""
     assert flow.sample is not None
+    if not len(flow.sample.instants):
+        return False
     return flow.lifetime > 1 and bool(flow.sample.instants[0] == flow.sample.instants[-1])
 
 

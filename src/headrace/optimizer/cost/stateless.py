@@ -14,6 +14,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Lifetime,
     Project,
+    Remember,
     Rstream,
     Sample,
     Split,
@@ -22,6 +23,7 @@ from headrace.algebra.nodes import (
     Union,
     WindowBounds,
 )
+from headrace.expressions.tree import Column
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import Growth
 from headrace.time import INFINITY, Duration
@@ -42,7 +44,13 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return below.where(predicate)
         case Project(items=items):
             values = tuple(below.growth([expression]) for _, expression in items)
-            return replace(below, values=values, sample=None if sample is None else sample.projected(items))
+            extremes = {
+                place: below.extremes[part.index]
+                for place, (_, part) in enumerate(items)
+                if isinstance(part, Column) and part.index in below.extremes
+            }
+            projected = None if sample is None else sample.projected(items)
+            return replace(below, values=values, sample=projected, extremes=extremes)
         case Sample(percent=percent):
             return replace(below, rate=below.rate * float(percent) / 100, sample=None)
         case Union():
@@ -66,14 +74,14 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
                 is_replaced=False,
             )
         case WindowBounds(slide=slide):
-            return _cut(_with_bounds(below), float(slide.length))
+            return _with_bounds(_cut(below, float(slide.length)), float(slide.length))
         case Granularity(granule=granule):
             return _coarser(below, float(granule.length))
         case Split():
             return _cut(below, 1.0)
         case Clip():
             return replace(below, is_open=below.is_open and plan.end == INFINITY)
-        case Rstream() | Early():
+        case Rstream() | Early() | Remember():
             return below
         case _:
             assert_never(plan)
@@ -102,10 +110,10 @@ def length(duration: Duration) -> float:
     return math.inf if duration.length == INFINITY else float(duration.length)
 
 
-def _with_bounds(flow: Flow) -> Flow:
-    """With the two columns of a window's ends: as many values as there are steps."""
-    steps = Growth(((1.0, 1.0), (max(2.0, flow.rate * flow.step), 1.0 + 1e-9), (1e18, 1e9)))
-    return replace(flow, values=(*flow.values, steps, steps), sample=None)
+def _with_bounds(flow: Flow, slide: float) -> Flow:
+    """With the two columns of a window's ends: as many values as there are slides in which the rows come."""
+    slides = Growth(((1.0, 1.0), (max(2.0, flow.rate * slide), 1.0 + 1e-9), (1e18, 1e9)))
+    return replace(flow, values=(*flow.values, slides, slides), sample=None)
 
 
 def _cut(flow: Flow, length: float) -> Flow:

@@ -33,6 +33,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Relation,
+    Remember,
     RowWindow,
     Rstream,
     Sample,
@@ -174,7 +175,7 @@ def work_of(plan: Plan, counts: Counts) -> tuple[Work, ...]:
 def _kind_of(plan: Plan) -> Kind:
     """What an operator does that does one thing with all of its rows."""
     match plan:
-        case TimeWindow() | Union() | Clip() | Sample() | Rstream() | Early(corrects=False):
+        case TimeWindow() | Union() | Clip() | Sample() | Rstream() | Remember() | Early(corrects=False):
             return Kind.PASS
         case WindowBounds() | Granularity() | Split():
             return Kind.CUT

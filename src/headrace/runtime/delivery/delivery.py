@@ -224,8 +224,9 @@ class Delivery:
     def _next(self, part: EpochResults) -> Change:
         elements = self._reader.release(self._release, part)
         rows = self._reader.change_table(part.epoch, elements)
-        reach = part.reach(self.attachment.query)
-        return Change(part.epoch, self._reader.heartbeat_of(part), reach, elements, rows)
+        query = self.attachment.query
+        heartbeat, left = self._reader.heartbeat_of(part), part.departures.get(query, 0)
+        return Change(part.epoch, heartbeat, part.reach(query), elements, rows, left)
 
     def _hand_over(self, change: Change) -> None:
         """Let the sink take an epoch, again and again where it fails."""

@@ -17,19 +17,20 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Plan, Source, column, inputs_of, project, with_inputs
 from headrace.elements import Batch, BoolArray, encode
 from headrace.errors import ExecutionError, PlanError, UserError
-from headrace.lowering.constants import constants_as_data
-from headrace.lowering.early import early, horizon_of
+from headrace.lowering.early import early
+from headrace.lowering.memory import is_strong
 from headrace.lowering.outer_joins import expand
 from headrace.optimizer import optimize
 from headrace.optimizer.migration import POINTWISE
+from headrace.runtime.driver.at_once import AtOnce
 from headrace.runtime.driver.early_content import beyond
+from headrace.runtime.driver.exchange import carried_out
 from headrace.runtime.driver.live_content import LiveContent
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import Adoption, QuerySet
+from headrace.runtime.driver.said import reader_of
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
-from headrace.runtime.results.instants import form_of
-from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
 from headrace.time import BEGINNING, INFINITY
@@ -136,10 +137,7 @@ def adopt(
         if query in queries.warm and queries.warm[query].answers_from > since:
             reason = f"{query} answers from an instant on that the other answers have not reached"
             raise _cannot(name, reason, f"try again later; or {_COLD}")
-    answers = {
-        query: queries.carried_out.get(query) or constants_as_data(expand(queries.plans[query]))[0]
-        for query in chosen
-    }
+    answers = {query: carried_out(queries, query) for query in chosen}
     whole = _above(derived.plan, {part: answers[query] for query, part in chosen.items()})
     plan = whole if horizon is None else early(whole, horizon)
     return Adopted(answers, Adoption(start, since, plan))
@@ -148,10 +146,11 @@ def adopt(
 def _chosen(name: str, derived: Derivation, queries: QuerySet) -> tuple[int, dict[str, Plan]]:
     """For each answer that is read a query that runs; all began together, as early as possible."""
     # Operators that wait hold other state than those of the same plan that do not, and what has been said
-    # before it was final would be said again at the level of the query that said it.
+    # before it was final would be said again at the level of the query that said it. What leaves out rows
+    # holds other state, too.
     waiting = {query for query, holds in queries.holds.items() if holds}
-    early_queries = {query for query, plan in queries.plans.items() if horizon_of(plan) is not None}
-    live = queries.live.keys() - waiting - early_queries
+    weaker = {query for query, plan in queries.plans.items() if not is_strong(plan)}
+    live = queries.live.keys() - waiting - weaker
     starts = [
         {queries.state_start_of(query): query for query in reversed(names) if query in live}
         for _, names in derived.answers
@@ -232,15 +231,15 @@ def begin(
         hint = f"filter such rows out, or {_COLD}"
         raise _cannot(name, f"an expression fails for a row of the present answer: {reason}", hint)
 
+    at_once = AtOnce(after.graph, before.buckets, before.store, states, refuse)
     content = LiveContent(
         [(plan, _held(query, before, results, since)) for query, plan in adopted.answers.items()],
         since,
         after.graph,
         name,
         frozenset(node.identity for node in before.queries.graph.nodes),
-        after.graph.heartbeats({read: before.point(read).heartbeat for read in after.inputs}),
-        before.buckets,
-        states,
+        before.heartbeats(after.graph),
+        at_once,
         refuse,
         partial(beyond, before, after.graph, name),
     )
@@ -250,20 +249,16 @@ def begin(
         raise _cannot(name, error.message, _COLD) from error
     states.close()
     if not len(batch):
-        return Beginning((), content.state)
+        return Beginning((), at_once.state)
     part = writer.add(encode(batch))
     writer.close()
     output = dict(after.graph.outputs)[name]
-    return Beginning((ResultRef(output, part, len(batch), int(batch.ts.max())),), content.state)
+    return Beginning((ResultRef(output, part, len(batch), int(batch.ts.max())),), at_once.state)
 
 
 def _held(query: str, before: Holding, results: Sequence[EpochResults], since: int) -> Batch:
     """What has been said of a query's answer about the instants from one on."""
-    plan, start = before.queries.plans[query], before.queries.start_of(query)
-    parts = [part for part in results if part.epoch >= start and query in part.heartbeats]
-    carried = results[-1].carried.get(query) if results else None
-    reader = ResultReader(query, form_of(plan), before.store, parts, carried, start)
-    return held_from(reader.yielded(), since)
+    return held_from(reader_of(query, before, results).yielded(), since)
 
 
 def _cannot(name: str, reason: str, hint: str) -> UserError:

@@ -18,7 +18,9 @@ from headrace.lowering.adoption import Adopted
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.exchange import with_adopted
 from headrace.runtime.driver.letters import LetterKeeper
+from headrace.runtime.driver.pausing import with_paused
 from headrace.runtime.driver.query_set import QuerySet, Reason
+from headrace.runtime.driver.retaining import RowKeeper
 from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake, LetterStream
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import (
@@ -38,6 +40,7 @@ from headrace.runtime.tasks.messages import (
     StateKey,
     TaskReport,
     ValuesPoint,
+    kept_parts,
 )
 
 Streams = Mapping[str, Incoming]
@@ -96,6 +99,7 @@ def commit_of_epoch(
     reports: Sequence[TaskReport],
     keep: Callable[[EpochResults], tuple[EpochResults, int]],
     letters: LetterKeeper,
+    rows: RowKeeper,
     started: float,
 ) -> Outcome:
     """What an epoch that ran commits.
@@ -110,12 +114,14 @@ def commit_of_epoch(
         keep: makes of the results of this epoch those that it commits, with what older ones leave behind, and
             says which is the oldest epoch whose results are kept.
         letters: keeps dead letters with their columns.
+        rows: keeps rows that were accepted.
         started: when it began (`time.perf_counter()`).
     """
     arrivals = work.joined(report.arrivals for report in reports)
     places = {name: place for place, name in enumerate(work.time.names)}
     by_position = {places[name]: one for report in reports for name, one in report.counted.items()}
-    after = work.time.after(arrivals).counted_on(by_position)
+    tallies = {places[name]: one for report in reports for name, one in report.tallies.items()}
+    after = work.time.after(arrivals).counted_on(by_position).tallied_on(tallies)
     heartbeats = work.time.heartbeats(after)
     times = dict(zip(work.time.names, after.streams(work.time.rules.granule), strict=True))
     queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})
@@ -130,9 +136,9 @@ def commit_of_epoch(
     skews = skews_after(before.points, streams, work, arrivals, times)
     points = points_after(before.points, streams, intakes, times, estimates, values, skews)
     points = letters.after(streams, points, intakes, reports)
-    results, oldest = keep(
-        results_of(work, reports, heartbeats, work.time.newest(after), queries.failed, before.results)
-    )
+    points = rows.after(streams, before.points, points, intakes, reports)
+    said = results_of(work, reports, heartbeats, work.time.newest(after), queries.failed, before.results)
+    results, oldest = keep(with_paused(said, queries.paused, before.results))
     commit = Commit(
         epoch=work.epoch,
         streams=points if checkpoint else _news(points, intakes),
@@ -145,7 +151,7 @@ def commit_of_epoch(
         plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
     )
     written = segments_of(changed, points) | {
-        file.part.segment for report in reports for file in report.letters.values()
+        part.segment for report in reports for part in kept_parts(report)
     }
     return Outcome(commit, queries, points, state, frozenset(written))
 
@@ -158,6 +164,7 @@ def commit_of_change(
     started: float,
     adopted: Adopted = MappingProxyType({}),
     begins: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
+    ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
 ) -> Outcome:
     """What a change of the plan commits: an epoch without input.
 
@@ -169,6 +176,7 @@ def commit_of_change(
         started: when the change began (`time.perf_counter()`).
         adopted: the operators that go on with the state of others.
         begins: what some queries begin with.
+        ended: what takes back the answers of those that are paused, as far as they are not final.
     """
     epoch = before.totals.epochs + 1
     new = {name: _begun(streams.get(name), epoch) for name in queries.columns}
@@ -179,6 +187,7 @@ def commit_of_change(
     }
     results = results_of_change(epoch, queries, points, before.results)
     results = replace(results, results=begins, clock=before.clock)
+    results = with_paused(results, queries.paused, before.results, ended)
     state = queries.state_of(with_adopted(before.state, adopted))
     totals = replace(
         before.totals,
@@ -188,6 +197,11 @@ def commit_of_change(
             name: seen if name in points else seen.apart() for name, seen in before.totals.arrivals.items()
         },
         emitted={name: count for name, count in before.totals.emitted.items() if name in queries.plans},
+        departures={
+            name: count
+            for name, count in before.totals.departures.items()
+            if name in queries.plans and queries.start_of(name) < epoch
+        },
     )
     commit = Commit(
         epoch=epoch,
@@ -233,7 +247,7 @@ def results_of(
             refs.setdefault(ref.node, []).append(ref)
     letters = tuple(part.dead_letters for part in reports if part.dead_letters is not None)
     going_on = [(name, output) for name, output in work.graph.outputs if name not in failed]
-    said = work.graph.heartbeats(heartbeats)
+    said = work.graph.heartbeats(heartbeats, newest)
     return EpochResults(
         epoch=work.epoch,
         heartbeats={name: said[work.graph.node_of(output)] for name, output in going_on},
@@ -243,7 +257,17 @@ def results_of(
         since={name: since_of(name, before, work.epoch) for name, _ in going_on},
         clock=work.clock,
         horizons=_horizons(work.graph, going_on, heartbeats, newest),
+        departures=_departures(work.graph, reports),
     )
+
+
+def _departures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, int]:
+    """The rows in time for their streams that queries have left out."""
+    found = Counter[str]()
+    for report in reports:
+        for memory, rows in report.departed.items():
+            found.update(dict.fromkeys(graph.memories[memory], rows))
+    return dict(+found)
 
 
 def _horizons(
@@ -273,7 +297,7 @@ def results_of_change(
     graph = queries.graph
     inputs = {name: points[name].heartbeat for name in queries.columns}
     newest = {name: points[name].time.latest for name in queries.columns}
-    heartbeats = graph.heartbeats(inputs)
+    heartbeats = graph.heartbeats(inputs, newest)
     since = {
         name: epoch if queries.start_of(name) == epoch else since_of(name, before, epoch)
         for name, _ in graph.outputs
@@ -420,12 +444,16 @@ def described(
     return replace(
         description,
         buckets=buckets,
-        starts={name: queries.start_of(name) for name in queries.plans},
+        starts={name: queries.start_of(name) for name in (*queries.plans, *queries.paused)},
         merges=queries.merges,
         warm=queries.warm,
+        paused=queries.paused,
+        horizons=queries.horizons,
+        levels=queries.levels,
         streams={name: text for name, text in description.streams.items() if name in known},
         shared=queries.packed,
         exchanges=queries.packed_exchanges,
+        operators=queries.titles,
     )
 
 
@@ -467,4 +495,5 @@ def counted(
         dead_letters=totals.dead_letters + letters,
         state_rows_peak=max(totals.state_rows_peak, sum(run.rows for run in runs)),
         state_bytes_peak=max(totals.state_bytes_peak, sum(run.part.length for run in runs)),
+        departures=dict(Counter(totals.departures) + Counter(_departures(work.graph, reports))),
     )

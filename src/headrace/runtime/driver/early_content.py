@@ -34,10 +34,8 @@ def beyond(before: Holding, after: Graph, query: str, plan: Early) -> Batch:
     node = next(after.nodes[number] for number in sorted(below) if after.nodes[number].shape == shape(part))
     if node.identity not in known:
         raise PlanError("an operator that is new would have to say what is not final yet")
-    points = {other.reads: before.point(other.reads) for other in after.nodes if other.reads is not None}
-    inputs = {name: point.heartbeat for name, point in points.items()}
-    newest = {name: point.time.latest for name, point in points.items()}
-    heartbeats, horizons = after.heartbeats(inputs), after.reaches(inputs, newest)[plan.horizon]
+    horizons = after.reaches(*before.reached(after))[plan.horizon]
+    heartbeats = before.heartbeats(after)
     producers = [edge.producer for edge in node.inputs]
     progress = Progress(
         tuple(heartbeats[producer] for producer in producers),

@@ -9,8 +9,8 @@ from itertools import count
 from headrace.algebra.nodes import Early, Plan
 from headrace.errors import PlanError
 from headrace.lowering.adoption import Adopted, adoptions, require_same_places
-from headrace.lowering.constants import constants_as_data
-from headrace.lowering.outer_joins import expand
+from headrace.lowering.early import alone
+from headrace.lowering.memory import is_strong
 from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
@@ -78,8 +78,22 @@ def require_at_rest(queries: QuerySet, name: str) -> None:
     if isinstance(queries.plans[name], Early):
         raise PlanError(
             f"{name} has said what is not final yet, by what it says of CONSISTENCY",
+            hint=f"ALTER QUERY {name} SET CONSISTENCY STRONG, and then REOPTIMIZE it",
+        )
+    if not is_strong(queries.plans[name]):
+        raise PlanError(
+            f"{name} leaves out rows that are in time for its streams, by what it says of CONSISTENCY",
             hint="drop the query, and create it again: its plan is then chosen anew",
         )
+    require_no_exchange(queries, name)
+
+
+def require_no_exchange(queries: QuerySet, name: str) -> None:
+    """See that no exchange of a query's plan goes on.
+
+    Raises:
+        PlanError: one does.
+    """
     if name in queries.migrations:
         at = format_instant(queries.migrations[name].at, queries.plans[name].domain)
         raise PlanError(
@@ -95,15 +109,18 @@ def carried_out(queries: QuerySet, name: str) -> Plan:
 
 def _by_itself(plan: Plan) -> Plan:
     """What a plan is carried out as where nothing else is shared than equal plans."""
-    return constants_as_data(expand(plan))[0]
+    return alone(plan)[0]
 
 
-def ended(queries: QuerySet, heartbeats: Mapping[str, int]) -> tuple[QuerySet, Adopted] | None:
+def ended(
+    queries: QuerySet, heartbeats: Mapping[str, int], newest: Mapping[str, int]
+) -> tuple[QuerySet, Adopted] | None:
     """The queries when new plans that have taken over run alone, and what goes on with the state of what.
 
     Args:
         queries: those that are answered.
         heartbeats: of the inputs (instants).
+        newest: their largest timestamps (instants).
 
     Returns:
         None where no new plan runs alone from now on.
@@ -111,7 +128,7 @@ def ended(queries: QuerySet, heartbeats: Mapping[str, int]) -> tuple[QuerySet, A
     known = {node.identity for node in queries.graph.nodes}
     adopted: dict[str, str] = {}
     over: dict[str, Plan] = {}
-    for name, migration in queries.ended_migrations(heartbeats).items():
+    for name, migration in queries.ended_migrations(heartbeats, newest).items():
         found = adoptions(migration, queries.state_start_of(name), queries.merges).end
         # An operator that another query has may have said what lies ahead in other pieces; so this one waits.
         if found.keys().isdisjoint(known | adopted.keys()):

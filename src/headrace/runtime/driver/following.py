@@ -2,8 +2,8 @@
 
 What is expected of a plan is off by some factor, rows come in bursts, and an exchange costs the work of both
 plans for the length of a window. So a plan is exchanged only if another one is expected to do much less,
-again and again, and the more often a query's plan was exchanged, the longer that takes. What is known here
-begins anew with the process.
+again and again, and the more often a query's plan was exchanged, the longer that takes. How often that was is
+remembered with the query; looks begin anew with the process.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ class Following:
 
     def _look(self, holding: Holding, name: str, measured: Float64Array) -> Reordered | None:
         """Another plan for a query, if it is time to exchange its own."""
-        known = self._patience.get(name, Patience())
+        exchanged = holding.queries.exchanged.get(name)
+        known = self._patience.get(name) or Patience(exchanges=0 if exchanged is None else exchanged.times)
         read = names_read(holding.queries.plans[name])
         look = _Look(tuple(holding.point(one).position for one in read), measured)
         last, self._looks[name] = self._looks.get(name), look

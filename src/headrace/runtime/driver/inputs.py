@@ -75,6 +75,7 @@ def inputs_of(
                 changes=stream.changes,
                 letters=all_columns(stream) if keeps_letters(name, stream, streams) else None,
                 replayed=None if (replay := taken[name].replay) is None else replay.queries,
+                retained=is_retained(stream),
             )
     return found
 
@@ -92,6 +93,11 @@ def keeps_letters(name: str, stream: Incoming, streams: Collection[str]) -> bool
     return stream.letters_kept is not None or letters_name(name) in streams
 
 
+def is_retained(stream: Incoming) -> bool:
+    """Whether rows of a stream are kept once they have been read."""
+    return isinstance(stream, BoundedStream | LiveStream) and stream.retain is not None
+
+
 def promises_of(intakes: Mapping[str, Intake]) -> dict[str, int]:
     """The heartbeats that streams have sent beside their rows; INFINITY of those that end."""
     promised = {name: INFINITY if take.ended else take.promise for name, take in intakes.items()}
@@ -106,7 +112,7 @@ def columns_of(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]
     found = {}
     for name, columns in queries.columns.items():
         stream = streams[queries.inputs[name]]
-        if keeps_letters(name, stream, queries.inputs):
+        if keeps_letters(name, stream, queries.inputs) or is_retained(stream):
             found[name] = tuple(sorted(stream.schema.names))
             continue
         changes = () if stream.changes is None else stream.changes.columns

@@ -95,6 +95,7 @@ class Kept:
             carried = {name: part for name, part in known.items() if name in last.heartbeats}
             return replace(last, carried=carried), oldest
         schemas = {name: (plan.schema, queries.start_of(name)) for name, plan in queries.plans.items()}
+        schemas |= {name: (one.form.schema, one.start) for name, one in queries.paused.items()}
         name = f"results/e{last.epoch}-carried-{token}"
         return carry_on(schemas, self._store, results, oldest, name), oldest
 

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.system_streams import system_stream
 from headrace.errors import UserError, told
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.adopting import Derivation
+from headrace.runtime.driver.attempt import Attempt
+from headrace.runtime.driver.joining import Joining
+from headrace.runtime.driver.past import CatchingUp, CatchUp, Start
 from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.self_report import Epoch, describe
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Incoming, Intake, LiveStream, ReadAgain
+from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.description import Description
 
 T = TypeVar("T")
@@ -51,6 +58,8 @@ class PlanChange:
         feed: makes the feed of a live stream that is read from then on.
         warm: the new queries that take over the state of others, and how each follows from their answers.
         holds: which operators of a query wait for others.
+        past: the new queries that answer over rows from before them, and since when.
+        to_pause: the queries that are not answered from then on, until they are among the plans again.
     """
 
     plans: Mapping[str, Plan]
@@ -59,6 +68,8 @@ class PlanChange:
     feed: Callable[[str], Feed]
     warm: Mapping[str, Derivation] = field(default_factory=dict)
     holds: Mapping[str, Holds] = field(default_factory=dict)
+    past: Mapping[str, Start] = field(default_factory=dict)
+    to_pause: Collection[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +89,21 @@ class _Promise:
     done: Future[None]
 
 
+@dataclass(frozen=True, eq=False)
+class _Catching:
+    """A query that is being brought to the present.
+
+    Attributes:
+        query: it.
+        change: with which it joins the others.
+        done: resolved with the epoch of that.
+    """
+
+    query: CatchUp
+    change: PlanChange
+    done: Future[int]
+
+
 class LiveRun:
     """Runs epochs as input comes.
 
@@ -90,6 +116,7 @@ class LiveRun:
         error: what ended the run, or None.
         problems: streams that were given up, with the reason; the others go on.
         stale: relations that could not be read again, with the reason; what was read before holds.
+        attempt: the epoch that is running, or None.
     """
 
     def __init__(
@@ -106,6 +133,7 @@ class LiveRun:
         self._blamed: Mapping[str, BaseException] = {}
         self._promises: list[_Promise] = []
         self._promised: list[_Promise] = []
+        self._catching: _Catching | None = None
         self._stopping = False
         self._in_epoch = False
         self._ended = False
@@ -113,6 +141,7 @@ class LiveRun:
         self.error: BaseException | None = None
         self.problems: dict[str, str] = {}
         self.stale: dict[str, str] = {}
+        self.attempt: Attempt | None = None
 
     def start(self, feeds: Mapping[str, Feed]) -> None:
         """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
@@ -140,6 +169,12 @@ class LiveRun:
         """What brings the rows of a live stream that some query reads."""
         return self._feeds.get(name)
 
+    @property
+    def catching_up(self) -> CatchingUp | None:
+        """How far the query is that is being brought from the past to the present; None if none is."""
+        catching = self._catching
+        return None if catching is None else catching.query.progress
+
     def change(self, change: PlanChange) -> int:
         """Answer other queries from the next epoch on; returns when that is committed.
 
@@ -150,6 +185,8 @@ class LiveRun:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
+        if change.past:
+            return self._between_epochs(lambda: self._begin(change)).result()
         return self._between_epochs(lambda: self._change(change))
 
     def reoptimize(self, query: str) -> Exchange | None:
@@ -238,6 +275,7 @@ class LiveRun:
         try:
             while not self._stopping:
                 self._carry_out_changes()
+                self._catch_up()
                 self._refresh_what_is_due()
                 intakes = self._next()
                 if intakes is not None:
@@ -249,8 +287,10 @@ class LiveRun:
 
     def _pass(self, intakes: Mapping[str, Intake]) -> None:
         """Run an epoch, and do what follows from its commit."""
+        before = self._run.reading
         failed = self._run_epoch(intakes)
         self._run.merge()
+        self._note(intakes, before)
         blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
         self._blamed = {**blamed, **failed}
         self._settle(failed)
@@ -262,13 +302,33 @@ class LiveRun:
         if self._progress is not None:
             self._progress(self._run.progress())
 
+    def _note(self, intakes: Mapping[str, Intake], before: Reading) -> None:
+        """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
+        noting = [feed for feed in self._feeds.values() if isinstance(feed, SystemFeed)]
+        if not noting or all(system_stream(name) is not None for name in intakes):
+            return
+        waiting = {name: feed.waiting() for name, feed in self._feeds.items()}
+        known = {name: rows for name, rows in waiting.items() if rows is not None}
+        results, store = self._run.results[-1], self._run.store
+        epoch = Epoch(before, self._run.reading, results, store, self.problems, known)
+        for feed in noting:
+            feed.note(describe(epoch, feed.kind))
+
     def _run_epoch(self, intakes: Mapping[str, Intake]) -> Mapping[str, BaseException]:
         """Run an epoch; the streams that had to be left out, with the error."""
         self._in_epoch = True
         try:
-            return run_epoch(self._run, intakes, self._blamed.keys(), lambda: self._stopping)
+            self.attempt = Attempt(self._run.totals.epochs + 1, time.monotonic())
+            return run_epoch(
+                self._run, intakes, self._blamed.keys(), lambda: self._stopping, self._notice_failure
+            )
         finally:
-            self._in_epoch = False
+            self._in_epoch, self.attempt = False, None
+
+    def _notice_failure(self, error: Exception) -> None:
+        """An epoch is tried again."""
+        if self.attempt is not None:
+            self.attempt = replace(self.attempt, failed=cause_of(error))
 
     def _finish(self) -> None:
         """Let everyone hear that no epoch follows."""
@@ -290,6 +350,9 @@ class LiveRun:
             broken = [*self._promised, *self._promises]
             self._promised, self._promises = [], []
             self._changed.notify_all()
+        if self._catching is not None:
+            self._catching.done.set_exception(_over(self.error))
+            self._catching = None
         for _, change in refused:
             change.set_exception(_over(self.error))
         for promise in broken:
@@ -308,6 +371,50 @@ class LiveRun:
             with self._changed:
                 self._changes.pop(0)
                 self._changed.notify_all()
+
+    def _begin(self, change: PlanChange) -> Future[int]:
+        """Bring a query to the present, in epochs between those of the others; resolved when it joins."""
+        if not self._run.totals.epochs:
+            # It is there before the first row.
+            joined: Future[int] = Future()
+            joined.set_result(self._change(change))
+            return joined
+        [(name, start)] = change.past.items()
+        query = CatchUp(self._run, name, change.plans[name], start, change.streams)
+        self._catching, self._run.keeps_all_rows = _Catching(query, change, Future()), True
+        return self._catching.done
+
+    def _catch_up(self) -> None:
+        """Bring the query that is to join an epoch nearer to the present, or let it join."""
+        catching = self._catching
+        if catching is None:
+            return
+        self._in_epoch = True
+        try:
+            joining = None if catching.query.step() else catching.query.finish()
+        except Exception as error:
+            catching.query.discard()
+            self._end_catching(error)
+            return
+        finally:
+            self._in_epoch = False
+        if joining is not None:
+            try:
+                epoch = self._change(catching.change, joining)
+            except Exception as error:
+                self._end_catching(error)
+            else:
+                self._end_catching(epoch)
+
+    def _end_catching(self, outcome: int | Exception) -> None:
+        """Let whoever waits for a query from the past hear of it."""
+        catching, self._catching, self._run.keeps_all_rows = self._catching, None, False
+        assert catching is not None
+        if isinstance(outcome, int):
+            catching.done.set_result(outcome)
+        else:
+            catching.done.set_exception(outcome)
+        self.wake()
 
     def _reoptimize(self, query: str) -> Exchange | None:
         found = self._run.reoptimize(query)
@@ -349,7 +456,7 @@ class LiveRun:
         for name, feed in self._feeds.items():
             feed.read(self._run.columns[name])
 
-    def _change(self, change: PlanChange) -> int:
+    def _change(self, change: PlanChange, joining: Joining | None = None) -> int:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
         columns = self._run.columns_for(change.plans, change.streams, change.holds)
@@ -358,7 +465,13 @@ class LiveRun:
                 if isinstance(change.streams.get(name), LiveStream) and name not in self._feeds:
                     started[name] = change.feed(name)
                     started[name].start(self._run.point(name), columns[name])
-            self._run.change(change.plans, change.streams, change.description, change.warm, change.holds)
+            if joining is None:
+                self._run.change(
+                    *(change.plans, change.streams, change.description, change.warm, change.holds),
+                    to_pause=change.to_pause,
+                )
+            else:
+                self._run.join(joining, change.plans, change.streams, change.description, change.holds)
         except BaseException:
             for feed in started.values():
                 feed.stop()
@@ -383,7 +496,8 @@ class LiveRun:
         Waits until there is something, or for a short while.
         """
         with self._changed:
-            self._changed.wait_for(self._something, timeout=self._patience())
+            patience = 0.0 if self._catching is not None else self._patience()
+            self._changed.wait_for(self._something, timeout=patience)
         self._check()
         if self._stopping or self._changes:
             return None

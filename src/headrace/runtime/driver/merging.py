@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Plan,
     RefreshedRelation,
     Relation,
+    RelationIndex,
     RowWindow,
     SessionWindow,
     TimeWindow,
@@ -68,6 +69,19 @@ class Holding:
         """How far a stream, or what is read of a relation, has been read."""
         return self.points.get(name, StreamPoint(0))
 
+    def heartbeats(self, graph: Graph) -> tuple[int, ...]:
+        """The heartbeat of every node of a graph over what has been read (instants)."""
+        return graph.heartbeats(*self.reached(graph))
+
+    def reached(self, graph: Graph) -> tuple[dict[str, int], dict[str, int]]:
+        """The heartbeats of a graph's inputs, and their largest timestamps (instants)."""
+        names = dict.fromkeys(node.reads for node in graph.nodes if node.reads is not None)
+        points = {name: self.point(name) for name in names}
+        return (
+            {name: point.heartbeat for name, point in points.items()},
+            {name: point.time.latest for name, point in points.items()},
+        )
+
 
 class Merging:
     """Looks for operators whose states have become equal.
@@ -100,9 +114,7 @@ class Merging:
 
     def _found(self, holding: Holding) -> tuple[Merge, ...]:
         graph = holding.queries.graph
-        heartbeats = graph.heartbeats(
-            {name: holding.point(name).heartbeat for name in holding.queries.inputs}
-        )
+        heartbeats = holding.heartbeats(graph)
         same: dict[int, int] = {}
         found = []
         for young, old in self._pairs:
@@ -149,11 +161,11 @@ class _Trial:
     def of(cls, young: Node, old: Node, holding: Holding) -> _Trial:
         """The first: when no row that has come can still be in the state of the older operator.
 
-        That is at once where it has none. A relation is read anew for the younger operator, so that both may
-        hold the same before.
+        That is at once where it has none. Of a relation the younger operator has been given all rows, so that
+        both may hold the same before.
         """
         wait, plan = reach_of(young.plan), young.plan
-        if any(isinstance(part, Relation) for part in walk(plan)) or not holding.rows_of(old):
+        if any(isinstance(part, Relation | RelationIndex) for part in walk(plan)) or not holding.rows_of(old):
             return cls(BEGINNING - 1, wait)
         latest = max(
             (holding.point(source.name).time.latest for source in sources_of(plan)), default=BEGINNING
@@ -182,6 +194,9 @@ def reach_of(plan: Plan) -> int:
             return below + 2 * gap.length
         case Granularity(granule=granule):
             return below + granule.length
+        case RelationIndex():
+            # All queries that read the relation have the same rows of it.
+            return below
         case RowWindow():
             return INFINITY
         case Over(aggregates=aggregates):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.errors import SourceError
-from headrace.runtime.tasks.messages import EpochWork, TaskReport
+from headrace.runtime.tasks.messages import EpochWork, TaskReport, kept_parts
 from headrace.runtime.tasks.runner import Runner
 
 
@@ -54,11 +54,10 @@ def _misjudged(work: EpochWork, reports: list[TaskReport]) -> list[str]:
 def _discard(work: EpochWork, reports: list[TaskReport]) -> None:
     """Remove what a pass has written: only level 0 has, since further levels do nothing in such a pass."""
     known = (stream.values for stream in work.streams.values() if stream.values is not None)
-    kept = {run for values in known for run in values.runs}
+    old = {run for values in known for run in values.runs}
     for report in reports:
-        runs = (run for point in report.values.values() for run in point.runs if run not in kept)
+        runs = (run for point in report.values.values() for run in point.runs if run not in old)
         refs = (*report.results, *([report.dead_letters] if report.dead_letters is not None else ()))
-        kept_letters = (file.part for file in report.letters.values())
-        parts = (*(ref.part for ref in refs), *(run.part for run in runs), *kept_letters)
+        parts = (*(ref.part for ref in refs), *(run.part for run in runs), *kept_parts(report))
         for name in {part.segment for part in parts}:
             work.store.delete(name)

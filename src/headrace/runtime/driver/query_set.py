@@ -6,22 +6,28 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from headrace.algebra.explain import describe
+from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.nodes import Clip, Early, Plan, RefreshedRelation, Relation, Source
-from headrace.algebra.properties import relations_of, sources_of
+from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
+from headrace.algebra.properties import is_stateless, relations_of, sources_of
+from headrace.lowering.early import at_horizon, horizon_of
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
+from headrace.lowering.memory import is_strong
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.replaced import Exchange, packed_exchanges, unpacked_exchanges, unpacked_last
-from headrace.runtime.journal.description import Description, WarmStart
+from headrace.runtime.journal.description import Description, Paused, WarmStart
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import INFINITY
+
+_TITLE_CHARACTERS: Final = 200
+"""So much of what an operator does is stored for people."""
 
 Reason = tuple[str, str | None]
 """Why a query failed, and what may help."""
@@ -58,6 +64,9 @@ class QuerySet:
         warm: how those queries began that took over the state of others.
         holds: which operators of a query wait for others; none of a query that is not named.
         exchanged: the last exchange of those plans that were found to do less.
+        paused: the queries that are not answered until they are resumed.
+        levels: the epochs in which queries came to their levels of consistency that have had others. Since
+            then their operators have state of their own, which may have become that of others.
     """
 
     plans: Mapping[str, Plan]
@@ -69,6 +78,8 @@ class QuerySet:
     warm: Mapping[str, WarmStart] = field(default_factory=dict)
     holds: Mapping[str, Holds] = field(default_factory=dict)
     exchanged: Mapping[str, Exchange] = field(default_factory=dict)
+    paused: Mapping[str, Paused] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def begun(
@@ -94,12 +105,17 @@ class QuerySet:
         """The queries that a store has.
 
         Args:
-            plans: optimized plans by query name; those that the store does not have are left out.
+            plans: optimized plans by query name; those that the store does not have are left out, and others
+                are at the level of consistency that they have there.
             present: what the store is for.
             failed: the queries that have ended early, with the reason.
             holds: which of their operators wait for others.
         """
-        known = {name: plan for name, plan in plans.items() if name in present.queries}
+        known = {
+            name: plan if name in failed else at_horizon(plan, present.horizons.get(name))
+            for name, plan in plans.items()
+            if name in present.queries
+        }
         shared = unpacked_plans(present.shared, users_in(known.values()))
         return cls(
             known,
@@ -111,6 +127,8 @@ class QuerySet:
             {name: start for name, start in present.warm.items() if name in known},
             {name: chosen for name, chosen in holds.items() if name in known},
             unpacked_last(present.exchanges, known),
+            present.paused,
+            {name: epoch for name, epoch in present.levels.items() if name in known},
         )
 
     def changed(
@@ -120,6 +138,8 @@ class QuerySet:
         look: Look,
         adoptions: Mapping[str, Adoption] = MappingProxyType({}),
         holds: Mapping[str, Holds] = MappingProxyType({}),
+        paused: Mapping[str, Paused] = MappingProxyType({}),
+        levels: Mapping[str, Plan] = MappingProxyType({}),
     ) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
 
@@ -129,30 +149,39 @@ class QuerySet:
             look: says what is expected of operators.
             adoptions: what some of the new queries take over.
             holds: which of their operators wait for others.
+            paused: the queries that are not answered from now on, until they are resumed.
+            levels: what those are carried out as that go on at another level of consistency.
         """
-        kept = {
+        kept = levels.keys() | {
             name
             for name, plan in plans.items()
             if self.plans.get(name) == plan and self.holds.get(name) == holds.get(name)
         }
+        again = self.paused.keys() & plans.keys()
         starts = {name: self.start_of(name) if name in kept else epoch for name in plans}
+        starts |= {name: one.start for name, one in {**self.paused, **paused}.items()}
         cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
         adopted = {name: adoption.plan for name, adoption in adoptions.items()}
         warm = {name: start for name, start in self.warm.items() if name in kept} | {
             name: WarmStart(adoption.start, adoption.answers_from) for name, adoption in adoptions.items()
         }
+        warm |= {name: WarmStart(epoch, self.paused[name].heartbeat) for name in again}
         found = QuerySet(
             dict(plans),
             starts,
             {name: reason for name, reason in self.failed.items() if name in kept},
             {name: plan for name, plan in self.shared.items() if name in kept}
             | _shared(cold, look, holds)
-            | adopted,
+            | adopted
+            | dict(levels),
             self.merges,
-            {name: other for name, other in self.replaced.items() if name in kept},
+            {name: other for name, other in self.replaced.items() if name in kept - levels.keys()},
             warm,
             dict(holds),
             {name: exchange for name, exchange in self.exchanged.items() if name in kept},
+            dict(paused),
+            {name: since for name, since in self.levels.items() if name in kept}
+            | dict.fromkeys(levels, epoch),
         )
         return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
 
@@ -180,8 +209,20 @@ class QuerySet:
         return self.starts.get(name, 1)
 
     def state_start_of(self, name: str) -> int:
-        """The epoch since which a query's operators have seen their input."""
+        """The epoch since which a query's operators have seen their input, or have had state of their own."""
+        if name in self.levels:
+            return self.levels[name]
         return self.warm[name].since if name in self.warm else self.start_of(name)
+
+    def began_in(self, name: str, epoch: int) -> bool:
+        """Whether a query's operators have begun to see their input with an epoch."""
+        return self.state_start_of(name) == epoch and name not in self.levels
+
+    @property
+    def horizons(self) -> dict[str, Horizon]:
+        """Up to where those queries speak that do not wait for their heartbeats."""
+        found = {name: horizon_of(plan) for name, plan in self.plans.items()}
+        return {name: horizon for name, horizon in found.items() if horizon is not None}
 
     @cached_property
     def live(self) -> dict[str, Plan]:
@@ -206,15 +247,18 @@ class QuerySet:
             if isinstance(found, Migration) and name not in self.failed
         }
 
-    def ended_migrations(self, heartbeats: Mapping[str, int]) -> dict[str, Migration]:
+    def ended_migrations(
+        self, heartbeats: Mapping[str, int], newest: Mapping[str, int]
+    ) -> dict[str, Migration]:
         """The exchanges whose old plan has said all that it will.
 
         Args:
             heartbeats: of the inputs (instants).
+            newest: their largest timestamps (instants).
         """
         if not self.migrations:
             return {}
-        after, outputs = self.graph.heartbeats(dict(heartbeats)), dict(self.graph.outputs)
+        after, outputs = self.graph.heartbeats(heartbeats, newest), dict(self.graph.outputs)
         return {
             name: migration
             for name, migration in self.migrations.items()
@@ -258,6 +302,16 @@ class QuerySet:
     def texts(self) -> tuple[str, ...]:
         """What each node of the graph does, for people: as long as the constants of all its queries."""
         return tuple(describe(node.plan) for node in self.graph.nodes)
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """What each operator with state does, by identity, in a line."""
+        texts = zip(self.graph.nodes, self.texts, strict=True)
+        return {
+            node.identity: text[:_TITLE_CHARACTERS]
+            for node, text in texts
+            if not (is_stateless(node.plan) or isinstance(node.plan, Source | Relation))
+        }
 
     @cached_property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -308,9 +362,10 @@ class QuerySet:
 def _shared(plans: Mapping[str, Plan], look: Look, holds: Mapping[str, Holds]) -> dict[str, Plan]:
     """What new queries are carried out as to share more.
 
-    Not those whose operators may wait, or that say what is not final: they share only what is equal.
+    Not those whose operators may wait, that say what is not final, or that leave out rows: they share only
+    what is equal.
     """
-    alike = {name: plan for name, plan in plans.items() if name not in holds and not isinstance(plan, Early)}
+    alike = {name: plan for name, plan in plans.items() if name not in holds and is_strong(plan)}
     return dict(share(alike, look).plans)
 
 

@@ -58,11 +58,11 @@ def without_reading(
     if not any(isinstance(node.plan, Relation) and node.start == epoch for node in new.nodes):
         return queries, {}
     known: dict[tuple[object, ...], list[_Side]] = {}
-    ends = old.heartbeats({name: before.point(name).heartbeat for name in before.queries.inputs})
+    ends = before.heartbeats(old)
     for side in _sides(old, ends):
         if ends[side.root.number] == INFINITY:
             known.setdefault(side.key, []).append(side)
-    heartbeats = new.heartbeats({name: before.point(name).heartbeat for name in queries.inputs})
+    heartbeats = before.heartbeats(new)
     found: dict[tuple[int, int], tuple[_Side, _Side]] = {}
     for side in _sides(new, heartbeats):
         # What the other side's heartbeat has passed is forgotten.
@@ -89,7 +89,9 @@ def _sides(graph: Graph, heartbeats: tuple[int, ...]) -> Iterator[_Side]:
                 if alone[edge.producer] and not alone[other]:
                     root = graph.nodes[edge.producer]
                     keys = tuple(pair[port] for pair in node.plan.equalities)
-                    yield _Side(node, port, root, (root.shape, keys, edge.exchange), heartbeats[other])
+                    # By its keys a row is in one bucket, whether it travels there or is there already.
+                    place = None if keys else (edge.exchange, root.spread_by)
+                    yield _Side(node, port, root, (root.shape, keys, place), heartbeats[other])
 
 
 def _of_relations(graph: Graph) -> list[bool]:

@@ -22,6 +22,7 @@ class Exchange:
         before, after: the orders in which the plans join, by the names of what is joined.
         gain: how many times fewer rows the joins were expected to take, to yield and to keep.
         asked: whether somebody has asked for it; otherwise it began by itself.
+        times: how often the plan has been exchanged by itself, this time included.
     """
 
     epoch: int
@@ -30,6 +31,7 @@ class Exchange:
     after: tuple[str, ...]
     gain: float
     asked: bool
+    times: int = 0
 
 
 def packed_exchanges(

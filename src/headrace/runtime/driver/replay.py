@@ -12,16 +12,19 @@ import pyarrow.compute as pc
 
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
+from headrace.algebra.memory import reached
 from headrace.algebra.properties import sources_of
 from headrace.elements import BoolArray, integers
 from headrace.errors import UserError
 from headrace.lowering.exits import separable
+from headrace.lowering.graph import Graph
 from headrace.runtime.driver.letters import LetterKeeper, is_left, require_kept
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.letters import LetterSource, read_letters
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Replay
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.changes import cannot_apply
+from headrace.runtime.tasks.events import cannot_use, sync_times
 from headrace.runtime.tasks.letters import column_of_letters
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.time import MAX_INSTANT, MIN_INSTANT
@@ -110,15 +113,24 @@ def carried_out(find: Callable[[], Found], run: Callable[[Intake], int]) -> Repl
     return Replayed(letters, taken, tuple(epochs), tuple(answers))
 
 
-def takes_from(query: str, stream: str, points: Mapping[str, StreamPoint]) -> int:
+def takes_from(query: str, stream: str, points: Mapping[str, StreamPoint], graph: Graph) -> int:
     """From which instant on a query still takes rows of a stream: what is below is final in its answers.
 
     Args:
         query: its name.
         stream: one that it reads.
         points: how far the streams have been read.
+        graph: of the queries.
     """
-    return points[stream].heartbeat
+    point = points[stream]
+    return max(
+        (
+            reached(point.heartbeat, point.time.latest, memory.length)
+            for memory, queries in graph.memories.items()
+            if memory.stream == stream and query in queries
+        ),
+        default=point.heartbeat,
+    )
 
 
 def letters_for(
@@ -143,8 +155,7 @@ def letters_for(
         keeper: writes letters for the epoch that takes them.
 
     Raises:
-        UserError: no query reads the stream, its dead letters are not kept, or its rows are events with
-            retractions.
+        UserError: no query reads the stream, or its dead letters are not kept.
     """
     stream = streams.get(name)
     read = {query: {source.name for source in sources_of(plan)} for query, plan in queries.live.items()}
@@ -152,14 +163,9 @@ def letters_for(
     if not isinstance(stream, BoundedStream | LiveStream) or not readers:
         raise UserError(f"no query reads {name}", hint="define a query over it first, which takes the rows")
     kept = require_kept(name, stream)
-    if isinstance(stream.changes, Events):
-        raise UserError(
-            f"the rows of {name} insert and withdraw, and dead letters of such streams are not replayed yet",
-            hint=f"see them with SELECT * FROM DEAD LETTERS OF {name}, and send what is missing again",
-        )
     asked = _Asked(
         stream,
-        {query: takes_from(query, name, points) for query in readers},
+        {query: takes_from(query, name, points, queries.graph) for query in readers},
         {query: queries.state_start_of(query) for query in readers},
         keeper.clock,
         lambda wanted: separable(queries.graph, name, wanted),
@@ -274,13 +280,30 @@ class _Asked:
         """Which letters a query cannot take for what is in them, by what is wrong."""
         column = rows[self._stream.timestamp].combine_chunks()
         untimed, changes = _mask(column.is_null()), self._stream.changes
-        if isinstance(changes, Changes):
-            untimed |= cannot_apply(changes, rows)
+        match changes:
+            case Changes():
+                untimed |= cannot_apply(changes, rows)
+            case Events():
+                untimed |= cannot_use(changes, self._stream.timestamp, self._batch(rows, changes))
         if self._stream.timing.by_arrival:
             return {_UNTIMED: untimed}
         times = integers(column.fill_null(0))
         untimed |= (times < MIN_INSTANT) | (times > MAX_INSTANT)
-        return {_UNTIMED: untimed, _OLD: times < self._takes_from[query], _AHEAD: times > self._newest}
+        from_then = times
+        if isinstance(changes, Events):
+            from_then = sync_times(changes, self._batch(rows, changes), times)
+        return {_UNTIMED: untimed, _OLD: from_then < self._takes_from[query], _AHEAD: times > self._newest}
+
+    def _batch(self, rows: pa.Table, events: Events) -> pa.RecordBatch:
+        """What letters say of when they are valid, in one piece."""
+        columns = rows.select([self._stream.timestamp, *events.columns]).combine_chunks().columns
+        names = [self._stream.timestamp, *events.columns]
+        return pa.RecordBatch.from_arrays([_whole(column) for column in columns], names)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """A column that has a chunk at most."""
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
 
 
 def _mask(column: pa.ChunkedArray | pa.Array) -> BoolArray:

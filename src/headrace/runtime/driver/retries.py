@@ -60,6 +60,7 @@ def run_epoch(
     intakes: Mapping[str, Intake],
     blamed: Collection[str] = (),
     is_stopping: Callable[[], bool] = lambda: False,
+    notice: Callable[[Exception], None] = lambda error: None,
 ) -> dict[str, Exception]:
     """Run and commit an epoch, if need be without the queries or streams that make it fail.
 
@@ -73,6 +74,7 @@ def run_epoch(
         blamed: the streams that were left out of an epoch and have brought nothing good since; they are left
             out first.
         is_stopping: whether the run is to end; a failure is then not looked into.
+        notice: hears why the epoch is tried again.
 
     Returns:
         The streams that were left out, with the error.
@@ -91,6 +93,7 @@ def run_epoch(
         if is_stopping():
             break
         log_retry(run.totals.epochs + 1, error)
+        notice(error)
         if _tried(run, rest, ended) is None:
             run.sweep_strays()
             return dict.fromkeys(left_out, error)

@@ -15,6 +15,7 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state
+from headrace.elements import Batch
 from headrace.errors import PlanError
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
@@ -30,19 +31,32 @@ from headrace.runtime.driver.effort import Effort
 from headrace.runtime.driver.exchange import begun, ended
 from headrace.runtime.driver.following import Following
 from headrace.runtime.driver.inputs import columns_of, inputs_of, promises_of
+from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.kept import Kept
 from headrace.runtime.driver.letters import LetterKeeper
+from headrace.runtime.driver.levels import going_on, level_changes, spoken
 from headrace.runtime.driver.merging import Holding, Merging
 from headrace.runtime.driver.passes import run_passes
+from headrace.runtime.driver.pausing import (
+    Known,
+    ended_answers,
+    known_in,
+    known_to,
+    paused_now,
+    resumed,
+    said_for_good,
+)
 from headrace.runtime.driver.progress import Progress, progress_of
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.refreshing import Readings, Refresh, Refresher
+from headrace.runtime.driver.relation_index import given_to, with_indices, written
 from headrace.runtime.driver.relation_sides import without_reading
 from headrace.runtime.driver.reordering import Reordered, reordered
 from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replay import Choose, Found, letters_for
 from headrace.runtime.driver.reports import log_epoch, log_exchange, log_refused
+from headrace.runtime.driver.retaining import RowKeeper
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
 from headrace.runtime.intake.letters import letters_to_take
@@ -62,7 +76,7 @@ from headrace.runtime.intake.streams import (
     ReadAgain,
     check_unchanged,
 )
-from headrace.runtime.journal.description import Description, Differences, WarmStart
+from headrace.runtime.journal.description import Description, Differences, Paused, WarmStart
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
     EpochResults,
@@ -71,12 +85,13 @@ from headrace.runtime.journal.records import (
     carried_parts,
     point_parts,
     points_after,
+    result_files,
     result_parts,
     state_after,
     state_parts,
 )
 from headrace.runtime.store.crash_points import reach
-from headrace.runtime.store.segments import Store
+from headrace.runtime.store.segments import SegmentWriter, Store
 from headrace.runtime.tasks.messages import (
     EpochWork,
     Manifest,
@@ -132,6 +147,7 @@ class Run:
     Attributes:
         reading: what is to be seen of the run since its last commit; replaced as a whole.
         kept: the results that are kept, and which files of the store go.
+        keeps_all_rows: whether no rows of streams are let go of, since somebody reads them.
     """
 
     def __init__(
@@ -161,13 +177,21 @@ class Run:
         self._following = Following(settings.reoptimize_every)
         self._effort = Effort()
         self.kept = Kept(store, settings.retain)
+        self.keeps_all_rows = False
         self.totals = Totals()
         self.profile = Profile()
         self._time = self._timekeeper()
         now = settings.clock.now()
         self.reading = self._read(Statistics(now), now)
 
-    def resume(self, journal: Journal, description: Description, *, adapt: bool = False) -> Differences:
+    def resume(
+        self,
+        journal: Journal,
+        description: Description,
+        *,
+        adapt: bool = False,
+        past: Collection[str] = (),
+    ) -> Differences:
         """Go on where a durable store's last commit was, and commit to it from now on.
 
         Args:
@@ -175,6 +199,7 @@ class Run:
             description: what the run is, with all streams.
             adapt: whether a query that the store does not have is added now, and one that is only in the
                 store is dropped; both are refused otherwise.
+            past: the queries that are left out where the store does not have them, since they are to join.
 
         Returns:
             What was added and dropped.
@@ -194,9 +219,14 @@ class Run:
             self._points = points_after(commits)
             self.totals = last.totals
             self._last_clock = last.results.clock
-            self._go_on_with(journal.present(commits), dict(last.failed), found)
+            self._go_on_with(journal.present(commits), dict(last.failed), {*past} & {*found.added})
             self._time = self._timekeeper()
             self.reading = self._read(self.reading.statistics, self._settings.clock.now())
+        elif journal.present(commits).catalog != description.catalog:
+            # What the store was made for says what is defined until there is a record.
+            queries = self._queries
+            to_pause = description.to_pause
+            self.change(queries.plans, self._declared, description, holds=queries.holds, to_pause=to_pause)
         self.sweep_strays()
         return found
 
@@ -204,14 +234,23 @@ class Run:
         """What some queries read, by the names of their inputs."""
         return {name: self._declared[declared] for name, declared in queries.inputs.items()}
 
-    def _go_on_with(self, present: Description, failed: dict[str, Reason], found: Differences) -> None:
-        """Take over the queries of a store, then change them to those that are given."""
+    def _go_on_with(self, present: Description, failed: dict[str, Reason], left_out: Collection[str]) -> None:
+        """Take over the queries of a store, then change them to those that are given but some."""
         plans, holds = self._queries.plans, self._queries.holds
         self._queries = QuerySet.resumed(plans, present, failed, holds)
         self._streams = self._read_by(self._queries)
         check_unchanged({**self._declared, **self._streams}, self._points)
-        if found or not self._points.keys() - self._streams.keys() <= self._declared.keys():
-            self.change(plans, self._declared, self._description, holds=holds)
+        asked = self._description.without(left_out)
+        changed = present.queries.keys() != asked.queries.keys()
+        changed |= any(
+            self._queries.plans[name] != plan for name, plan in plans.items() if name in present.queries
+        )
+        # Those that are left out bring the catalog with them when they join.
+        changed |= present.catalog != asked.catalog and not left_out
+        if changed or not self._points.keys() - self._streams.keys() <= self._declared.keys():
+            wanted = {name: plan for name, plan in plans.items() if name not in left_out}
+            to_pause, known = self._description.to_pause, known_in(present)
+            self.change(wanted, self._declared, asked, holds=holds, to_pause=to_pause, known=known)
 
     def change(
         self,
@@ -220,6 +259,8 @@ class Run:
         description: Description | None = None,
         warm: Mapping[str, Derivation] = MappingProxyType({}),
         holds: Mapping[str, Holds] = MappingProxyType({}),
+        to_pause: Collection[str] = (),
+        known: Mapping[str, Known] | None = None,
     ) -> None:
         """Answer other queries from now on; what goes on keeps its state.
 
@@ -232,6 +273,8 @@ class Run:
             description: the same for a store; as it was if None.
             warm: the new queries that take over the state of others, and how each follows from their answers.
             holds: which operators of a query wait for others.
+            to_pause: the queries that are not answered from now on, until they are among the plans again.
+            known: what is known of queries that may be paused; of those that are answered if None.
 
         Raises:
             UserError: a query has no state that it could take over.
@@ -249,19 +292,84 @@ class Run:
             )
             for name, derived in warm.items()
         }
-        prefix = f"e{self.totals.epochs + 1}-{self._token}-warm"
-        adoptions = {name: found.adoption for name, found in adopted.items()}
         epoch = self.totals.epochs + 1
-        changed = self._queries.changed(plans, epoch, self._settings.look, adoptions, holds)
-        queries, given = without_reading(changed, self._holding(self._queries), epoch)
+        adoptions = {name: found.adoption for name, found in adopted.items()}
+        adoptions |= said_for_good(plans, self._queries.paused, epoch)
+        prefix, before = f"e{epoch}-{self._token}", self._holding(self._queries)
+        known = known_to(self._queries, self._description) if known is None else known
+        stopped = paused_now(to_pause, known, self.results, epoch)
+        stayed = {name: one for name, one in self._queries.paused.items() if name in to_pause}
+        paused = {**stopped, **stayed}
+        levels = level_changes(self._queries, plans)
+        carried_out = {name: level.new for name, level in levels.items()}
+        changed = self._queries.changed(
+            plans, epoch, self._settings.look, adoptions, holds, paused, carried_out
+        )
+        changed = resumed(changed, epoch, self._queries, self.point)
+        changed = going_on(changed, self._queries, levels)
+        queries, given = without_reading(changed, before, epoch)
+        queries = with_indices(queries, before, epoch)
+        at_once = given_to(queries, before, given, epoch, f"{prefix}-rows")
+        kept = self._settings.keep_results
+        said = spoken(levels, before, queries, self.results, f"{prefix}-level", kept)
+        given |= {**at_once.state, **said.state}
         queries = self._merging.merged(self._holding(queries, given))
-        before = self._holding(self._queries)
-        begins: dict[str, tuple[ResultRef, ...]] = {}
+        begins = self._begun(queries, at_once.results, f"{prefix}-rows") | {**said.results}
         for place, (name, found) in enumerate(adopted.items()):
-            beginning = begin(name, found, before, queries, self.results, f"{prefix}{place}")
+            beginning = begin(name, found, before, queries, self.results, f"{prefix}-warm{place}")
             begins[name] = beginning.results
             given |= beginning.state
-        self._change(queries, streams, description or self._description, started, begins=begins, given=given)
+        stopped = {name: one for name, one in stopped.items() if name not in stayed}
+        end = ended_answers(stopped, self._store, self.results, f"e{epoch}-{self._token}-paused")
+        description = description or self._description
+        self._change(queries, streams, description, started, begins=begins, given=given, ended=end)
+
+    def _begun(
+        self, queries: QuerySet, results: Mapping[str, Batch], file: str
+    ) -> dict[str, tuple[ResultRef, ...]]:
+        """Where it is written what new queries yield at once."""
+        if not results or not self._settings.keep_results:
+            return {}
+        return written(queries.graph, results, SegmentWriter(self._store, f"results/{file}"))
+
+    def beside(self, name: str, plan: Plan, streams: Streams) -> Run:
+        """A run of one query, in the same store; its operators can go on in this one.
+
+        Args:
+            name: the query's.
+            plan: its plan.
+            streams: what it reads.
+        """
+        how = replace(self._settings, buckets=self._buckets, retain=None)
+        return Run(self._runner, self._store, streams, {name: plan}, how)
+
+    def join(
+        self,
+        found: Joining,
+        plans: Mapping[str, Plan],
+        streams: Streams,
+        description: Description | None = None,
+        holds: Mapping[str, Holds] = MappingProxyType({}),
+    ) -> None:
+        """Answer another query from now on, which was brought to the present; a change of the plan.
+
+        Args:
+            found: what it begins with.
+            plans, streams, description, holds: as for `change`; no other query is new.
+
+        Raises:
+            StoreError: the record cannot be written; nothing has changed then.
+        """
+        started, epoch = time.perf_counter(), self.totals.epochs + 1
+        adoptions = {found.query: found.adoption}
+        paused = self._queries.paused
+        queries = self._queries.changed(plans, epoch, self._settings.look, adoptions, holds, paused)
+        self._change(queries, streams, description or self._description, started, joining=found)
+
+    def discard(self) -> None:
+        """Remove what was written, of a run that nobody reads."""
+        files = self.kept.files(self._state, self._points).union(*map(result_files, self.results))
+        self.kept.sweep(files)
 
     def merge(self) -> None:
         """Let operators of one plan whose states have become equal go on as one: a change of the plan.
@@ -303,7 +411,9 @@ class Run:
         at, queries = new.queries.migrations[name].at, new.queries
         if found is not None:
             epoch = self.totals.epochs + 1
-            last = Exchange(epoch, at, found.before, found.after, round(found.gain, 2), asked)
+            known = queries.exchanged.get(name)
+            times = (0 if known is None else known.times) + (not asked)
+            last = Exchange(epoch, at, found.before, found.after, round(found.gain, 2), asked, times)
             queries = replace(queries, exchanged={**queries.exchanged, name: last})
         self._change(queries, self._declared, self._description, started, new.adopted, given=new.given)
         if found is not None:
@@ -356,7 +466,8 @@ class Run:
         """
         started = time.perf_counter()
         heartbeats = {name: self._points[name].heartbeat for name in self._streams}
-        over = ended(self._queries, heartbeats)
+        newest = {name: self._points[name].time.latest for name in self._streams}
+        over = ended(self._queries, heartbeats, newest)
         if over is not None:
             self._change(over[0], self._declared, self._description, started, over[1])
         return over is not None
@@ -370,10 +481,16 @@ class Run:
         adopted: Adopted = MappingProxyType({}),
         begins: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
         given: Mapping[StateKey, Manifest] = MappingProxyType({}),
+        ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
+        joining: Joining | None = None,
     ) -> None:
         """Commit a change of the plan, and move on to what it says."""
         known = replace(self._known(), state={**self._state, **given})
-        outcome = commit_of_change(known, queries, streams, description, started, adopted, begins)
+        if joining is not None:
+            known = joining.known_to(known)
+        outcome = commit_of_change(known, queries, streams, description, started, adopted, begins, ended)
+        if joining is not None:
+            outcome = joining.said_by(outcome)
         reach("change.begun")
         if self._journal is not None:
             self._journal.append(outcome.commit, self._needed(outcome))
@@ -475,6 +592,11 @@ class Run:
         """How a query began that has taken over the state of another one; None if it did not."""
         return self._queries.warm.get(query)
 
+    @property
+    def paused(self) -> Mapping[str, Paused]:
+        """The queries that are not answered until they are resumed."""
+        return self._queries.paused
+
     def start_of(self, query: str) -> int:
         """The epoch from which on a query answers."""
         return self._queries.start_of(query)
@@ -516,6 +638,11 @@ class Run:
     @property
     def _readings(self) -> Readings:
         return Readings(self._queries, self._streams, self._points)
+
+    @property
+    def store(self) -> Store:
+        """Where state and results lie."""
+        return self._store
 
     @property
     def reads_relations(self) -> bool:
@@ -600,6 +727,7 @@ class Run:
             reports,
             lambda last: self.kept.after(last, self._queries, self._token),
             LetterKeeper(self._store, self._token, work.epoch, work.clock),
+            RowKeeper(self._store, self._token, work.epoch, self.keeps_all_rows),
             started,
         )
         self.kept.check(outcome, self._state, self._points)

@@ -25,6 +25,7 @@ from headrace.runtime.intake.streams import (
     RefreshedRelation,
 )
 from headrace.runtime.journal.records import Content, EpochResults, StreamPoint, Totals
+from headrace.runtime.journal.retained import Retained
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
 
@@ -63,6 +64,21 @@ class SkewStatus:
 
 
 @dataclass(frozen=True)
+class RowsKept:
+    """How much there is of the rows of a stream that are kept.
+
+    Attributes:
+        rows: how many there are.
+        size: how many bytes their files have.
+        since: from which instant on all rows are there; BEGINNING if none is gone.
+    """
+
+    rows: int
+    size: int
+    since: int
+
+
+@dataclass(frozen=True)
 class StreamStatus:
     """How far a stream has been read.
 
@@ -89,6 +105,7 @@ class StreamStatus:
             which values may still come and `slowest` is None; None before the first row, and afterwards.
         idle: whether it was idle at the last commit, by its IDLE AFTER.
         content: what was read last of a relation that is refreshed, or None.
+        retained: what there is of its rows that are kept; None if none are to be.
     """
 
     name: str
@@ -114,6 +131,7 @@ class StreamStatus:
     waits: int | None = None
     idle: bool = False
     content: Content | None = None
+    retained: RowsKept | None = None
 
 
 @dataclass(frozen=True)
@@ -149,6 +167,8 @@ class QueryStatus:
         unreleased: at most so many elements have been yielded that wait for the heartbeat.
         failed: why it has ended early, or None.
         exchanged: the last time that its plan was exchanged for a better one, or None.
+        departures: how many rows it has left out that are in time for their streams, by its REMEMBER; None if
+            it takes all of them.
     """
 
     name: str
@@ -165,6 +185,7 @@ class QueryStatus:
     unreleased: int = 0
     failed: str | None = None
     exchanged: Exchange | None = None
+    departures: int | None = None
 
 
 @dataclass(frozen=True)
@@ -272,7 +293,12 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             waits=_waits(stream.timing, point),
             idle=heartbeat < INFINITY and name not in problems and _is_idle(stream.timing, point),
             content=point.content,
+            retained=_rows_kept(point.retained),
         )
+
+
+def _rows_kept(kept: Retained | None) -> RowsKept | None:
+    return None if kept is None else RowsKept(kept.rows, kept.size, kept.since)
 
 
 def _is_idle(timing: Timing, point: StreamPoint) -> bool:
@@ -319,11 +345,12 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
     queries, totals, graph = reading.queries, reading.totals, reading.queries.graph
     tally, outputs = reading.statistics.queries, dict(graph.outputs)
     # What waits for others than its inputs holds no answer back.
-    heartbeats = graph.free_heartbeats(_of_streams(reading))
+    heartbeats = graph.free_heartbeats(*_reached(reading))
     recent = dict(zip(tally.keys, tally.recent.tolist(), strict=True))
     kept = results[: bisect_left(results, totals.epochs + 1, key=lambda part: part.epoch)]
     # Queries of one shape have the same node.
     way_of = cache(lambda node: _way(reading, node, heartbeats))
+    remembering = {query for names in graph.memories.values() for query in names}
     for name, plan in queries.plans.items():
         changes = totals.emitted.get(name, 0)
         if name in queries.failed:
@@ -349,6 +376,7 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
             chain=way.chain,
             unreleased=_unreleased(name, heartbeat, kept),
             exchanged=queries.exchanged.get(name),
+            departures=totals.departures.get(name, 0) if name in remembering else None,
         )
 
 
@@ -384,7 +412,7 @@ def _latest(totals: Totals, streams: Sequence[str]) -> int:
 def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
     """What each operator has done, and holds, in the order of the graph."""
     graph, statistics = reading.queries.graph, reading.statistics
-    heartbeats, states = graph.heartbeats(_of_streams(reading)), _states(reading)
+    heartbeats, states = graph.heartbeats(*_reached(reading)), _states(reading)
     everything = float(statistics.operators.total[:, -1].sum()) or 1.0
     rows = zip(
         graph.nodes, statistics.operators.total.tolist(), statistics.operators.recent.tolist(),
@@ -421,9 +449,13 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
         )
 
 
-def _of_streams(reading: Reading) -> dict[str, int]:
-    """The heartbeats of the streams."""
-    return {name: reading.points[name].heartbeat for name in reading.streams}
+def _reached(reading: Reading) -> tuple[dict[str, int], dict[str, int]]:
+    """The heartbeats of the streams, and their largest timestamps."""
+    points = {name: reading.points[name] for name in reading.streams}
+    return (
+        {name: point.heartbeat for name, point in points.items()},
+        {name: point.time.latest for name, point in points.items()},
+    )
 
 
 def _share(stream: Incoming, position: int) -> float | None:
@@ -450,7 +482,7 @@ def _unreleased(query: str, heartbeat: int, results: Sequence[EpochResults]) -> 
         return 0
     begin = max(0, results[-1].since.get(query, 0) - results[0].epoch)
     refs = (ref for part in results[begin:] for ref in part.results.get(query, ()))
-    return sum(ref.rows for ref in refs if ref.latest >= heartbeat)
+    return sum(ref.rows for ref in refs if ref.latest >= heartbeat and not ref.at_once)
 
 
 @dataclass(frozen=True)

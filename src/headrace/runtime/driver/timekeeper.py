@@ -194,7 +194,10 @@ class Timekeeper:
     def _outputs(self, state: State) -> dict[str, int]:
         """The heartbeats of the answers, by the queries' names."""
         graph = self._queries.graph
-        heartbeats = graph.heartbeats(dict(zip(self._names, state.heartbeats.tolist(), strict=True)))
+        heartbeats = graph.heartbeats(
+            dict(zip(self._names, state.heartbeats.tolist(), strict=True)),
+            dict(zip(self._names, state.latest.tolist(), strict=True)),
+        )
         return {name: heartbeats[graph.node_of(output)] for name, output in graph.outputs}
 
 

@@ -54,7 +54,7 @@ def takeover_with_sides(holding: Holding, name: str, old: Plan) -> int:
     latest = {point: seen.time.latest for point, seen in holding.points.items()}
     at = takeover(old, latest)
     graph = holding.queries.graph
-    heartbeats = graph.heartbeats({read: holding.point(read).heartbeat for read in holding.queries.inputs})
+    heartbeats = holding.heartbeats(graph)
     for side in _sides(holding, name, old, box_of(old), graph):
         heartbeat = heartbeats[side.other]
         if heartbeat == INFINITY:

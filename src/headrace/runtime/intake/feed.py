@@ -36,6 +36,10 @@ class Feed(Protocol):
         """Whether all that the source has was taken; asked only where time alone moves heartbeats."""
         ...
 
+    def waiting(self) -> int | None:
+        """How many rows wait for an epoch; None where that is not known."""
+        ...
+
     def take(self, point: StreamPoint) -> Intake | None:
         """What the next epoch takes, or None."""
         ...

@@ -131,6 +131,11 @@ class PushFeed:
         """Whether no push waits."""
         return not self._waiting
 
+    def waiting(self) -> int:
+        """How many rows wait for an epoch."""
+        with self._room:
+            return sum(push.table.num_rows for push in self._waiting)
+
     def take(self, point: StreamPoint) -> Intake | None:
         """The pushes that have come, up to the limit; repeats are left out.
 

@@ -20,6 +20,20 @@ from headrace.time import BEGINNING, INFINITY
 
 
 @dataclass(frozen=True)
+class Retain:
+    """Which rows of a stream are kept once they have been read.
+
+    Attributes:
+        length: those that are no older than the heartbeat less this (instants); INFINITY for all, None where
+            rows are counted.
+        rows: so many of the last ones; None where a length is given.
+    """
+
+    length: int | None
+    rows: int | None
+
+
+@dataclass(frozen=True)
 class BoundedStream:
     """A stream that is read to its end.
 
@@ -31,6 +45,7 @@ class BoundedStream:
         changes: what they change, if they are changes of rows by key or events with corrections.
         letters_kept: for how long its dead letters are kept (microseconds of the clock), INFINITY for ever;
             None where that is not said.
+        retain: which of its rows are kept; none if None.
     """
 
     source: SplitSource
@@ -39,6 +54,7 @@ class BoundedStream:
     max_rows: int | None = None
     changes: Changes | Events | None = None
     letters_kept: int | None = None
+    retain: Retain | None = None
 
     @property
     def schema(self) -> Schema:
@@ -61,6 +77,7 @@ class LiveStream:
         changes: what they change, if they are changes of rows by key or events with corrections.
         letters_kept: for how long its dead letters are kept (microseconds of the clock), INFINITY for ever;
             None where that is not said.
+        retain: which of its rows are kept; none if None.
     """
 
     schema: Schema
@@ -68,6 +85,7 @@ class LiveStream:
     timing: Timing = IN_ORDER
     changes: Changes | Events | None = None
     letters_kept: int | None = None
+    retain: Retain | None = None
 
     def mark(self, position: int) -> str:
         """Nothing: what has been taken does not come again."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from headrace.algebra.horizon import Horizon
+from headrace.algebra.letters import stream_of_letters
+from headrace.algebra.system_streams import system_stream
 from headrace.errors import StoreError
 from headrace.lowering.graph import Merge
+from headrace.runtime.journal.definition import Definition, packed_definition, unpacked_definition
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.plans import Packed
 from headrace.time import TimeDomain
+
+T = TypeVar("T")
 
 _SHOWN: Final = 400
 """So many characters of what a stream is read from are shown at most."""
@@ -31,6 +37,25 @@ class WarmStart:
 
 
 @dataclass(frozen=True)
+class Paused:
+    """A query that is not answered until it is resumed.
+
+    Attributes:
+        identity: that of its plan.
+        start: the epoch from which on it has answered.
+        since: the epoch that has paused it.
+        heartbeat: up to where its answer is final meanwhile (instant).
+        form: what readers have to know of it.
+    """
+
+    identity: str
+    start: int
+    since: int
+    heartbeat: int
+    form: Form
+
+
+@dataclass(frozen=True)
 class Description:
     """The queries and streams of a run.
 
@@ -47,7 +72,12 @@ class Description:
         shared: what queries are carried out as that share more than equal plans, as `journal.plans` packs it.
         merges: the operators whose state has become that of older ones.
         exchanges: per query whose plan was exchanged what answers it now, as JSON.
-        warm: how those queries began that took over the state of others.
+        warm: how those queries began that took over the state of others, or were resumed.
+        operators: what operators with state do, by identity, for whoever looks into the store.
+        paused: the queries that are not answered until they are resumed.
+        catalog: all that is defined, in order; None where an earlier Headrace has written it.
+        horizons: up to where those queries speak that do not wait for their heartbeats.
+        levels: the epochs in which the queries came to their levels of consistency that have had others.
     """
 
     queries: Mapping[str, str]
@@ -63,6 +93,47 @@ class Description:
     merges: tuple[Merge, ...] = ()
     exchanges: Mapping[str, Any] = field(default_factory=dict)
     warm: Mapping[str, WarmStart] = field(default_factory=dict)
+    operators: Mapping[str, str] = field(default_factory=dict)
+    paused: Mapping[str, Paused] = field(default_factory=dict)
+    catalog: tuple[Definition, ...] | None = None
+    horizons: Mapping[str, Horizon] = field(default_factory=dict)
+    levels: Mapping[str, int] = field(default_factory=dict)
+
+    def domain_of(self, stream: str) -> TimeDomain:
+        """What the instants of a stream count; integers where the store does not say it."""
+        if stream_of_letters(stream) is not None or system_stream(stream) is not None:
+            return TimeDomain.TIMESTAMP
+        return self.stream_domains.get(stream, TimeDomain.INTEGER)
+
+    def without(self, left_out: Collection[str]) -> Description:
+        """The same without some queries that are given, and of which nothing has been committed."""
+
+        def left(part: Mapping[str, T]) -> dict[str, T]:
+            return {name: found for name, found in part.items() if name not in left_out}
+
+        return replace(
+            self,
+            queries=left(self.queries),
+            query_domains=left(self.query_domains),
+            forms=left(self.forms),
+            choices=left(self.choices),
+        )
+
+    @property
+    def readable(self) -> Mapping[str, Form]:
+        """What readers have to know of the queries that are answered or paused, as far as it is recorded."""
+        return {**self.forms, **{name: one.form for name, one in self.paused.items()}}
+
+    @property
+    def answer_domains(self) -> Mapping[str, TimeDomain]:
+        """What the instants of the answers count, those of paused queries included."""
+        return {**self.query_domains, **{name: one.form.domain for name, one in self.paused.items()}}
+
+    @property
+    def to_pause(self) -> frozenset[str]:
+        """The queries that are defined and not answered."""
+        defined = {one.name for one in self.catalog or () if one.kind == "QUERY"}
+        return frozenset(defined - self.queries.keys())
 
 
 @dataclass(frozen=True)
@@ -70,7 +141,8 @@ class Differences:
     """How the queries of a run differ from those of its store.
 
     Attributes:
-        added, dropped: the queries that only the run has, and those that only the store has.
+        added, dropped: the queries that only the run has, and those that only the store has; a query that is
+            paused is one that both have.
     """
 
     added: tuple[str, ...] = ()
@@ -82,9 +154,14 @@ class Differences:
 
 def packed(description: Description) -> dict[str, Any]:
     """A description as JSON has it."""
-    content = asdict(replace(description, forms={}, shared={}))
+    content = asdict(replace(description, forms={}, shared={}, paused={}, catalog=None))
     content["shared"] = description.shared
     content["forms"] = {name: packed_form(form) for name, form in description.forms.items()}
+    content["paused"] = {
+        name: {**vars(one), "form": packed_form(one.form)} for name, one in description.paused.items()
+    }
+    if description.catalog is not None:
+        content["catalog"] = [packed_definition(one) for one in description.catalog]
     for domains in ("query_domains", "stream_domains"):
         content[domains] = {name: domain.value for name, domain in content[domains].items()}
     return content
@@ -98,6 +175,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         TypeError: a merge or a start has other parts.
         ValueError: there is no such type or time domain.
     """
+    catalog = content.get("catalog")
     return Description(
         content["queries"],
         content["streams"],
@@ -112,6 +190,17 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         tuple(Merge(**merge) for merge in content.get("merges", ())),
         content.get("exchanges", {}),
         {name: WarmStart(**start) for name, start in content.get("warm", {}).items()},
+        content.get("operators", {}),
+        {
+            name: Paused(**{**one, "form": unpacked_form(one["form"])})
+            for name, one in content.get("paused", {}).items()
+        },
+        None if catalog is None else tuple(map(unpacked_definition, catalog)),
+        {
+            name: Horizon(tuple(horizon["streams"]), horizon["block"])
+            for name, horizon in content.get("horizons", {}).items()
+        },
+        content.get("levels", {}),
     )
 
 
@@ -138,8 +227,9 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
             hint="start it as before, with or without keep_results=False (--format null), or choose an empty "
             "folder",
         )
+    paused = {name: one.identity for name, one in theirs.paused.items()}
     for what, mine, its in (
-        ("query", ours.queries, theirs.queries),
+        ("query", ours.queries, {**theirs.queries, **paused}),
         ("stream", ours.streams, theirs.streams),
     ):
         for name in sorted(mine.keys() & its.keys()):
@@ -147,7 +237,7 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
                 # A query's identity is a digest, which means nothing to people.
                 details, altered = "", ""
                 if what == "stream":
-                    one, other = _where_they_differ(its[name], mine[name])
+                    one, other = where_they_differ(its[name], mine[name])
                     details = f": over {one}, not {other}"
                     altered = ", and what ALTER STREAM changed since then"
                 raise StoreError(
@@ -155,12 +245,12 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
                     hint=f"start with the text that made the store{altered}, or give this one another name",
                 )
     return Differences(
-        tuple(sorted(ours.queries.keys() - theirs.queries.keys())),
-        tuple(sorted(theirs.queries.keys() - ours.queries.keys())),
+        tuple(sorted(ours.queries.keys() - theirs.queries.keys() - theirs.paused.keys())),
+        tuple(sorted((theirs.queries.keys() | theirs.paused.keys()) - ours.queries.keys() - ours.to_pause)),
     )
 
 
-def _where_they_differ(one: str, other: str) -> tuple[str, str]:
+def where_they_differ(one: str, other: str) -> tuple[str, str]:
     """Two texts, of long ones only the part in which they differ."""
     if max(len(one), len(other)) <= _SHOWN:
         return one, other

@@ -7,7 +7,7 @@ look missing, so a check that finds something is only final when no driver runs.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,9 +20,11 @@ from headrace.runtime.journal.records import (
     Commit,
     EpochResults,
     StreamPoint,
+    Totals,
     last_checkpoint,
     load_commit,
     load_commits,
+    load_last_commits,
     parts_of,
     plan_after,
     points_after,
@@ -30,9 +32,11 @@ from headrace.runtime.journal.records import (
     record_names,
     state_after,
 )
+from headrace.runtime.journal.retained import Retained
 from headrace.runtime.store.paths import inside
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed
 from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.tasks.messages import LetterFile
 from headrace.time import INFINITY
 
 
@@ -60,6 +64,7 @@ class KeptResults:
         heartbeat: up to where the answer is final (instant), or None before the first epoch.
         failed: why the query ended early, or None.
         dropped: whether the query is no longer answered.
+        paused: whether it is not answered until it is resumed.
     """
 
     query: str
@@ -69,6 +74,7 @@ class KeptResults:
     bytes: int
     failed: str | None
     dropped: bool = False
+    paused: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,8 @@ class Committed:
         results: those that are kept, in order.
         failed: the queries that have ended early, with the reason and a hint.
         arrivals: what was read of each stream.
+        letters: the dead letters of each stream, as far as they are kept with their columns, oldest first.
+        retained: the rows of each stream, as far as they are kept.
     """
 
     store: FolderStore
@@ -111,6 +119,34 @@ class Committed:
     results: tuple[EpochResults, ...]
     failed: Mapping[str, tuple[str, str | None]]
     arrivals: Mapping[str, Arrivals]
+    letters: Mapping[str, tuple[LetterFile, ...]]
+    retained: Mapping[str, Retained]
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What a store's last commit says, to be looked at again and again.
+
+    Attributes:
+        description: what it is for.
+        epochs: how many have been committed.
+        clock: when the last of them took its rows (microseconds since 1970-01-01 UTC).
+        streams: how far each stream has been read.
+        state: per operator, in order of identity.
+        heartbeats, horizons: up to where the answer of each query is final, and said (instants).
+        failed: the queries that have ended early, with the reason and a hint.
+        totals: the run's counters.
+    """
+
+    description: Description
+    epochs: int
+    clock: int
+    streams: Mapping[str, StreamPoint]
+    state: tuple[OperatorState, ...]
+    heartbeats: Mapping[str, int]
+    horizons: Mapping[str, int]
+    failed: Mapping[str, tuple[str, str | None]]
+    totals: Totals
 
 
 @dataclass(frozen=True)
@@ -170,10 +206,48 @@ def committed(path: Path) -> Committed:
     """
     store, commits, description = _loaded(path)
     if not commits:
-        return Committed(store, description, (), {}, {})
+        return Committed(store, description, (), {}, {}, {}, {})
     last = commits[-1]
     results = tuple(commit.results for commit in commits if commit.epoch >= last.retained)
-    return Committed(store, description, results, last.failed, last.totals.arrivals)
+    points = points_after(commits)
+    letters = {name: point.letters for name, point in points.items() if point.letters}
+    rows = {name: point.retained for name, point in points.items() if point.retained is not None}
+    return Committed(store, description, results, last.failed, last.totals.arrivals, letters, rows)
+
+
+def glance(path: Path) -> Glance:
+    """What a store's last commit says; reads few of its records. Its driver may be at work.
+
+    Raises:
+        StoreError: it is not a store, has another layout, or its records are damaged.
+    """
+    store = _store(path)
+    made_for = load_description(store)
+    commits = _read_again(lambda: load_last_commits(store))
+    last = commits[-1] if commits else None
+    return Glance(
+        plan_after(commits) or made_for,
+        last.epoch if last else 0,
+        last.results.clock if last else 0,
+        points_after(commits),
+        _operators(commits),
+        last.results.heartbeats if last else {},
+        last.results.horizons if last else {},
+        last.failed if last else {},
+        last.totals if last else Totals(),
+    )
+
+
+def described(path: Path) -> Description:
+    """What a store is for by now; only as many records are read as it takes to know it.
+
+    Raises:
+        StoreError: it is not a store, has another layout, or a record is damaged.
+    """
+    store = _store(path)
+    made_for = load_description(store)
+    commits = (load_commit(store, name) for name in reversed(record_names(store)))
+    return next((commit.plan for commit in commits if commit.plan is not None), made_for)
 
 
 def verify(path: Path) -> Check:
@@ -224,7 +298,12 @@ def _loaded(path: Path) -> tuple[FolderStore, list[Commit], Description]:
 
 
 def _commits(store: FolderStore) -> list[Commit]:
-    """The records that are needed; a driver at work may remove one between listing and reading them.
+    """The records that are needed."""
+    return _read_again(lambda: load_commits(store))
+
+
+def _read_again(read: Callable[[], list[Commit]]) -> list[Commit]:
+    """What is read; a driver at work may remove a record between listing and reading them.
 
     Raises:
         StoreError: a record is damaged or missing, twice in a row the same one.
@@ -232,7 +311,7 @@ def _commits(store: FolderStore) -> list[Commit]:
     said = ""
     while True:
         try:
-            return load_commits(store)
+            return read()
         except StoreError as error:
             if str(error) == said:
                 raise
@@ -262,11 +341,13 @@ def _results(description: Description, commits: Sequence[Commit]) -> tuple[KeptR
     kept = [commit.results for commit in commits if commit.epoch >= commits[-1].retained]
     failed = commits[-1].failed if commits else {}
     now, before = [], []
-    for name in sorted(description.queries):
+    answered = description.queries.keys() | description.paused.keys()
+    for name in sorted(answered):
         start = description.starts.get(name, 1)
-        now.append(_kept(name, [part for part in kept if part.epoch >= start], failed.get(name)))
+        parts = [part for part in kept if part.epoch >= start]
+        now.append(replace(_kept(name, parts, failed.get(name)), paused=name in description.paused))
     for name in sorted({name for part in kept for name in part.results}):
-        start = description.starts.get(name, 1) if name in description.queries else INFINITY
+        start = description.starts.get(name, 1) if name in answered else INFINITY
         parts = [part for part in kept if part.epoch < start and name in part.results]
         if parts:
             before.append(replace(_kept(name, parts, None), dropped=True))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.algebra import frames, horizon, kinds, nodes
 from headrace.algebra.nodes import Plan, inputs_of
-from headrace.algebra.properties import parameters_of, walk
+from headrace.algebra.properties import parameter_names, parameters_of, walk
 from headrace.expressions import tree
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.schema import Field, Schema, sql_type, type_named
@@ -24,15 +24,16 @@ Packed = Mapping[str, Any]
 
 User = UserFunction | UserAggregate
 
-_CLASSES: Final = {
+_CLASSES: Final[dict[str, type[Any]]] = {
     known.__name__: known
     for known in (
         *(nodes.Source, nodes.Relation, nodes.Filter, nodes.Project, nodes.Sample, nodes.Union),
         *(nodes.RefreshedRelation, nodes.EventSource, nodes.Finalize),
         *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.Join, nodes.TopK, nodes.TimeWindow),
-        *(nodes.Lifetime, nodes.NestedAggregate),
+        *(nodes.Lifetime, nodes.NestedAggregate, nodes.LiveRow, nodes.RelationIndex),
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
+        nodes.Remember,
         *(tree.Column, tree.Literal, tree.Call, tree.Cast, tree.Case, tree.SortKey, tree.AggregateCall),
         *(frames.RangeFrame, frames.RowsFrame, horizon.Horizon, Duration, Field, Schema),
     )
@@ -67,7 +68,9 @@ def unpacked_plans(content: Packed, users: Mapping[tuple[str, str], User]) -> di
         below = [made[place] for place in inputs]
         first = (tuple(below),) if kind == "Union" else below
         values = (_unpacked(value, users) for value in parameters)
-        made.append(cast(Plan, _CLASSES[kind](*first, *values)))
+        # By name, since what a class adds to another one's fields cannot be given by place.
+        named = zip(parameter_names(_CLASSES[kind]), values, strict=False)
+        made.append(cast(Plan, _CLASSES[kind](*first, **dict(named))))
     return {name: made[place] for name, place in content.get("queries", {}).items()}
 
 

@@ -20,7 +20,7 @@ disk before. All small files are JSON with a checksum, so that a person can read
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -31,6 +31,8 @@ from headrace.heartbeats.estimated import Estimate
 from headrace.heartbeats.state import NOTHING_SEEN, StreamState
 from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
+from headrace.runtime.journal.parts import packed_part, unpacked_part
+from headrace.runtime.journal.retained import Retained, packed_retained, unpacked_retained
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.messages import (
@@ -85,6 +87,7 @@ class StreamPoint:
         skews: of how far it is behind others, where that is estimated, by the others' `Follow.key`.
         letters: its dead letters, as far as they are kept with their columns, oldest first.
         content: what was read last, of a relation that is refreshed.
+        retained: the rows that are kept, if any are to be.
     """
 
     position: int
@@ -96,6 +99,7 @@ class StreamPoint:
     skews: Mapping[str, Estimate] = field(default_factory=dict)
     letters: tuple[LetterFile, ...] = ()
     content: Content | None = None
+    retained: Retained | None = None
 
     @property
     def heartbeat(self) -> int:
@@ -134,6 +138,7 @@ class EpochResults:
         clock: the driver's reading of the clock when the epoch took its rows (microseconds since 1970-01-01
             UTC), which never goes back; an epoch that takes none has that of the one before.
         horizons: per query that says more than what is final, up to where it does (instants).
+        departures: per query that left out rows of the epoch which are in time for their streams, how many.
     """
 
     epoch: int
@@ -145,6 +150,7 @@ class EpochResults:
     carried: Mapping[str, Carried] = field(default_factory=dict)
     clock: int = 0
     horizons: Mapping[str, int] = field(default_factory=dict)
+    departures: Mapping[str, int] = field(default_factory=dict)
 
     def reach(self, query: str) -> int:
         """Up to where a query's answer was said after the epoch, final or not (instant)."""
@@ -161,6 +167,7 @@ class Totals:
         emitted: elements yielded per query.
         dead_letters: rows set apart.
         state_rows_peak, state_bytes_peak: the most state held after any epoch.
+        departures: rows in time for their streams that were left out, per query that remembers less.
     """
 
     epochs: int = 0
@@ -170,6 +177,7 @@ class Totals:
     dead_letters: int = 0
     state_rows_peak: int = 0
     state_bytes_peak: int = 0
+    departures: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -208,12 +216,26 @@ def load_commits(store: FolderStore) -> list[Commit]:
     Raises:
         StoreError: one is damaged or missing.
     """
+    return _loaded(store, lambda last: last.retained)
+
+
+def load_last_commits(store: FolderStore) -> list[Commit]:
+    """The commit records that say how far a store is, in order: those since the last checkpoint.
+
+    Raises:
+        StoreError: one is damaged or missing.
+    """
+    return _loaded(store, lambda last: last.epoch)
+
+
+def _loaded(store: FolderStore, since: Callable[[Commit], int]) -> list[Commit]:
+    """The commit records from the checkpoint on that an epoch needs, given the last of them, in order."""
     names = record_names(store)
     if not names:
         return []
     last = load_commit(store, names[-1])
     commits = []
-    for epoch in range(last_checkpoint(last.retained), last.epoch):
+    for epoch in range(last_checkpoint(since(last)), last.epoch):
         if record_name(epoch) not in names:
             raise lacks_record(store, epoch)
         commits.append(load_commit(store, record_name(epoch)))
@@ -290,13 +312,15 @@ def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
 
 
 def point_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
-    """The parts of files that hold what points keep: values with bounds, dead letters, relations."""
+    """The parts of files that hold what points keep: values with bounds, dead letters, relations, rows."""
     for point in points.values():
         if point.values is not None:
             yield from (run.part for run in point.values.runs)
         yield from (file.part for file in point.letters)
         if point.content is not None:
             yield point.content.part
+        if point.retained is not None:
+            yield from (file.part for file in point.retained.files)
 
 
 def result_parts(results: EpochResults) -> Iterator[Part]:
@@ -374,7 +398,11 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "totals": asdict(commit.totals),
         "clock": results.clock,
         "plan": None if commit.plan is None else packed(commit.plan),
-    } | ({"horizons": dict(results.horizons)} if results.horizons else {})
+    } | {name: dict(found) for name in _SELDOM if (found := getattr(results, name))}
+
+
+_SELDOM: Final = ("horizons", "departures")
+"""What few epochs have."""
 
 
 def _unpacked(body: dict[str, Any]) -> Commit:
@@ -388,7 +416,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         body["since"],
         {name: _unpacked_carried(carried) for name, carried in body["carried"].items()},
         body["clock"],
-        body.get("horizons", {}),
+        *(body.get(name, {}) for name in _SELDOM),
     )
     state = {
         (identity, bucket): {name: tuple(map(_unpacked_run, runs)) for name, runs in manifest.items()}
@@ -411,15 +439,18 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    kept = point.letters or point.content is not None
+    last = point.content is not None or point.retained is not None
+    kept = point.letters or last
     if point.estimate is not None or point.values is not None or point.skews or kept:
         found.append(point.estimate and point.estimate.to_json())
         found.append(point.values and _packed_values(point.values))
         found.append({others: skew.to_json() for others, skew in point.skews.items()})
     if kept:
         found.append([_packed_letters(file) for file in point.letters])
-    if point.content is not None:
-        found.append(_packed_content(point.content))
+    if last:
+        found.append(None if point.content is None else _packed_content(point.content))
+    if point.retained is not None:
+        found.append(packed_retained(point.retained))
     return found
 
 
@@ -433,6 +464,7 @@ def _unpacked_point(
     skews: Mapping[str, Any] = MappingProxyType({}),
     letters: Sequence[list[Any]] = (),
     content: list[Any] | None = None,
+    retained: list[Any] | None = None,
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
@@ -440,78 +472,64 @@ def _unpacked_point(
     kept = tuple(_unpacked_letters(*file) for file in letters)
     read = None if content is None else _unpacked_content(content)
     reached = StreamState.from_json(time)
-    return StreamPoint(position, reached, producers, mark, estimated, found, behind, kept, read)
+    rows = None if retained is None else unpacked_retained(*retained)
+    return StreamPoint(position, reached, producers, mark, estimated, found, behind, kept, read, rows)
 
 
 def _packed_content(content: Content) -> list[Any]:
     news = [content.at, content.inserted, content.deleted]
-    return [_packed_part(content.part), content.rows, content.clock, *news]
+    return [packed_part(content.part), content.rows, content.clock, *news]
 
 
 def _unpacked_content(packed: list[Any]) -> Content:
     part, *rest = packed
-    return Content(_unpacked_part("segments", part), *rest)
+    return Content(unpacked_part("segments", part), *rest)
 
 
 def _packed_values(values: ValuesPoint) -> list[Any]:
-    runs = [[_packed_part(run.part), run.rows] for run in values.runs]
+    runs = [[packed_part(run.part), run.rows] for run in values.runs]
     due = [[*step, one.value, one.latest] for step, one in zip(values.due, values.slowest, strict=True)]
     return [values.column, runs, values.begun, due]
 
 
 def _unpacked_values(column: str, runs: list[Any], begun: int, due: list[Any]) -> ValuesPoint:
-    found = tuple(ValuesRun(_unpacked_part("segments", part), rows) for part, rows in runs)
+    found = tuple(ValuesRun(unpacked_part("segments", part), rows) for part, rows in runs)
     steps = tuple((when, promise) for when, promise, *_ in due)
     slowest = tuple(SlowValue(value, latest) for *_, value, latest in due)
     return ValuesPoint(column, found, begun, steps, slowest)
 
 
 def _packed_letters(file: LetterFile) -> list[Any]:
-    return [_packed_part(file.part), file.rows, file.last, file.clock, file.tier]
+    return [packed_part(file.part), file.rows, file.last, file.clock, file.tier]
 
 
 def _unpacked_letters(part: list[Any], rows: int, last: int, clock: int, tier: int) -> LetterFile:
-    return LetterFile(_unpacked_part("segments", part), rows, last, clock, tier)
-
-
-def _packed_part(part: Part) -> list[Any]:
-    return [part.segment, part.offset, part.length, part.crc]
+    return LetterFile(unpacked_part("segments", part), rows, last, clock, tier)
 
 
 def _packed_run(run: RunRef) -> list[Any]:
-    return [_packed_part(run.part), run.rows, run.first, run.last, run.reach]
-
-
-def _unpacked_part(folder: str, packed: list[Any]) -> Part:
-    """Where some bytes are, in a file of a certain folder: what a record names is read, and later removed.
-
-    Raises:
-        ValueError: the file is elsewhere.
-    """
-    part = Part(*packed)
-    if not re.fullmatch(rf"{folder}/[A-Za-z0-9-]+", part.segment):
-        raise ValueError(f"{part.segment!r} is not a file of {folder}/")
-    return part
+    return [packed_part(run.part), run.rows, run.first, run.last, run.reach]
 
 
 def _unpacked_run(packed: list[Any]) -> RunRef:
     part, *rest = packed
-    return RunRef(_unpacked_part("segments", part), *rest)
+    return RunRef(unpacked_part("segments", part), *rest)
 
 
 def _packed_carried(carried: Carried) -> list[Any]:
-    return [carried.first, carried.boundary, carried.part and _packed_part(carried.part)]
+    return [carried.first, carried.boundary, carried.part and packed_part(carried.part)]
 
 
 def _unpacked_carried(packed: list[Any]) -> Carried:
     first, boundary, part = packed
-    return Carried(first, boundary, part and _unpacked_part("results", part))
+    return Carried(first, boundary, part and unpacked_part("results", part))
 
 
 def _packed_ref(ref: ResultRef) -> list[Any]:
-    return [ref.node, _packed_part(ref.part), ref.rows, ref.latest, ref.start]
+    packed = [ref.node, packed_part(ref.part), ref.rows, ref.latest, ref.start]
+    return [*packed, True] if ref.at_once else packed
 
 
 def _unpacked_ref(packed: list[Any]) -> ResultRef:
     node, part, *rest = packed
-    return ResultRef(node, _unpacked_part("results", part), *rest)
+    return ResultRef(node, unpacked_part("results", part), *rest)

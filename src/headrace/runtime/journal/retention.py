@@ -25,7 +25,8 @@ def waiting_since(query: str, results: Sequence[EpochResults]) -> int:
     reach = last.reach(query)
     begin = last.since.get(query, last.epoch) - results[0].epoch
     for index in range(max(begin, 0), len(results)):
-        if any(ref.latest >= reach for ref in results[index].results.get(query, ())):
+        refs = results[index].results.get(query, ())
+        if any(ref.latest >= reach and not ref.at_once for ref in refs):
             return results[index].epoch
     return last.epoch + 1
 

@@ -57,6 +57,19 @@ def carry_on(
     return replace(last, carried=carried)
 
 
+def release_of(release: Release, query: str, store: Store, part: EpochResults) -> Batch:
+    """What an epoch releases of a query's answer after those before it, in order of `ts`."""
+    return release.next(part.epoch, part.reach(query), *written(query, store, part))
+
+
+def written(query: str, store: Store, part: EpochResults) -> tuple[list[Batch], list[Batch]]:
+    """The elements that an epoch wrote of a query's answer, and those of them that count at once."""
+    found: tuple[list[Batch], list[Batch]] = [], []
+    for ref in part.results.get(query, ()):
+        found[ref.at_once].append(decode(read_part(store, ref.part)).slice(ref.start, ref.rows))
+    return found
+
+
 def read_carried(schema: Schema, store: Store, carried: Carried | None) -> Batch:
     """The elements that are carried; none if nothing is."""
     if carried is None or carried.part is None:
@@ -82,11 +95,7 @@ def _fold(
     boundary = _boundary(query, folded, known)
     release, parts = Release(schema), [read_carried(schema, store, known)]
     for part in folded:
-        yielded = [
-            decode(read_part(store, ref.part)).slice(ref.start, ref.rows)
-            for ref in part.results.get(query, ())
-        ]
-        batch = release.next(part.epoch, part.reach(query), yielded)
+        batch = release_of(release, query, store, part)
         if part.epoch >= begin:
             parts.append(_after(batch, boundary))
     rest = netted(_after(concat(schema, parts), boundary))

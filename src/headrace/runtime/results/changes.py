@@ -19,6 +19,8 @@ class Change:
         horizon: up to where it is said; beyond the heartbeat it may change (instant).
         elements: what was released, in order of `ts`; may be empty.
         rows: the same as in `changes`: `epoch`, the payload, `valid_from`, `valid_to`, `change`.
+        departures: how many rows of the epoch the query has left out that are in time for their streams: it
+            remembers less than these allow.
     """
 
     epoch: int
@@ -26,3 +28,4 @@ class Change:
     horizon: int
     elements: Batch
     rows: pa.Table
+    departures: int

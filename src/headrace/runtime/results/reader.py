@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import Batch, Int64Array, concat, decode
+from headrace.elements import Batch, Int64Array, concat
 from headrace.errors import UserError
 from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
@@ -21,10 +21,10 @@ from headrace.operators.state.order import rank_rows
 from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
-from headrace.runtime.results.carried import read_carried
+from headrace.runtime.results.carried import read_carried, release_of
 from headrace.runtime.results.instants import expanded, stream_instants
 from headrace.runtime.results.release import Release
-from headrace.runtime.store.segments import Store, read_part
+from headrace.runtime.store.segments import Store
 from headrace.schema import BIGINT, TIMESTAMP, unique_names
 from headrace.time import ALWAYS, BEGINNING, INFINITY, TimeDomain, format_instant
 
@@ -89,7 +89,7 @@ class ResultReader:
 
     def release(self, release: Release, part: EpochResults) -> Batch:
         """What an epoch releases, in order of `ts`, after those before it."""
-        return release.next(part.epoch, part.reach(self.name), self.read(part))
+        return release_of(release, self.name, self.store, part)
 
     def elements(self) -> Batch:
         """All released elements."""
@@ -219,13 +219,6 @@ class ResultReader:
     def heartbeat_of(self, part: EpochResults) -> int:
         """Up to where the result was final after an epoch."""
         return part.heartbeats.get(self.name, BEGINNING)
-
-    def read(self, part: EpochResults) -> list[Batch]:
-        """The elements that an epoch wrote."""
-        return [
-            decode(read_part(self.store, ref.part)).slice(ref.start, ref.rows)
-            for ref in part.results.get(self.name, ())
-        ]
 
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
         schema = self.form.schema

@@ -29,20 +29,23 @@ class Release:
         """The oldest epoch that yielded an element which still waits, or None."""
         return int(self._epochs.min()) if len(self._epochs) else None
 
-    def next(self, epoch: int, reach: int, yielded: Sequence[Batch]) -> Batch:
+    def next(
+        self, epoch: int, reach: int, yielded: Sequence[Batch], taken_back: Sequence[Batch] = ()
+    ) -> Batch:
         """What the next epoch releases, in order of `ts`.
 
         Args:
             epoch: its number.
             reach: up to where the answer is said after it (instant).
             yielded: the elements that it yielded.
+            taken_back: those that count at once, since they take back what was said before.
         """
         everything = concat(self._schema, [self._waiting, *yielded])
         new = np.full(len(everything) - len(self._waiting), epoch)
         ready = everything.ts < reach
         self._waiting = everything.take(np.flatnonzero(~ready))
         self._epochs = np.concatenate([self._epochs, new])[~ready]
-        released = everything.take(np.flatnonzero(ready))
+        released = concat(self._schema, [everything.take(np.flatnonzero(ready)), *taken_back])
         return released.take(np.argsort(released.ts, kind="stable"))
 
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.errors import SourceError
-from headrace.language.statements import SPLIT_FORMATS
+from headrace.language.statements import SPLIT_FORMATS, Records
 from headrace.runtime.sources.arrow import open_arrow
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource
 from headrace.runtime.sources.csv import open_csv, other_delimiter
+from headrace.runtime.sources.debezium import open_records
 from headrace.runtime.sources.json import open_json
 from headrace.runtime.sources.nexmark import open_nexmark
 from headrace.runtime.sources.parquet import open_parquet
@@ -28,6 +29,8 @@ def open_source(
     stream_name: str,
     base: Path,
     allowed: tuple[Path, ...] | None = None,
+    *,
+    records: Records | None = None,
 ) -> SplitSource:
     """Open the input of a stream.
 
@@ -39,6 +42,7 @@ def open_source(
         stream_name: the stream's name.
         base: the folder at which relative paths start.
         allowed: the folders that files must be in; None for any file.
+        records: how change records of Debezium are read; None where the input has rows.
 
     Raises:
         SourceError: the input is missing, damaged, or has not the columns, or an option is wrong.
@@ -49,6 +53,8 @@ def open_source(
             source: SplitSource = open_parquet(options, declared, base, allowed)
         case "csv":
             source = open_csv(options, declared, base, allowed)
+        case "json" if records is not None and timestamp is not None:
+            source = open_records(options, declared, base, allowed, records, timestamp)
         case "json":
             source = open_json(options, declared, base, allowed)
         case "arrow":

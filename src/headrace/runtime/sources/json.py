@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +16,7 @@ from headrace.errors import PlanError, SourceError
 from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import list_files, mark_of, overlaps
+from headrace.runtime.sources.json_values import READ_AS_TEXT, Number, decode, pick, texts_of
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.options import check_known, required
 from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
@@ -25,13 +24,10 @@ from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.values import infer_type
 from headrace.runtime.sources.widening import warn_left_out
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
 from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
-_READ_AS_TEXT: Final = (DATE, TIMESTAMP)
-_NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
-"""Strings that are a DOUBLE, as results and dead letters write what JSON has no number for."""
 _FEW_LINES: Final = 256
 """So many lines are read one by one where Arrow cannot read them all at once."""
 
@@ -85,7 +81,11 @@ class JsonSource:
             part = self.parts[index]
             with reading(part.label, _KIND):
                 for block in line_blocks(part, first, last):
-                    yield parse_block(block, keys, wanted)
+                    yield self.parse(block, keys, wanted)
+
+    def parse(self, block: Block, keys: list[str], wanted: Schema) -> Read:
+        """The rows of a block; see `parse_block`."""
+        return parse_block(block, keys, wanted)
 
 
 def open_json(
@@ -99,29 +99,76 @@ def open_json(
     Raises:
         SourceError: a file is missing or no text, or a declared column does not occur.
     """
-    check_known("json", options, ("path", "missing"))
-    missing = options.get("missing", "error")
-    if missing not in ("error", "null"):
-        raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
-    first: Sample | None = None
-    objects: list[dict[str, object]] = []
-    parts = []
-    for path, label in list_files(required(options, "path"), base, allowed):
-        with reading(label, _KIND):
-            sample = take_sample(path, label)
-            objects = objects or _first_objects(sample)
-        parts.append(TextPart(path, label, sample.size, sample.body))
-        if first is None and sample.data[sample.body :].strip():
-            first = sample
-            if not objects:
-                _refuse_other_layout(sample)
-    if declared is None:
-        schema = _infer_schema(objects, required(options, "path"))
-        keys = schema.names
-    else:
-        schema = declared
-        keys = tuple(_find_key(objects, field.name, first, missing == "error") for field in schema)
-    return JsonSource(schema, keys, tuple(parts), estimate_rows(first, sum(part.size for part in parts)))
+    files = JsonFiles.of(options, base, allowed)
+    schema, keys = files.columns(files.objects, declared)
+    return JsonSource(schema, keys, files.parts, files.rows)
+
+
+@dataclass(frozen=True)
+class JsonFiles:
+    """Files of JSON lines, and what is at their beginning.
+
+    Attributes:
+        path: the option that names them.
+        parts: the files in order.
+        first: the beginning of the first one that is not empty; None where all are.
+        objects: the objects there.
+        missing_allowed: whether a declared column need not occur there.
+    """
+
+    path: str
+    parts: tuple[TextPart, ...]
+    first: Sample | None
+    objects: list[dict[str, object]]
+    missing_allowed: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] | None) -> JsonFiles:
+        """The files of the options `path` and `missing`.
+
+        Raises:
+            SourceError: a file is missing or no text, or an option is wrong.
+        """
+        check_known("json", options, ("path", "missing"))
+        missing = options.get("missing", "error")
+        if missing not in ("error", "null"):
+            raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
+        first: Sample | None = None
+        objects: list[dict[str, object]] = []
+        parts = []
+        for path, label in list_files(required(options, "path"), base, allowed):
+            with reading(label, _KIND):
+                sample = take_sample(path, label)
+                objects = objects or _first_objects(sample)
+            parts.append(TextPart(path, label, sample.size, sample.body))
+            if first is None and sample.data[sample.body :].strip():
+                first = sample
+                if not objects:
+                    _refuse_other_layout(sample)
+        return cls(required(options, "path"), tuple(parts), first, objects, missing == "null")
+
+    @property
+    def rows(self) -> int:
+        """About how many lines there are."""
+        return estimate_rows(self.first, sum(part.size for part in self.parts))
+
+    def columns(
+        self, objects: list[dict[str, object]], declared: Schema | None
+    ) -> tuple[Schema, tuple[str, ...]]:
+        """The columns, and the key of each in the objects.
+
+        Args:
+            objects: those at the beginning that have them.
+            declared: the declared columns, or None to take those of the objects.
+
+        Raises:
+            SourceError: a declared column does not occur, or no line holds an object.
+        """
+        if declared is None:
+            schema = _infer_schema(objects, self.path)
+            return schema, schema.names
+        strict = not self.missing_allowed
+        return declared, tuple(_find_key(objects, field.name, self.first, strict) for field in declared)
 
 
 def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
@@ -132,7 +179,7 @@ def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
         keys: of the wanted columns.
         wanted: the columns to read.
     """
-    records, unusual = _scan(block)
+    records, unusual = scan(block)
     if not is_utf8(block.data):
         records.refuse_non_text()
     kept = records.kept()
@@ -141,7 +188,7 @@ def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
     return read_without(values, wanted, len(kept), reasons, records)
 
 
-def _scan(block: Block) -> tuple[Records, BoolArray]:
+def scan(block: Block) -> tuple[Records, BoolArray]:
     """The lines of a block, and which of them only Python may judge."""
     starts, ends, states = json_records(np.frombuffer(block.data, np.uint8))
     records = Records(block, starts, ends)
@@ -183,7 +230,7 @@ def _arrow_columns(data: bytes, keys: list[str], wanted: Schema, count: int) -> 
     if count == 0:
         return [pa.array([], field.type) for field in wanted]
     fields = [
-        pa.field(key, STRING if field.type in _READ_AS_TEXT else field.type)
+        pa.field(key, STRING if field.type in READ_AS_TEXT else field.type)
         for key, field in zip(keys, wanted, strict=True)
     ]
     table = pyarrow.json.read_json(
@@ -198,29 +245,6 @@ def _arrow_columns(data: bytes, keys: list[str], wanted: Schema, count: int) -> 
 # --- line by line ----------------------------------------------------------------------------------------
 
 
-class _Number(str):
-    """The text of a JSON number, unlike that of a string."""
-
-    __slots__ = ()
-
-
-class _Object(tuple[tuple[str, object], ...]):
-    """The keys and values of a JSON object, unlike a list's values."""
-
-    __slots__ = ()
-
-
-def _number(text: str) -> _Number:
-    if math.isinf(float(text)):
-        raise ValueError("a number is too large")
-    return _Number(text)
-
-
-_DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=_Object, parse_int=_number, parse_float=_number, parse_constant=_Number
-)
-
-
 def _parse_each(
     records: Records, kept: Int64Array, keys: list[str], wanted: Schema
 ) -> tuple[list[pa.Array], dict[int, str]]:
@@ -230,82 +254,17 @@ def _parse_each(
     rows = []
     for place, row in enumerate(kept.tolist()):
         try:
-            rows.append(_pick(_decode(records.data(row).decode()), keys))
+            rows.append(pick(decode(records.data(row).decode()), keys))
         except ValueError as error:
             rows.append(nothing)
             reasons[place] = f"the line is not one JSON object: {error}"
     values = []
     for index, field in enumerate(wanted):
-        texts, wrong = _texts([row[index] for row in rows], field)
+        texts, wrong = texts_of([row[index] for row in rows], field)
         (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
         values.append(parsed)
         reasons = unparsed | wrong | reasons
     return values, reasons
-
-
-def _decode(line: str) -> _Object:
-    """The object that a line consists of.
-
-    Raises:
-        ValueError: it is not such a line, or it holds half a surrogate pair.
-    """
-    value, end = _DECODER.raw_decode(line)
-    if end != len(line) or not isinstance(value, _Object):
-        raise ValueError("there is more on the line")
-    if "\\u" in line:
-        json.dumps(value, ensure_ascii=False).encode()
-    return value
-
-
-def _pick(pairs: _Object, keys: list[str]) -> list[object]:
-    """The values of those keys; a missing one is None.
-
-    Raises:
-        ValueError: one of the keys is there twice.
-    """
-    found: dict[str, object] = {}
-    for key, value in pairs:
-        if key in found and key in keys:
-            raise ValueError(f"the key {key} is there twice")
-        found[key] = value
-    return [found.get(key) for key in keys]
-
-
-def _texts(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str]]:
-    """The values as texts that `parse_texts` understands, and which have the wrong kind (NULL there)."""
-    texts: list[str | None] = []
-    wrong: dict[int, str] = {}
-    for row, value in enumerate(values):
-        text = _text(value, field.type)
-        if text is None and value is not None:
-            wrong[row] = f"{field.name} is not a valid {sql_type(field.type)}: {_shown(value)}"
-        texts.append(text)
-    return pa.array(texts, STRING), wrong
-
-
-def _shown(value: object) -> str:
-    match value:
-        case _Object():
-            return "an object"
-        case list():
-            return "a list"
-        case _Number():
-            return str(value)
-        case _:
-            return json.dumps(value, ensure_ascii=False)[:100]
-
-
-def _text(value: object, dtype: pa.DataType) -> str | None:
-    match value:
-        case bool():
-            return str(value).lower() if dtype == BOOLEAN else None
-        case _Number():
-            return str(value) if dtype in (BIGINT, DOUBLE) or pa.types.is_decimal(dtype) else None
-        case str():
-            is_text = dtype in (STRING, *_READ_AS_TEXT) or pa.types.is_decimal(dtype)
-            return value if is_text or (dtype == DOUBLE and value in _NOT_FINITE) else None
-        case _:
-            return None
 
 
 # --- opening ---------------------------------------------------------------------------------------------
@@ -337,11 +296,11 @@ def _refuse_other_layout(sample: Sample) -> None:
 
 def _objects(block: Block) -> list[dict[str, object]]:
     """The objects of a block; other lines are skipped."""
-    records, _ = _scan(block)
+    records, _ = scan(block)
     objects = []
     for row in records.kept().tolist():
         try:
-            objects.append(dict(_decode(records.data(row).decode())))
+            objects.append(dict(decode(records.data(row).decode())))
         except ValueError:
             continue
     return objects
@@ -369,13 +328,13 @@ def _infer_type(values: list[object]) -> pa.DataType | None:
     match values[0] if values else "":
         case bool():
             return BOOLEAN
-        case _Number():
-            numbers = pa.array([str(value) for value in values if isinstance(value, _Number)], STRING)
+        case Number():
+            numbers = pa.array([str(value) for value in values if isinstance(value, Number)], STRING)
             return BIGINT if infer_type(numbers) == BIGINT else DOUBLE
         case str():
             texts = pa.array([value for value in values if isinstance(value, str)], STRING)
             dtype = infer_type(texts)
-            return dtype if dtype in _READ_AS_TEXT else STRING
+            return dtype if dtype in READ_AS_TEXT else STRING
         case _:
             return None
 

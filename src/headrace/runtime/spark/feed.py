@@ -238,6 +238,9 @@ class SparkFeed:
                 time.sleep(_POLL)
         return False
 
+    def waiting(self) -> None:
+        """Spark does not say how many rows wait."""
+
     def take(self, point: StreamPoint) -> Intake | None:
         """The batch that waits."""
         with self._changed:

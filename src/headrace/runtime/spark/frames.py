@@ -40,7 +40,8 @@ class _Results:
         reader: of the query, without its epochs.
         refs: the place in `epochs` of the epoch that yielded each part, and where it lies.
         epochs: int64[n], all epochs, in order.
-        reaches: int64[n], up to where the answer was said after each, final or not (instants).
+        reaches: int64[n], up to where the answer was said after each, final or not (instants); a change of
+            the level of consistency may have made it reach less far.
         heartbeat: up to where the answer is final (instant).
         first: the first epoch whose changes can be read in full.
         buckets: over how many tasks a history is spread.
@@ -56,8 +57,10 @@ class _Results:
 
     def changes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The rows of `changes` of the parts whose numbers are given."""
-        for place, batch in self._parts(batches):
-            released = np.maximum(np.searchsorted(self.reaches, batch.ts, side="right"), place)
+        for place, ref, batch in self._parts(batches):
+            farthest = np.maximum.accumulate(self.reaches[place:])
+            later = 0 if ref.at_once else np.searchsorted(farthest, batch.ts, side="right")
+            released = np.full(len(batch), place) + later
             for index in np.unique(released[released < len(self.epochs)]):
                 if self.epochs[index] >= self.first:
                     rows = batch.filter(released == index)
@@ -65,7 +68,7 @@ class _Results:
 
     def routed(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """The final parts of elements, as chunks for the task that coalesces their payload."""
-        for _, batch in self._parts(batches):
+        for _, _, batch in self._parts(batches):
             final = clip(batch, self.heartbeat)
             columns = [normalise(column) for column in final.payload.columns]
             buckets = hash_rows(columns, len(final)) % self.buckets
@@ -81,12 +84,12 @@ class _Results:
         final = canonical(concat(self.reader.form.schema, chunks))
         yield from _plain(self.reader.history_table(final))
 
-    def _parts(self, batches: Batches) -> Iterator[tuple[int, Batch]]:
+    def _parts(self, batches: Batches) -> Iterator[tuple[int, ResultRef, Batch]]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 place, ref = self.refs[number]
                 part = decode(read_part(self.reader.store, ref.part))
-                yield place, part.slice(ref.start, ref.rows)
+                yield place, ref, part.slice(ref.start, ref.rows)
 
 
 def frame_of(session: SparkSession, reader: ResultReader, view: str, tasks: int) -> DataFrame | None:

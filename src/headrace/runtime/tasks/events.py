@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -35,26 +36,45 @@ def usable_events(
         letters: takes what is set apart.
     """
     wrong = np.zeros(rows.num_rows, dtype=np.bool_)
+    for fault, reason in _faults(events, timestamp, rows):
+        _drop(name, rows, fault, reason, letters)
+        wrong |= fault
+    return take_rows(rows, np.flatnonzero(~wrong)) if wrong.any() else rows
+
+
+def cannot_use(events: Events, timestamp: str, rows: pa.RecordBatch) -> BoolArray:
+    """Which rows do not say whether they add or take back, or have no lifetime.
+
+    Args:
+        events: which columns say it.
+        timestamp: the column they are timed by, where NULL is not judged here.
+        rows: the rows.
+    """
+    wrong = np.zeros(rows.num_rows, dtype=np.bool_)
+    for fault, _ in _faults(events, timestamp, rows):
+        wrong |= fault
+    return wrong
+
+
+def _faults(events: Events, timestamp: str, rows: pa.RecordBatch) -> Iterator[tuple[BoolArray, str]]:
+    """Which rows have a fault, and what it is; of each row the first one."""
+    wrong = np.zeros(rows.num_rows, dtype=np.bool_)
     if events.change is not None:
         wrong = _unknown(rows.column(events.change))
-        _drop(name, rows, wrong, f"{events.change} is not a known change; {_WRITTEN}", letters)
+        yield wrong, f"{events.change} is not a known change; {_WRITTEN}"
     if events.shortened is not None:
         new, begin = rows.column(events.shortened), rows.column(timestamp)
         after = _mask(pc.greater_equal(new, begin).fill_null(False))
         lengthened = _backwards(events, rows) & ~after & ~wrong
-        reason = f"it shortens a row, and {events.shortened} is NULL or before {timestamp}"
-        _drop(name, rows, lengthened, reason, letters)
+        yield lengthened, f"it shortens a row, and {events.shortened} is NULL or before {timestamp}"
         wrong = wrong | lengthened
     if events.ends is not None:
         begin, end = _begins(events, timestamp, rows), rows.column(events.ends)
         times, known = integers(end.fill_null(0)), _mask(end.is_valid())
         outside = known & ((times < MIN_INSTANT) | (times > MAX_INSTANT)) & ~wrong
-        _drop(name, rows, outside, f"the end {events.ends} is out of range", letters)
+        yield outside, f"the end {events.ends} is out of range"
         empty = known & (integers(begin.fill_null(MIN_INSTANT)) >= times) & ~wrong & ~outside
-        empty &= _mask(begin.is_valid())
-        _drop(name, rows, empty, f"the period {timestamp} TO {events.ends} is empty", letters)
-        wrong = wrong | outside | empty
-    return take_rows(rows, np.flatnonzero(~wrong)) if wrong.any() else rows
+        yield empty & _mask(begin.is_valid()), f"the period {timestamp} TO {events.ends} is empty"
 
 
 def promised_by(events: Events, rows: pa.RecordBatch, newest: int) -> tuple[pa.RecordBatch, int]:

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Early, Stateful, Stateless
 from headrace.algebra.properties import is_stateful, is_stateless
-from headrace.elements import Batch, concat, decode, decode_rows, empty, encode_rows
+from headrace.elements import Batch, concat, decode, empty, encode_rows, read_rows
 from headrace.errors import ExecutionError
 from headrace.lowering.graph import Edge, Exchange, Node
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, Progress, Report
-from headrace.operators.create import create_operator
-from headrace.operators.early import Reach, Runs, runs_of, speak, unreported
+from headrace.operators.create import create_operator, create_timeline_operator
+from headrace.operators.early import Reach, Runs, Speaker, runs_of, unreported
 from headrace.operators.hold import HoldingOperator
 from headrace.operators.state.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import apply
@@ -92,8 +92,11 @@ def _last_level(work: EpochWork, channel: tuple[int, Exchange]) -> int:
     )
 
 
-_Known = dict[int, tuple[Runs, Runs]]
-"""The state of operators before they ran and after, by their nodes."""
+_Taken = list[tuple[int, Batch]]
+"""What an operator has processed, with the ports."""
+
+_Known = dict[int, tuple[Runs, Runs, _Taken]]
+"""The state of operators before they ran and after, and what they took in, by their nodes."""
 
 
 class Level:
@@ -115,12 +118,10 @@ class Level:
         self._nodes = graph.by_level[task.level]
         before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
         self._exits = next(map(task.exits, task.work.replayed), None)
-        self._before, self._after = graph.heartbeats(before), graph.heartbeats(after)
-        self._limits = graph.limits(before), graph.limits(after)
-        self._horizons = (
-            graph.reaches(before, task.work.newest_before()),
-            graph.reaches(after, task.work.newest_after(inbox.arrivals)),
-        )
+        newest = task.work.newest_before(), task.work.newest_after(inbox.arrivals)
+        self._before, self._after = map(graph.heartbeats, (before, after), newest)
+        self._limits = tuple(map(graph.limits, (before, after), newest))
+        self._horizons = tuple(map(graph.reaches, (before, after), newest))
         self.failures: list[tuple[int, str, str | None]] = []
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
@@ -133,8 +134,9 @@ class Level:
                     operator = self._operator(node, node.plan, bucket)
                     state = runs_of(operator)
                     with self._task.watch(label(node)):
-                        outputs[node.number] = self._advance(node, operator, bucket, outputs)
-                    known[node.number] = state, runs_of(operator)
+                        taken = self._process(node, operator, bucket, outputs)
+                        outputs[node.number] = operator.advance(self._progress(node))
+                    known[node.number] = state, runs_of(operator), taken
                     yield node, operator
                 elif isinstance(node.plan, Early) and node.plan.corrects:
                     with self._task.watch(label(node)):
@@ -155,17 +157,20 @@ class Level:
         report = self._task.letters.reporter(node.number)
         return loaded_operator(node, plan, manifest, report, self._load, limit)
 
-    def _advance(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> Batch:
+    def _process(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> _Taken:
+        taken = []
         for port, edge in enumerate(node.inputs):
             for batch in self._batches(node, edge, bucket, outputs):
-                operator.process(port, self._reduced(node, edge, batch))
+                taken.append((port, self._reduced(node, edge, batch)))
+                operator.process(*taken[-1])
+        return taken
+
+    def _progress(self, node: Node) -> Progress:
         producers = [edge.producer for edge in node.inputs]
         before, after = (limits[node.number] for limits in self._limits)
-        return operator.advance(
-            Progress(
-                tuple(min(self._before[producer], before) for producer in producers),
-                tuple(min(self._after[producer], after) for producer in producers),
-            )
+        return Progress(
+            tuple(min(self._before[producer], before) for producer in producers),
+            tuple(min(self._after[producer], after) for producer in producers),
         )
 
     def _speak(self, node: Node, plan: Early, reaches: _Known, outputs: dict[int, Batch]) -> Batch:
@@ -177,7 +182,11 @@ class Level:
             # It has failed, and its queries end.
             return outputs[told]
         assert is_stateful(operator.plan)
-        make = partial(create_operator, operator.plan, operator.reduced_for is not None, unreported)
+        *states, taken = reaches[told]
+        how = operator.plan, operator.reduced_for is not None, unreported
+        speaker = Speaker(
+            plan.schema, partial(create_operator, *how), partial(create_timeline_operator, *how)
+        )
         producers = [edge.producer for edge in operator.inputs]
         before, after = (
             Reach(
@@ -186,10 +195,10 @@ class Level:
                 tuple(horizons[plan.horizon][producer] for producer in producers),
             )
             for runs, heartbeats, horizons in zip(
-                reaches[told], (self._before, self._after), self._horizons, strict=True
+                states, (self._before, self._after), self._horizons, strict=True
             )
         )
-        return speak(plan.schema, make, outputs[told], before, after)
+        return speaker.speak(outputs[told], taken, before, after)
 
     def _reduced(self, node: Node, edge: Edge, batch: Batch) -> Batch:
         """The batch in the form in which the operator reads it: as its part of what travelled, or reduced."""
@@ -223,7 +232,7 @@ class Level:
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         with self._task.watch("load state"):
-            return decode_rows(self._reader.read(ref.part))
+            return read_rows(self._reader.read(ref.part))
 
 
 def loaded_operator(

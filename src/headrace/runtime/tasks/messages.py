@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
+from headrace.algebra.memory import Memory
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting, Due
 from headrace.heartbeats.epoch import EpochTime
 from headrace.heartbeats.share import Lateness
+from headrace.heartbeats.tally import Tally
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part, RunRef
@@ -81,6 +83,28 @@ class LetterFile:
 
 
 @dataclass(frozen=True)
+class RetainedFile:
+    """Rows of a stream that are kept, as Parquet.
+
+    Attributes:
+        part: where they are.
+        rows: how many.
+        first, last: the first and the last epoch that took some of them.
+        newest: the largest timestamp among them (instant).
+        heartbeat: the stream's after the last of these epochs: no row of a later file is below it.
+        tier: how often they were put together with others.
+    """
+
+    part: Part
+    rows: int
+    first: int
+    last: int
+    newest: int
+    heartbeat: int = BEGINNING
+    tier: int = 0
+
+
+@dataclass(frozen=True)
 class SlowValue:
     """A value of a stream's column than which no other that counts has come less far.
 
@@ -134,6 +158,7 @@ class StreamInput:
         letters: all columns of the stream, where its dead letters are kept with them, else None.
         replayed: where its rows are dead letters that are taken once more, and move no heartbeat, the queries
             that get them; else None.
+        retained: whether the rows that it accepts are kept.
     """
 
     source: SplitSource | None
@@ -149,6 +174,7 @@ class StreamInput:
     changes: Changes | Events | None = None
     letters: Schema | None = None
     replayed: frozenset[str] | None = None
+    retained: bool = False
 
     @property
     def has_chronons(self) -> bool:
@@ -271,6 +297,8 @@ class ResultRef:
         rows: how many.
         latest: the largest `ts` among them (instant); for dead letters `BEGINNING`.
         start: how many elements precede them in the part.
+        at_once: whether they count with their epoch, wherever they start: they take back what was said when
+            the answer reached further.
     """
 
     node: int
@@ -278,6 +306,7 @@ class ResultRef:
     rows: int
     latest: int
     start: int = 0
+    at_once: bool = False
 
 
 @dataclass(frozen=True)
@@ -297,7 +326,11 @@ class TaskReport:
         lateness: how far the rows were behind, of each stream that keeps to a share of late rows.
         values: per stream how far the values have come that have bounds of their own, from level 0.
         counted: per stream what its rows promise by their position, of those with `DISORDER n ROWS`.
+        tallies: what external CTIs wait for, of each stream that has such.
         letters: per stream its dead letters with their columns, where these are kept.
+        departed: how many rows of streams were left out by queries that remember them for less than these
+            allow, if any were.
+        retained: per stream the rows that were accepted, where these are kept.
     """
 
     arrivals: dict[str, Arrivals] = field(default_factory=dict)
@@ -312,7 +345,16 @@ class TaskReport:
     lateness: Mapping[str, Lateness] = field(default_factory=dict)
     values: dict[str, ValuesPoint] = field(default_factory=dict)
     counted: Mapping[str, Counting] = field(default_factory=dict)
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
     letters: Mapping[str, LetterFile] = field(default_factory=dict)
+    departed: Mapping[Memory, int] = field(default_factory=dict)
+    retained: Mapping[str, RetainedFile] = field(default_factory=dict)
+
+
+def kept_parts(report: TaskReport) -> tuple[Part, ...]:
+    """Where the rows are that a task has written to be kept, dead letters or not."""
+    letters = (file.part for file in report.letters.values())
+    return (*letters, *(file.part for file in report.retained.values()))
 
 
 ARRIVALS_CHANNEL = -1

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.events import Events
-from headrace.algebra.nodes import Relation, Source
+from headrace.algebra.memory import Memory
+from headrace.algebra.nodes import Relation, Remember, Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
@@ -24,6 +25,7 @@ from headrace.runtime.tasks.changes import applicable
 from headrace.runtime.tasks.counts import Extent
 from headrace.runtime.tasks.events import elements_of, promised_by, sync_times, usable_events
 from headrace.runtime.tasks.letters import DeadLetters
+from headrace.runtime.tasks.memory import Left, Memories
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
 from headrace.runtime.tasks.task import Task, label
 from headrace.schema import BIGINT, TIMESTAMP
@@ -47,7 +49,7 @@ def by_time(judge: Callable[[Int64Array], Judgement]) -> Judge:
     return lambda _, times: judge(times)
 
 
-def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
+def take_in(task: Task, stream: str, read: Read, judge: Judge, memories: Memories) -> Arrivals:
     """Run level 0 over some rows of a stream; what arrived.
 
     Args:
@@ -55,13 +57,18 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge) -> Arrivals:
         stream: its name.
         read: the rows.
         judge: which of them are late.
+        memories: which of the others are, for queries that remember the stream for less than it allows.
     """
     task.letters.reject(stream, read.rejected)
     with task.watch("take in"):
-        batch, seen = _timed(stream, task.work.streams[stream], read, judge, task.letters)
+        batch, times, seen = _timed(stream, task.work.streams[stream], read, judge, task.letters)
+        left, seen = memories.judge(times, seen)
+    for length, places in left.items():
+        task.departed[Memory(stream, length)] += len(places)
     chronons = task.work.streams[stream].has_chronons
     task.counter.know(batch, Extent.of_arrivals(seen) if chronons else None)
-    _run_prefix(task, stream, batch)
+    task.retained.take(stream, batch)
+    _run_prefix(task, stream, batch, left)
     return seen
 
 
@@ -76,7 +83,7 @@ def take_in_relation(task: Task, reading: str, read: Read) -> Arrivals:
     task.letters.reject(reading, read.rejected)
     with task.watch("take in"):
         batch, empty = _lasting(reading, task.work.relations[reading], read.rows, task.letters)
-    _run_prefix(task, reading, batch)
+    _run_prefix(task, reading, batch, {})
     return Arrivals(rows=len(batch), rejected=len(read.rejected) + empty)
 
 
@@ -124,17 +131,24 @@ def _in_periods(name: str, valid: tuple[str, str], rows: pa.RecordBatch, letters
     return Batch(take_rows(rows, kept), ts[kept], te[kept], np.ones(len(kept), dtype=np.int64))
 
 
-def _run_prefix(task: Task, stream: str, batch: Batch) -> None:
-    """Run level 0's nodes over a batch of one input; nodes over others see nothing."""
+def _run_prefix(task: Task, stream: str, batch: Batch, left: Left) -> None:
+    """Run level 0's nodes over a batch of one input; nodes over others see nothing.
+
+    Args:
+        task: takes what they yield.
+        stream: the input.
+        batch: its rows.
+        left: which of them some queries leave out.
+    """
     exits = task.exits(stream)
     nodes = [node for node in task.work.graph.prefix if exits is None or node.number in exits.nodes]
     before = len(task.letters)
-    _run_nodes(task, stream, batch, nodes, exits)
+    _run_nodes(task, stream, batch, nodes, exits, left)
     if len(task.letters) > before and task.letters.keeps(stream):
-        _keep_failed(task, stream, batch, nodes)
+        _keep_failed(task, stream, batch, nodes, left)
 
 
-def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node]) -> None:
+def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], left: Left) -> None:
     """Keep the rows of a stream for which an expression fails, with all their columns.
 
     Where it fails, an element may have other columns. Operators without state do not change multiplicities:
@@ -156,9 +170,7 @@ def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node]) -
             if node.reads == stream:
                 outputs[node.number] = _select(plan, numbered)
         elif is_stateless(plan) and any(edge.producer in outputs for edge in node.inputs):
-            inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
-            found = [apply(plan, part, reporter(node.number)) for part in inputs]
-            outputs[node.number] = concat(plan.schema, found)
+            outputs[node.number] = _applied(node, outputs, left, reporter(node.number))
         if node.number in outputs:
             task.outbox.rehearse(node.number, outputs[node.number], reporter(node.number))
     by_row: dict[int, list[tuple[int, str]]] = {}
@@ -169,7 +181,9 @@ def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node]) -
     task.letters.keep_failed(stream, rows, [by_row[place] for place in sorted(by_row)])
 
 
-def _run_nodes(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], exits: Exits | None) -> None:
+def _run_nodes(
+    task: Task, stream: str, batch: Batch, nodes: Sequence[Node], exits: Exits | None, left: Left
+) -> None:
     """Run nodes of level 0 over a batch of one input, and route what they yield."""
     outputs: dict[int, Batch] = {}
     for node in nodes:
@@ -177,7 +191,7 @@ def _run_nodes(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], exi
         if isinstance(plan, Source | Relation):
             if node.reads != stream:
                 continue
-            found = [_select(plan, batch)]
+            outputs[node.number] = _select(plan, batch)
             task.counter.take(node.number, len(batch))
         else:
             inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
@@ -185,11 +199,40 @@ def _run_nodes(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], exi
                 continue
             task.counter.take(node.number, sum(map(len, inputs)))
             with task.watch(label(node)):
-                found = [apply(plan, part, task.letters.reporter(node.number)) for part in inputs]
-        outputs[node.number] = concat(plan.schema, found)
+                outputs[node.number] = _applied(node, outputs, left, task.letters.reporter(node.number))
         task.counter.give(node.number, outputs[node.number])
         with task.watch("route"):
             task.outbox.put(node.number, outputs[node.number], exits)
+
+
+def _applied(node: Node, outputs: Mapping[int, Batch], left: Left, report: Report) -> Batch:
+    """What a node without state yields.
+
+    Args:
+        node: the node.
+        outputs: what those before it yield, as far as they yield anything.
+        left: which rows of the source some queries leave out.
+        report: receives the elements for which an expression fails.
+    """
+    plan = node.plan
+    assert is_stateless(plan)
+    inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
+    if isinstance(plan, Remember):
+        # It is right above the source, so that its input has the rows in the places that they came in.
+        inputs = [_without(part, left.get(plan.length, _NONE)) for part in inputs]
+    return concat(plan.schema, [apply(plan, part, report) for part in inputs])
+
+
+_NONE: Final = np.empty(0, dtype=np.int64)
+
+
+def _without(batch: Batch, places: Int64Array) -> Batch:
+    """A batch without the elements at some places."""
+    if not len(places):
+        return batch
+    kept = np.ones(len(batch), dtype=np.bool_)
+    kept[places] = False
+    return batch.filter(kept)
 
 
 def _select(plan: Source | Relation, batch: Batch) -> Batch:
@@ -199,8 +242,11 @@ def _select(plan: Source | Relation, batch: Batch) -> Batch:
 
 def _timed(
     name: str, stream: StreamInput, read: Read, judge: Judge, letters: DeadLetters
-) -> tuple[Batch, Arrivals]:
-    """Rows as elements; those without a usable timestamp and those that are late are set apart."""
+) -> tuple[Batch, Int64Array, Arrivals]:
+    """Rows as elements, and the timestamps that they are judged by.
+
+    Those without a usable timestamp and those that are late are set apart.
+    """
     sent, promise = _without_heartbeats(stream, _stamped(stream, read.rows))
     events = stream.changes if isinstance(stream.changes, Events) else None
     if events is not None:
@@ -221,7 +267,7 @@ def _timed(
     seen = replace(
         found.arrivals, rejected=len(read.rejected) + unusable, promise=max(promise, found.arrivals.promise)
     )
-    return elements_of(events, rows, times), seen
+    return elements_of(events, rows, times), times, seen
 
 
 def _known(name: str, stream: StreamInput, rows: pa.RecordBatch, letters: DeadLetters) -> pa.RecordBatch:

@@ -21,6 +21,7 @@ from headrace.operators.state.runs import WEIGHT
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.tasks.level import Inbox, Level, store_state
 from headrace.runtime.tasks.measuring import measured
+from headrace.runtime.tasks.memory import Memories
 from headrace.runtime.tasks.messages import (
     Chunk,
     EpochWork,
@@ -32,8 +33,10 @@ from headrace.runtime.tasks.messages import (
 )
 from headrace.runtime.tasks.positions import CountedRows
 from headrace.runtime.tasks.reading import Judge, by_time, take_in, take_in_relation
+from headrace.runtime.tasks.tallying import TalliedRows
 from headrace.runtime.tasks.task import Task, report_chunk
 from headrace.runtime.tasks.values import Values
+from headrace.time import BEGINNING
 
 P = ParamSpec("P")
 Stage = Callable[Concatenate[EpochWork, int, P], Iterator[Chunk]]
@@ -86,6 +89,9 @@ def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
             counted = CountedRows(work, split.stream, timing.rows)
             arrivals[split.stream] = _take_in_split(task, split, counted.judge)
             task.counted[split.stream] = counted.counting
+        elif timing.counts is not None:
+            tallied = TalliedRows(task, split.stream)
+            arrivals[split.stream] = tallied.counted(_take_in_split(task, split, tallied=tallied))
         else:
             arrivals[split.stream] = _take_in_split(task, split)
     writer.close()
@@ -113,16 +119,19 @@ def _take_in_letters(task: Task, split: Split) -> None:
     assert stream.source is not None
     judge = by_time(partial(judge_together, heartbeat=stream.heartbeat))
     for read in task.watch.each("read", stream.source.read(split.start, split.end, stream.schema.names)):
-        take_in(task, split.stream, read, judge)
+        take_in(task, split.stream, read, judge, Memories(task.work, split.stream, BEGINNING))
 
 
-def _take_in_split(task: Task, split: Split, judge: Judge | None = None) -> Arrivals:
+def _take_in_split(
+    task: Task, split: Split, judge: Judge | None = None, tallied: TalliedRows | None = None
+) -> Arrivals:
     """Run level 0 over a split; what arrived.
 
     Args:
         task: runs it.
         split: what is read.
         judge: which rows are late, where that depends on more than their timestamps.
+        tallied: counts the rows, where external CTIs do.
     """
     stream = task.work.streams[split.stream]
     assert stream.source is not None
@@ -130,16 +139,20 @@ def _take_in_split(task: Task, split: Split, judge: Judge | None = None) -> Arri
     source = iter(stream.source.read(split.start, split.end, stream.schema.names))
     seen = Arrivals()
     for read in task.watch.each("read", source):
+        if tallied is not None:
+            read = tallied.read(read)
+        memories = Memories(task.work, split.stream, max(split.before, seen.latest))
         if stream.in_order:
             heartbeat = advance(stream.heartbeat, max(split.before, seen.latest), disorder)
             in_order = judge or by_time(partial(judge_in_order, heartbeat=heartbeat, disorder=disorder))
             newest = max(stream.latest, split.before, seen.latest)
             in_order = measured(task, split.stream, in_order, newest)
-            seen = seen.then(take_in(task, split.stream, read, in_order))
+            in_order = in_order if tallied is None else tallied.watching(in_order)
+            seen = seen.then(take_in(task, split.stream, read, in_order, memories))
         else:
             together = judge or by_time(partial(judge_together, heartbeat=stream.heartbeat))
             together = measured(task, split.stream, together, stream.latest)
-            seen = seen.beside(take_in(task, split.stream, read, together))
+            seen = seen.beside(take_in(task, split.stream, read, together, memories))
     return seen
 
 
@@ -155,9 +168,10 @@ def run_rows(
     seen, count = Arrivals(), 0
     judge = by_time(partial(judge_together, heartbeat=work.streams[stream].heartbeat))
     judge = measured(task, stream, judge, work.streams[stream].latest)
+    memories = Memories(work, stream, BEGINNING)
     for batch in batches:
         read = typed_rows(batch, work.streams[stream].schema, stream, count)
-        seen = seen.beside(take_in(task, stream, read, judge))
+        seen = seen.beside(take_in(task, stream, read, judge, memories))
         count += batch.num_rows
     yield from _finished(task, {stream: seen}, {})
 

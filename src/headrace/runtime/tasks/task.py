@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter as Counts
 from collections.abc import Iterator, Mapping
 
+from headrace.algebra.memory import Memory
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.share import Lateness
+from headrace.heartbeats.tally import Tally
 from headrace.lowering.exits import Exits, exits_for
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
@@ -25,6 +28,7 @@ from headrace.runtime.tasks.messages import (
 )
 from headrace.runtime.tasks.outbox import Outbox
 from headrace.runtime.tasks.profile import Stopwatch
+from headrace.runtime.tasks.retaining import RetainedRows
 
 
 class Task:
@@ -39,11 +43,14 @@ class Task:
     Attributes:
         work, level, number: as given.
         letters: takes the rows that no query can use.
+        retained: takes the rows that are kept.
         outbox: takes what nodes yield.
         watch: measures what it does.
         counter: counts what its nodes take in and yield.
         lateness: how far rows were behind, of each stream that keeps to a share of late rows.
         counted: what rows promise by their position, of each stream with `DISORDER n ROWS`.
+        tallies: what external CTIs wait for, of each stream that has such.
+        departed: how many rows were left out for queries that remember a stream for less than it allows.
     """
 
     def __init__(self, work: EpochWork, level: int, number: int, attempt: int) -> None:
@@ -51,11 +58,14 @@ class Task:
         self.level = level
         self.number = number
         self.letters = DeadLetters(work)
+        self.retained = RetainedRows(work)
         self.outbox = Outbox(work, level, number, self.letters)
         self.watch = Stopwatch(level)
         self.counter = Counter()
         self.lateness: dict[str, Lateness] = {}
         self.counted: dict[str, Counting] = {}
+        self.tallies: dict[str, Tally] = {}
+        self.departed = Counts[Memory]()
         self._name = f"e{work.epoch}-l{level}-t{number}-a{attempt}-{work.token}"
 
     def exits(self, stream: str) -> Exits | None:
@@ -104,6 +114,7 @@ class Task:
             kept = SegmentWriter(self.work.store, f"segments/{self._name}-letters")
             letters = self.letters.write_whole(kept)
             kept.close()
+            retained = self.retained.write(f"segments/{self._name}")
         time, counts = self.watch.time(self.outbox.sent), self.counter.counts()
         return report_chunk(
             self.work,
@@ -120,7 +131,10 @@ class Task:
                 lateness=self.lateness,
                 values=values or {},
                 counted=self.counted,
+                tallies=self.tallies,
                 letters=letters,
+                departed=self.departed,
+                retained=retained,
             ),
         )
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.operators.state.keys import encode_keys, hash_rows
@@ -120,3 +120,48 @@ def test_runs_of_unlike_sizes_become_few() -> None:
     assert len(sizes) < 16
     for place in range(len(sizes) - 3):
         assert sizes[place] > sum(sizes[place + 1 : place + 4])
+
+
+many = st.lists(
+    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 60), st.integers(-2, 2)), min_size=90, max_size=200),
+    min_size=1,
+    max_size=3,
+)
+ranges = st.tuples(st.sampled_from([0, 1, 2, 9]), st.integers(-1, 62), st.integers(-1, 62))
+
+
+@settings(max_examples=25)
+@given(many, st.lists(ranges, max_size=12), st.integers(0, 40), st.booleans())
+def test_the_changes_of_keys_between_instants(
+    parts: list[list[Row]], probes: list[Row], horizon: int, collide: bool
+) -> None:
+    area = schedule()
+    for part in parts:
+        insert(area, part, collide)
+    area.expire(horizon)
+    keys = pa.array([key for key, _, _ in probes], pa.int64())
+    hashes = hashes_of(keys, collide)
+    starts, ends = (np.array([row[place] for row in probes], dtype=np.int64) for place in (1, 2))
+    starts = np.maximum(starts, horizon)
+    places, rows = area.between(hashes, [keys], starts, ends)
+    found = Counter[tuple[int, int, int]]()
+    if rows is not None:
+        times, counts = (rows.column(name).to_pylist() for name in (TIME, "n"))
+        for place, key, time, n in zip(
+            places.tolist(), rows.column("k").to_pylist(), times, counts, strict=True
+        ):
+            found[place, key, time] += n
+    expected = Counter[tuple[int, int, int]]()
+    for place, (key, _, _) in enumerate(probes):
+        for other, time, n in (row for part in parts for row in part):
+            if other == key and starts[place] <= time < ends[place]:
+                expected[place, key, time] += n
+    assert {row: n for row, n in found.items() if n} == {row: n for row, n in expected.items() if n}
+    sums = area.sums_between(hashes, [keys], horizon, ends).values[:, 0].tolist()
+    assert sums == [
+        sum(n for part in parts for other, time, n in part if other == key and horizon <= time < end)
+        for key, _, end in probes
+    ]
+    assert area.count(horizon, 50) == sum(
+        int(((run.times >= horizon) & (run.times < 50)).sum()) for run in area.runs
+    )

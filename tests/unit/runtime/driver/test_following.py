@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -12,12 +14,15 @@ from hypothesis import strategies as st
 from headrace.algebra.nodes import Join, Plan, Source, TimeWindow, column
 from headrace.heartbeats.timing import Timing
 from headrace.history import equivalent
+from headrace.lowering.lower import identity
 from headrace.runtime.driver.following import GAIN, LOOKS, Patience
 from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.store.segments import MemoryStore
+from headrace.runtime.store.segments import FolderStore, MemoryStore
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import MICROSECONDS, Duration, ManualClock, TimeDomain
@@ -148,3 +153,30 @@ def test_looks_are_as_far_apart_as_was_asked() -> None:
 
 def test_queries_that_share_their_joins_keep_them() -> None:
     assert ran([BC] * 12, names="qr")[0] == []
+
+
+def test_a_new_process_remembers_how_often_a_plan_was_exchanged(tmp_path: Path) -> None:
+    # Three looks exchange the plan first. Then it takes six in a row, and only five would.
+    parts = [AB] * 6 + [BC] * 6 + [AB] * 6
+    streams = {name: BoundedStream(TableSource(table(name, parts)), "ts", Timing(0)) for name in "abc"}
+    clock = ManualClock(10**6)
+    settings = RunSettings(3 * LENGTH, buckets=1, clock=clock, reoptimize_every=EVERY)
+    description = Description({"q": identity(planned())}, dict.fromkeys("abc", "a table"), 1)
+
+    def go_on(count: int) -> int:
+        """How many exchanges begin while so many parts are read by a process of their own."""
+        exchanges = 0
+        with (
+            closing(FolderStore(str(tmp_path), durable=True)) as store,
+            closing(Journal(store, description)) as journal,
+        ):
+            run = Run(InlineRunner(), store, streams, {"q": planned()}, settings)
+            run.resume(journal, description)
+            for _ in range(count):
+                run.step(run.next_share())
+                run.end_exchanges()
+                exchanges += run.follow()
+                clock.advance(EVERY * MICROSECONDS["SECOND"])
+        return exchanges
+
+    assert [go_on(12), go_on(6)] == [1, 0]

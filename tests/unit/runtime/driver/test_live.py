@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -411,7 +412,7 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
     told = [f"settle {name} SystemExit(3)" for name in "ab"]
     assert sorted(events) == [*told, "stop a", "stop b"]
     assert isinstance(live.error, SystemExit)
-    change: Any = None
+    change: Any = SimpleNamespace(past={})
     with pytest.raises(UserError, match="the run ended with: SystemExit: 3"):
         live.change(change)
 

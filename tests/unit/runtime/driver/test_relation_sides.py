@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+from headrace.algebra.nodes import Aggregate, Join
 
 STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
 NAMES = "SELECT s.v, n.name FROM s [RANGE 5] JOIN names AS n ON s.k = n.k"
@@ -55,6 +56,33 @@ def test_a_join_that_is_added_takes_over_what_another_keeps_of_a_relation(db: hr
     mine, its = (query.history().to_pylist() for query in (young, old))
     assert mine
     assert mine == [row for row in its if row["v"] >= 30]
+
+
+COUNTS = "(SELECT k, COUNT(*) AS n FROM names GROUP BY k)"
+
+
+def test_a_join_takes_over_a_side_that_reaches_it_without_an_exchange(db: hr.Database) -> None:
+    old = db.query(f"SELECT s.v, c.n FROM s [RANGE 5] JOIN {COUNTS} AS c ON s.k = c.k")
+    db.start()
+    push(db, 0, 9)
+    read = readings(db)
+    # The other side takes a level more, so that the counts travel, to where they are already.
+    newest = "(SELECT v, MAX(k) AS k FROM s [RANGE 5] GROUP BY v)"
+    young = db.query(f"SELECT m.v, c.n FROM {newest} AS m JOIN {COUNTS} AS c ON m.k = c.k")
+    exchanges = [
+        node.inputs[port].exchange
+        for node in db.status.graph.nodes
+        if isinstance(node.plan, Join)
+        for port in range(2)
+        if isinstance(db.status.graph.nodes[node.inputs[port].producer].plan, Aggregate)
+    ]
+    assert None in exchanges
+    assert len(set(exchanges)) > 1
+    assert readings(db) == read
+    push(db, 9, 30)
+    mine, its = (query.history().to_pylist() for query in (young, old))
+    assert mine
+    assert mine == [row for row in its if row["v"] >= 9]
 
 
 def test_a_relation_is_read_again_for_what_needs_its_rows(db: hr.Database) -> None:

@@ -78,6 +78,14 @@ def test_a_passing_fault_is_tried_again() -> None:
     assert (fake.tried, fake.swept) == ([EVERYTHING] * ATTEMPTS, 1)
 
 
+def test_whoever_wants_hears_why_it_is_tried_again() -> None:
+    fake = Fake(lambda _, attempt: RuntimeError(f"attempt {attempt}") if attempt < 3 else None)
+    heard: list[Exception] = []
+    run_epoch(cast(Run, fake), INTAKES, notice=heard.append)
+    # What is known of a later attempt is what the first one failed with, which may be another fault.
+    assert list(map(str, heard)) == ["attempt 1", "attempt 1"]
+
+
 @pytest.mark.parametrize("culprit", ["a", "b"])
 def test_the_stream_without_which_it_works_is_left_out(culprit: str) -> None:
     error = RuntimeError("bad rows")

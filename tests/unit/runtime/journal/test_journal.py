@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.errors import StoreError
+from headrace.errors import LanguageError, StoreError
 from headrace.runtime.journal.inspect import contents, named_files, verify
 from headrace.runtime.store.segments import FolderStore
 
@@ -217,11 +217,13 @@ def test_a_store_of_another_kind_is_refused(storage: Path, content: str, message
 
 def test_another_query_is_refused(storage: Path) -> None:
     interrupted(storage, 2)
-    with pytest.raises(StoreError, match="is for another query q than the one given now"):
-        complete(storage, query=QUERY.replace("30", "31"))
+    with hr.connect(runner="inline", storage=storage) as db:
+        db.stream("s", ROWS, timestamp="ts")
+        with pytest.raises(LanguageError, match="the store has another query q: "):
+            db.query(QUERY.replace("30", "31"), name="q")
 
 
-def test_a_run_with_a_query_more_or_less_is_refused(storage: Path, expected: dict[str, pa.Table]) -> None:
+def test_a_query_more_is_refused_and_one_less_goes_on(storage: Path, expected: dict[str, pa.Table]) -> None:
     interrupted(storage, 2)
     with database(storage) as db:
         db.query(PLAIN, name="further")
@@ -230,8 +232,7 @@ def test_a_run_with_a_query_more_or_less_is_refused(storage: Path, expected: dic
     with hr.connect(runner="inline", storage=storage) as db:
         db.stream("s", ROWS, timestamp="ts")
         db.query(QUERY, name="q")
-        with pytest.raises(StoreError, match="has a query plain, which is not given now"):
-            db.run()
+        assert [query.name for query in db.queries] == ["q", "plain"], "the store knows them"
     assert complete(storage) == expected
 
 

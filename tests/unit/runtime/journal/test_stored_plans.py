@@ -13,14 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace
-from headrace.algebra.nodes import Plan, Project
+from headrace.algebra.changes import Changes, content_of
+from headrace.algebra.nodes import LiveRow, Plan, Project, Relation, RelationIndex, Source
 from headrace.algebra.properties import walk
 from headrace.expressions.tree import Literal
 from headrace.expressions.user import UserFunction
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.outer_joins import expand
+from headrace.optimizer import optimize
 from headrace.runtime.journal.plans import packed_plans, unpacked_plans, users_in
-from headrace.schema import BIGINT, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
+from headrace.schema import BIGINT, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, Field, Schema
+from headrace.time import TimeDomain
 from property.plan_strategies import Case, cases
 from property.relatives import relatives
 
@@ -76,3 +79,15 @@ def test_a_function_is_the_one_that_the_query_calls_now() -> None:
     assert isinstance(user, UserFunction)
     (found,) = stored({"q": plan}, [plan]).values()
     assert users_in([found])["twice", user.version] is user
+
+
+def test_the_content_of_changes_survives_a_store() -> None:
+    columns = (Field("op", STRING), Field("k", BIGINT), Field("ts", BIGINT))
+    endless = Source("r", Schema(columns), "ts", TimeDomain.INTEGER)
+    read_first = Relation("r", Schema(columns), TimeDomain.INTEGER, ("ts", None))
+    plans = [optimize(content_of(leaf, Changes("op", ("k",)))) for leaf in (endless, read_first)]
+    kinds = [{type(part) for part in walk(plan)} for plan in plans]
+    assert RelationIndex in kinds[0]
+    assert LiveRow in kinds[1]
+    for plan in plans:
+        assert stored({"q": plan}, []) == {"q": plan}

@@ -13,6 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.algebra.debezium import CHANGED_AT, record_columns
+from headrace.language.statements import Records
 from headrace.runtime.sources import SplitSource, blocks, open_source, rows
 from headrace.runtime.sources.contract import Rejected
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
@@ -96,12 +98,41 @@ def write_json(folder: Path) -> SplitSource:
     return open_folder(folder, "json")
 
 
+def write_records(folder: Path) -> SplitSource:
+    bad = [
+        "null",
+        '{"op": "u"',
+        '{"op": "t"}',
+        '{"op": "c", "after": {"n": "x"}}',
+        '{"op": "u", "after": {}}',
+    ]
+    for place, part in enumerate(tables()):
+        lines = []
+        for row in part.to_pylist():
+            after = {**row, "ts": row["ts"].isoformat()}
+            before = {**after, "n": row["n"] - 1000} if row["n"] % 3 == 0 else None
+            change = {"before": before, "after": after, "op": "u" if before else "c", "source": {"ts_ms": 1}}
+            lines.append(json.dumps({"schema": {}, "payload": change} if row["n"] % 2 else change))
+            lines += [bad[row["n"] % 5]] if row["n"] % 11 == 0 else []
+        (folder / f"{place}.jsonl").write_text("\n".join(lines) + "\n" * (place % 2))
+    options, columns = {"path": folder.name}, record_columns(SCHEMA, CHANGED_AT)
+    return open_source("json", options, columns, CHANGED_AT, "s", folder.parent, records=Records.BY_ROW)
+
+
 def open_nexmark(_: Path) -> SplitSource:
     options = {"events": "400", "disorder": "1 second", "table": "auction"}
     return open_source("nexmark", options, None, "ts", "s", Path())
 
 
-WRITERS = [write_parquet, write_arrow, write_csv, write_multiline_csv, write_json, open_nexmark]
+WRITERS = [
+    write_parquet,
+    write_arrow,
+    write_csv,
+    write_multiline_csv,
+    write_json,
+    write_records,
+    open_nexmark,
+]
 
 
 @pytest.fixture(scope="module", params=WRITERS, ids=lambda writer: writer.__name__.partition("_")[2])
@@ -163,3 +194,10 @@ def test_the_whole_is_what_was_written(
         assert rows.filter(pa.compute.is_valid(rows["ts"])) == pa.concat_tables(tables()).combine_chunks()
         assert len(rows) == sum(COUNTS) + 3
         assert len(rejected) == 6
+    elif form == "records":
+        numbers = range(sum(COUNTS))
+        taken_back = [n - 1000 for n in numbers if n % 3 == 0]
+        assert sorted(rows["n"].to_pylist()) == sorted([*numbers, *taken_back])
+        assert rows["__op"].to_pylist().count("update_before") == len(taken_back)
+        # A null is a tombstone, and no record.
+        assert len(rejected) == sum(n % 11 == 0 and n % 5 != 0 for n in numbers)

@@ -1,0 +1,139 @@
+"""COMMENT ON and ALTER QUERY: what is said of something, and whether a query goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.engine.core import Core
+from headrace.engine.describing import found, schema_of
+from headrace.engine.display import PlanText
+from headrace.engine.policy import Policy
+from headrace.engine.status import instant_text
+from headrace.errors import LanguageError
+from headrace.language.catalog_statements import Comment, PauseQuery, ResumeQuery
+from headrace.language.statements import SetConsistency
+from headrace.suggestions import did_you_mean
+from headrace.time import BEGINNING, INFINITY, format_instant
+
+
+def alter(
+    core: Core, statement: Comment | PauseQuery | ResumeQuery | SetConsistency, policy: Policy
+) -> PlanText | None:
+    """Carry out COMMENT ON, or ALTER QUERY.
+
+    Args:
+        core: the database.
+        statement: what to do.
+        policy: what it may reach.
+
+    Returns:
+        What there is to say about it, or None.
+
+    Raises:
+        PolicyError: the policy does not allow it.
+        LanguageError: there is no such thing, or it cannot be done.
+        UserError: the change cannot be carried out.
+    """
+    match statement:
+        case Comment():
+            policy.check_change("COMMENT ON", statement.position)
+            _comment(core, statement)
+            return None
+        case PauseQuery():
+            policy.check_change("ALTER QUERY", statement.position)
+            return PlanText(_pause(core, statement))
+        case ResumeQuery():
+            policy.check_change("ALTER QUERY", statement.position)
+            return PlanText(_resume(core, statement))
+        case SetConsistency():
+            policy.check_change("ALTER QUERY", statement.position)
+            _set_consistency(core, statement)
+            return None
+        case _:
+            assert_never(statement)
+
+
+def _set_consistency(core: Core, statement: SetConsistency) -> None:
+    name = statement.query
+    with core.lock:
+        core.make_waiting()
+        known = core.definitions
+        query = known.query_named(name.text, name.position)
+        if query.name in known.paused:
+            raise LanguageError(
+                f"the query {query.name} is paused",
+                position=name.position,
+                hint=f"write ALTER QUERY {query.name} RESUME first",
+            )
+        if core.execution is not None and query.name in core.execution.run.failed:
+            raise LanguageError(
+                f"the query {query.name} has failed",
+                position=name.position,
+                hint=f"drop it: DROP QUERY {query.name}",
+            )
+        core.change(known.with_level(query, statement.consistency))
+
+
+def _comment(core: Core, statement: Comment) -> None:
+    with core.lock:
+        known = core.definitions
+        record = found(known, statement.kind, statement.name)
+        if statement.column is None:
+            changed = replace(record, comment=statement.text)
+        else:
+            schema, column = schema_of(known, record), statement.column
+            if schema is None or schema.find(column.text) is None:
+                names = () if schema is None else schema.names
+                raise LanguageError(
+                    f"{record.name} has no column {column.text}",
+                    position=column.position,
+                    hint=did_you_mean(column.text, names) or f"it has {', '.join(names)}",
+                )
+            others = {name: said for name, said in record.columns.items() if name != column.text.lower()}
+            said = {} if statement.text is None else {column.text.lower(): statement.text}
+            changed = replace(record, columns={**others, **said})
+        core.change(replace(known, records=known.records.changed(record.key, changed)))
+
+
+def _pause(core: Core, statement: PauseQuery) -> str:
+    name = statement.query
+    with core.lock:
+        known = core.definitions
+        query = known.query_named(name.text, name.position)
+        if query.name in known.paused:
+            raise LanguageError(f"the query {query.name} is paused already", position=name.position)
+        if core.execution is not None and query.name in core.execution.run.failed:
+            raise LanguageError(
+                f"the query {query.name} has failed",
+                position=name.position,
+                hint=f"drop it: DROP QUERY {query.name}",
+            )
+        core.change(known.pausing(query.name))
+        start = core.paused_at(query.name)
+    if start is None:
+        return f"{query.name} is paused when the next run begins"
+    if start in (BEGINNING, INFINITY):
+        return f"{query.name} is paused; {'nothing' if start == BEGINNING else 'all'} of its answer is final"
+    return f"{query.name} is paused; its answer ends before {format_instant(start, query.domain)}"
+
+
+def _resume(core: Core, statement: ResumeQuery) -> str:
+    name = statement.query
+    with core.lock:
+        core.make_waiting()
+        known = core.definitions
+        query = known.query_named(name.text, name.position)
+        if query.name not in known.paused:
+            raise LanguageError(f"the query {query.name} is not paused", position=name.position)
+        before = core.paused_at(query.name)
+        core.change(known.resuming(query.name))
+        start = core.warm_start(query.name)
+    if before is None or start is None:
+        return f"{query.name} is resumed when the next run begins"
+    resumed = f"{query.name} is resumed, over the rows since epoch {start.since}"
+    if before >= start.answers_from:
+        return f"{resumed}; it lacks no instant"
+    last = instant_text(start.answers_from, query.domain)
+    first = "" if before == BEGINNING else f"from {format_instant(before, query.domain)} "
+    return f"{resumed}; it says nothing about the instants {first}to before {last}"

@@ -1,0 +1,1 @@
+"""Questions that are asked once, over what has been committed."""

@@ -1,0 +1,177 @@
+"""What a question names of ours, such as HISTORY OF q, and the text with names of tables in its place.
+
+The rest of a question is DuckDB's SQL, of which no more is looked at here than where strings, names in quotes
+and comments begin and end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from headrace.errors import LanguageError, Position
+from headrace.language.text import SourceText
+
+
+class Kind(Enum):
+    """What of a query or a stream is asked about; the value is the schema of its table."""
+
+    HISTORY = "history"
+    CHANGES = "changes"
+    STREAM = "stream"
+    EPOCHS = "epochs"
+    DEAD_LETTERS = "dead_letters"
+    ROWS = "kept"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A table that a question reads.
+
+    Attributes:
+        kind: what it is.
+        name: of the query or the stream; None for the dead letters of all streams.
+        as_of: after which epoch, by its number or a time of the clock; after the last one if None.
+        schema, table: what it is called in the text that is asked.
+        position: where it is named.
+    """
+
+    kind: Kind
+    name: str | None
+    as_of: int | str | None
+    schema: str
+    table: str
+    position: Position
+
+
+@dataclass(frozen=True)
+class _Word:
+    """A piece of the text that is neither white space nor a comment."""
+
+    text: str
+    start: int
+    end: int
+
+    def is_(self, *words: str) -> bool:
+        return self.text.upper() in words
+
+    @property
+    def named(self) -> str | None:
+        """The name that it is, if it is one."""
+        if self.text.startswith('"'):
+            return self.text[1:-1].replace('""', '"')
+        return self.text if re.fullmatch(r"[^\W\d]\w*", self.text) else None
+
+    @property
+    def string(self) -> str | None:
+        """The string that it is, if it is one."""
+        return self.text[1:-1].replace("''", "'") if self.text.startswith("'") else None
+
+
+_PIECE: Final = re.compile(
+    r"""
+    (?P<skipped> \s+ | --[^\n]* | /\*.*?(?:\*/|\Z) )
+    | [eE]'(?:[^'\\]|\\.|'')*' | '(?:[^']|'')*' | "(?:[^"]|"")*"
+    | (?P<tag>\$(?:[^\W\d]\w*)?\$).*?(?P=tag)
+    | \w+ | .
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BEFORE_A_TABLE: Final = ("FROM", "JOIN", ",", "(", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT")
+
+
+def resolved(text: str) -> tuple[str, tuple[Reference, ...]]:
+    """A question with tables' names for what it names of ours, each character at the place that it had.
+
+    Raises:
+        LanguageError: an AS OF without an epoch or a time, or on what is not kept by epochs.
+    """
+    source = SourceText(text)
+    words = list(_words(text))
+    asked, found = text, list[Reference]()
+    index = 0
+    while index < len(words):
+        is_table = index > 0 and words[index - 1].is_(*_BEFORE_A_TABLE)
+        read = _reference(source, words, index, len(found)) if is_table else None
+        if read is None:
+            index += 1
+            continue
+        reference, after = read
+        start, end = words[index].start, words[after - 1].end
+        asked = asked[:start] + _in_place(reference, text[start:end]) + asked[end:]
+        found.append(reference)
+        index = after
+    return asked, tuple(found)
+
+
+def _words(text: str) -> Iterator[_Word]:
+    for match in _PIECE.finditer(text):
+        if match["skipped"] is None:
+            yield _Word(match[0], match.start(), match.end())
+
+
+def _reference(
+    source: SourceText, words: list[_Word], index: int, number: int
+) -> tuple[Reference, int] | None:
+    """The reference that begins at a word, and the index of the word after it; None if none does."""
+    kind, after = _kind(words, index)
+    if kind is None:
+        return None
+    position = source.position(words[index].start)
+    name: str | None = None
+    if after + 1 < len(words) and words[after].is_("OF"):
+        name = words[after + 1].named
+        if name is None:
+            return None
+        after += 2
+    elif kind is not Kind.DEAD_LETTERS:
+        return None
+    as_of, behind = _as_of(source, words, after)
+    if as_of is not None and kind in (Kind.EPOCHS, Kind.DEAD_LETTERS, Kind.ROWS):
+        raise LanguageError(
+            f"{kind.name.replace('_', ' ')} cannot be asked for AS OF an epoch",
+            position=source.position(words[after].start),
+            hint="compare its column epoch instead",
+        )
+    schema = kind.value if as_of is None else f"at_{number}"
+    if name is None:
+        return Reference(kind, None, None, "main", "letters", position), behind
+    return Reference(kind, name, as_of, schema, name, position), behind
+
+
+def _kind(words: list[_Word], index: int) -> tuple[Kind | None, int]:
+    """What kind a word names, and the index of the word after it."""
+    following = words[index + 1] if index + 1 < len(words) else None
+    if words[index].is_("DEAD") and following is not None and following.is_("LETTERS"):
+        return Kind.DEAD_LETTERS, index + 2
+    simple = {kind.name: kind for kind in Kind if kind is not Kind.DEAD_LETTERS}
+    return simple.get(words[index].text.upper()), index + 1
+
+
+def _as_of(source: SourceText, words: list[_Word], index: int) -> tuple[int | str | None, int]:
+    """The epoch or the time after AS OF, and the index of the word after it."""
+    if index + 1 >= len(words) or not (words[index].is_("AS") and words[index + 1].is_("OF")):
+        return None, index
+    rest = words[index + 2 : index + 4]
+    if rest and rest[0].string is not None:
+        return rest[0].string, index + 3
+    if len(rest) == 2 and rest[0].is_("EPOCH") and rest[1].text.isdecimal():
+        return int(rest[1].text), index + 4
+    raise LanguageError(
+        "AS OF wants an epoch or a time of the clock",
+        position=source.position(words[index].start),
+        hint="write AS OF EPOCH 12 or AS OF '2024-01-01T00:00:00Z'",
+    )
+
+
+def _in_place(reference: Reference, text: str) -> str:
+    """A table's name, which is shorter than its reference, and blanks; with the lines that the text has."""
+    quoted = '"' + reference.table.replace('"', '""') + '"'
+    named = quoted if reference.schema == "main" else f"{reference.schema}.{quoted}"
+    if "\n" not in text[: len(named)]:
+        return named + re.sub(r"[^\n]", " ", text[len(named) :])
+    # Over the end of a line: what follows on the last one keeps its place.
+    return named + "\n" * text.count("\n") + " " * (len(text) - text.rfind("\n") - 1)

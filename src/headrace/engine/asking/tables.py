@@ -1,0 +1,79 @@
+"""The tables that a question names, and its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, assert_never
+
+import pyarrow as pa
+
+from headrace.engine.asking.question import Limits, TableName, answer
+from headrace.engine.asking.references import Kind, Reference, resolved
+from headrace.engine.readable import Readable
+from headrace.errors import UserError
+
+
+class Kept(Protocol):
+    """Where queries and streams are that can be asked about."""
+
+    def __getitem__(self, name: str, /) -> Readable:
+        """The query of a name."""
+        ...
+
+    def dead_letters(self, stream: str | None = None) -> pa.Table:
+        """The dead letters of all streams, or of one with its columns."""
+        ...
+
+    def rows(self, stream: str) -> pa.Table:
+        """The rows of a stream that are kept."""
+        ...
+
+
+def ask(kept: Kept, text: str, limits: Limits) -> pa.Table:
+    """The answer of a question over what is kept.
+
+    Args:
+        kept: what it can read.
+        text: a SELECT in DuckDB's SQL that names `HISTORY OF q` and the like where a table can be.
+        limits: what it may use.
+
+    Raises:
+        UserError: as `answer` does, or what is named cannot be read.
+    """
+    question, references = resolved(text)
+    tables: dict[TableName, pa.Table] = {}
+    for reference in references:
+        key = reference.schema, reference.table.lower()
+        if key not in tables:
+            tables[key] = _table(kept, reference)
+    return answer(question, tables, limits)
+
+
+def _table(kept: Kept, reference: Reference) -> pa.Table:
+    try:
+        if reference.kind is Kind.DEAD_LETTERS:
+            return kept.dead_letters(reference.name)
+        if reference.kind is Kind.ROWS and reference.name is not None:
+            return kept.rows(reference.name)
+        assert reference.name is not None, "only dead letters are asked for without a name"
+        return _view(kept[reference.name], reference.kind)(reference)
+    except UserError as error:
+        if error.position is not None:
+            raise
+        raise type(error)(error.message, position=reference.position, hint=error.hint) from error
+
+
+def _view(query: Readable, kind: Kind) -> Callable[[Reference], pa.Table]:
+    match kind:
+        case Kind.HISTORY:
+            return lambda reference: query.history(reference.as_of)
+        case Kind.CHANGES:
+            return lambda reference: query.changes(reference.as_of)
+        case Kind.STREAM:
+            return lambda reference: query.stream(reference.as_of)
+        case Kind.EPOCHS:
+            return lambda _: query.epochs()
+        case Kind.DEAD_LETTERS | Kind.ROWS:
+            raise AssertionError("rows and dead letters are of a stream")
+        case _:
+            assert_never(kind)

@@ -1,0 +1,37 @@
+"""The catalog of a durable store, made again where it is opened: its streams, relations and queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from headrace.engine.core import Core
+from headrace.engine.policy import Policy
+from headrace.engine.statements import carry_out
+from headrace.errors import UserError
+from headrace.language.defaults import Defaults
+from headrace.language.parsing.parser import parse_one
+from headrace.runtime.journal.definition import Definition
+
+
+def make(core: Core, definition: Definition) -> None:
+    """Make what a definition of a store says.
+
+    Args:
+        core: the database.
+        definition: what is to be made.
+
+    Raises:
+        UserError: it cannot be made, such as where a function has to be handed over first.
+    """
+    if definition.text is None:
+        raise UserError(definition.lacks)
+    folders = definition.folders
+    # It was allowed when it was made. The files that it may read are looked at again: links can change.
+    policy = replace(Policy.open(), folders=None if folders is None else tuple(map(Path, folders)))
+    before = core.definitions.catalog.defaults
+    core.definitions = core.definitions.with_defaults(Defaults(definition.dialect))
+    try:
+        carry_out(core, parse_one(definition.text), Path("/"), policy)
+    finally:
+        core.definitions = core.definitions.with_defaults(before)

@@ -1,0 +1,98 @@
+"""Statements about what is defined: how it was, what is said of it, and whether it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from headrace.errors import Position
+from headrace.language.syntax import Name
+
+
+class Kind(Enum):
+    """What a name can be that something is defined as."""
+
+    STREAM = "STREAM"
+    """Read from outside, or derived by a query."""
+    RELATION = "RELATION"
+    QUERY = "QUERY"
+
+    @property
+    def word(self) -> str:
+        """What messages call it."""
+        return self.value.lower()
+
+
+@dataclass(frozen=True)
+class ShowCreate:
+    """`SHOW CREATE {STREAM | RELATION | QUERY} name`: the statement that defines it again.
+
+    Attributes:
+        kind: what it is.
+        name: its name.
+        position: where the statement starts.
+    """
+
+    kind: Kind
+    name: Name
+    position: Position
+
+
+@dataclass(frozen=True)
+class Describe:
+    """`DESCRIBE [STREAM | RELATION | QUERY] name`: its columns, and what is said of it.
+
+    Attributes:
+        kind: what it is, or None where the name says it.
+        name: its name.
+        position: where the statement starts.
+    """
+
+    kind: Kind | None
+    name: Name
+    position: Position
+
+
+@dataclass(frozen=True)
+class Comment:
+    """`COMMENT ON {STREAM | RELATION | QUERY} name IS 'text'`, or `COMMENT ON COLUMN name.column IS 'text'`.
+
+    Attributes:
+        kind: what it is; None with a column, which a stream, a relation or a query may have.
+        name: its name.
+        column: the column that is meant, or None.
+        text: what is said of it; None takes back what was.
+        position: where the statement starts.
+    """
+
+    kind: Kind | None
+    name: Name
+    column: Name | None
+    text: str | None
+    position: Position
+
+
+@dataclass(frozen=True)
+class PauseQuery:
+    """`ALTER QUERY name PAUSE`: the query is not answered until it is resumed.
+
+    Attributes:
+        query: its name.
+        position: where the statement starts.
+    """
+
+    query: Name
+    position: Position
+
+
+@dataclass(frozen=True)
+class ResumeQuery:
+    """`ALTER QUERY name RESUME`: a query that was paused is answered again, over the rows from now on.
+
+    Attributes:
+        query: its name.
+        position: where the statement starts.
+    """
+
+    query: Name
+    position: Position

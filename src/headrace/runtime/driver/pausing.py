@@ -1,0 +1,185 @@
+"""Queries that are paused: their operators go, and their answers stay as they were until they are resumed.
+
+A paused query has a heartbeat in every record, which does not move. What it has said about instants from that
+heartbeat on is taken back in the epoch that pauses it, since nobody will correct it any more. Once it is
+resumed, its operators begin anew, with the rows that come from then on, and its answer goes on from the
+heartbeat that its streams have by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from headrace.algebra.nodes import Clip, Plan, Relation
+from headrace.elements import Batch, encode
+from headrace.lowering.constants import constants_as_data
+from headrace.lowering.outer_joins import expand
+from headrace.runtime.driver.query_set import Adoption, QuerySet
+from headrace.runtime.journal.description import Description, Paused, WarmStart
+from headrace.runtime.journal.forms import Form
+from headrace.runtime.journal.records import EpochResults, StreamPoint
+from headrace.runtime.results.carried import held_from
+from headrace.runtime.results.instants import form_of
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.store.segments import SegmentWriter, Store
+from headrace.runtime.tasks.messages import ResultRef
+from headrace.time import BEGINNING, INFINITY
+
+_NO_NODE = 0
+"""What has yielded the elements that end an answer: no operator has."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A query that is answered, as far as pausing it has to know it.
+
+    Attributes:
+        identity: that of its plan.
+        start: the epoch from which on it answers.
+        form: what readers have to know of it.
+    """
+
+    identity: str
+    start: int
+    form: Form
+
+
+def known_to(queries: QuerySet, description: Description) -> dict[str, Known]:
+    """The queries of a run that may be paused."""
+    return {
+        name: Known(description.queries.get(name, ""), queries.start_of(name), form_of(plan))
+        for name, plan in queries.plans.items()
+    }
+
+
+def known_in(present: Description) -> dict[str, Known]:
+    """The queries of a store that may be paused: whatever a run knows of them."""
+    return {
+        name: Known(identity, present.starts.get(name, 1), present.forms[name])
+        for name, identity in present.queries.items()
+        if name in present.forms
+    }
+
+
+def paused_now(
+    names: Iterable[str], known: Mapping[str, Known], results: Sequence[EpochResults], epoch: int
+) -> dict[str, Paused]:
+    """Those of some queries that were answered up to now, as they are paused.
+
+    Args:
+        names: the queries that are not to be answered.
+        known: those that were.
+        results: those of the epochs that are kept, in order.
+        epoch: the one that pauses them.
+    """
+    heartbeats = results[-1].heartbeats if results else {}
+    return {
+        name: Paused(one.identity, one.start, epoch, heartbeats.get(name, BEGINNING), one.form)
+        for name in names
+        if (one := known.get(name)) is not None
+    }
+
+
+def ended_answers(
+    paused: Mapping[str, Paused], store: Store, results: Sequence[EpochResults], file: str
+) -> dict[str, tuple[ResultRef, ...]]:
+    """What takes back all that queries have said about instants from their heartbeats on.
+
+    Args:
+        paused: the queries that are paused now.
+        store: where results lie.
+        results: those of the epochs that are kept, in order.
+        file: the name of the file to write, below the folder for results.
+    """
+    writer = SegmentWriter(store, f"results/{file}")
+    found: dict[str, tuple[ResultRef, ...]] = {}
+    for name, one in paused.items():
+        parts = [part for part in results if part.epoch >= one.start and name in part.heartbeats]
+        if not parts:
+            continue
+        reader = ResultReader(name, one.form, store, parts, parts[-1].carried.get(name), one.start)
+        rest = held_from(reader.yielded(), one.heartbeat)
+        if len(rest):
+            taken_back = Batch(rest.payload, rest.ts, rest.te, -rest.w)
+            part = writer.add(encode(taken_back))
+            found[name] = (ResultRef(_NO_NODE, part, len(rest), int(rest.ts.max())),)
+    writer.close()
+    return found
+
+
+def with_paused(
+    results: EpochResults,
+    paused: Mapping[str, Paused],
+    before: Sequence[EpochResults],
+    ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
+) -> EpochResults:
+    """What readers see of an epoch, paused queries included.
+
+    Args:
+        results: what they see of the others.
+        paused: the queries that are paused.
+        before: the results that are kept of the epochs before it.
+        ended: what takes back what was said, of those that this epoch pauses.
+    """
+    if not paused:
+        return results
+    carried = before[-1].carried if before else {}
+    return replace(
+        results,
+        heartbeats={**results.heartbeats, **{name: one.heartbeat for name, one in paused.items()}},
+        results={**results.results, **ended},
+        # Nothing is left that a later epoch could release: this one releases all that was held back.
+        since={**results.since, **dict.fromkeys(paused, results.epoch)},
+        horizons={**results.horizons, **dict.fromkeys(ended, INFINITY)},
+        carried={**results.carried, **{name: carried[name] for name in paused if name in carried}},
+    )
+
+
+def said_for_good(plans: Mapping[str, Plan], paused: Mapping[str, Paused], epoch: int) -> dict[str, Adoption]:
+    """Queries that go on after a pause though all of their answer was final: they have nothing more to say.
+
+    Such are queries over relations alone, which would be read again, and said again.
+
+    Args:
+        plans: the queries that are answered from now on.
+        paused: those that were paused before.
+        epoch: the one that resumes them.
+    """
+    return {
+        name: Adoption(epoch, INFINITY, constants_as_data(expand(_nothing(plans[name])))[0])
+        for name, one in paused.items()
+        if name in plans and one.heartbeat == INFINITY
+    }
+
+
+def _nothing(plan: Plan) -> Plan:
+    """A plan with the same columns that yields nothing."""
+    return Clip(Clip(plan, end=0), begin=0)
+
+
+def resumed(
+    queries: QuerySet, epoch: int, before: QuerySet, points: Callable[[str], StreamPoint]
+) -> QuerySet:
+    """The set with what is to be known of queries that go on after a pause.
+
+    Args:
+        queries: those that are answered from now on.
+        epoch: the one that resumes them.
+        before: the set before it.
+        points: how far an input has been read, by its name.
+    """
+    names = [name for name in before.paused if name in queries.plans and name not in queries.failed]
+    if not names:
+        return queries
+    graph, outputs = queries.graph, dict(queries.graph.outputs)
+    relations = {node.reads for node in graph.nodes if isinstance(node.plan, Relation)}
+    read = {name: points(name) for name in queries.inputs}
+    # A relation, which is perhaps yet to be read again, holds no answer back.
+    heartbeats = {name: INFINITY if name in relations else point.heartbeat for name, point in read.items()}
+    newest = {name: point.time.latest for name, point in read.items()}
+    said = graph.heartbeats(heartbeats, newest)
+
+    starts = {name: WarmStart(epoch, said[graph.node_of(outputs[name])]) for name in names}
+    return replace(queries, warm={**queries.warm, **starts})

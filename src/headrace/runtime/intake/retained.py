@@ -1,0 +1,105 @@
+"""Rows of a stream that were kept, as a source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from headrace.errors import UserError
+from headrace.runtime.journal.retained import Retained
+from headrace.runtime.sources.contract import BATCH_ROWS, Read
+from headrace.runtime.store.segments import Store, read_part
+from headrace.runtime.tasks.messages import RetainedFile
+from headrace.schema import Schema
+
+
+@dataclass(frozen=True)
+class RetainedSource:
+    """Files of rows that were kept, one after the other; positions are rows.
+
+    Attributes:
+        store: where the files are.
+        files: which of them.
+        schema: all columns of the stream.
+    """
+
+    store: Store
+    files: tuple[RetainedFile, ...]
+    schema: Schema
+
+    @cached_property
+    def size(self) -> int:
+        """How many rows there are."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return self.size
+
+    @property
+    def borders(self) -> Sequence[int]:
+        """Where a file begins."""
+        return tuple(accumulate(file.rows for file in self.files))[:-1]
+
+    def weigh(self, start: int, end: int) -> int:
+        """About how many bytes the rows of the positions `[start, end)` have."""
+        size = sum(file.part.length for file in self.files)
+        return size * (end - start) // max(self.size, 1)
+
+    def mark(self, position: int) -> str:
+        """Nothing: the files are the store's own."""
+        return ""
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        """The rows of the positions `[start, end)`, in order.
+
+        Raises:
+            StoreError: a file is missing or damaged.
+        """
+        begin = 0
+        for file in self.files:
+            low, high = max(start - begin, 0), min(end - begin, file.rows)
+            begin += file.rows
+            if low < high:
+                rows = read_retained(self.store, file, columns).slice(low, high - low)
+                for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
+                    yield Read(batch)
+
+
+def not_kept(stream: str) -> UserError:
+    """The error for whoever asks for rows of a stream that keeps none."""
+    hint = f"write ALTER STREAM {stream} RETAIN ALL; those that come from then on are kept"
+    return UserError(f"the rows of {stream} are not kept", hint=hint)
+
+
+def all_retained(store: Store, retained: Retained | None, schema: Schema) -> pa.Table:
+    """All rows of a stream that are kept, in the order of the epochs that took them.
+
+    Args:
+        store: where they are.
+        retained: what is kept; None for nothing.
+        schema: the columns of the stream.
+
+    Raises:
+        StoreError: a file is missing or damaged.
+    """
+    files = () if retained is None else retained.files
+    tables = [read_retained(store, file, schema.names) for file in files]
+    return pa.concat_tables([schema.arrow().empty_table(), *tables])
+
+
+def read_retained(store: Store, file: RetainedFile, columns: Sequence[str] | None = None) -> pa.Table:
+    """Rows that were kept, with some of their columns, or all.
+
+    Raises:
+        StoreError: the file is missing or damaged.
+    """
+    # A column whose name has dots would be looked for in structures: all are read, then chosen.
+    rows = pq.ParquetFile(pa.BufferReader(read_part(store, file.part))).read()
+    return rows if columns is None else rows.select(list(columns))

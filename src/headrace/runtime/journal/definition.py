@@ -1,0 +1,77 @@
+"""The catalog of a durable store: what is defined in it, each as the text that defines it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
+from typing import Any, Final
+
+SKEW: Final = "SKEW"
+"""The kind of bounds between streams."""
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A stream, a relation, a query or bounds between streams.
+
+    Attributes:
+        kind: `STREAM`, `RELATION`, `QUERY` or `SKEW`.
+        name: its name.
+        text: the statement that defines it again; None where SQL cannot say it, or where it would be secret.
+        lacks: where there is no text, what has to be handed over instead, for people.
+        dialect: whose defaults the text has.
+        folders: the folders whose files it may read; None for any.
+        comment: what was said of it, or None.
+        columns: what was said of its columns, by name.
+        paused: whether it is a query that somebody has paused.
+    """
+
+    kind: str
+    name: str
+    text: str | None
+    lacks: str = ""
+    dialect: str = "pipes"
+    folders: tuple[str, ...] | None = None
+    comment: str | None = None
+    columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    paused: bool = False
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"the {self.kind.lower()} {self.name}"
+
+    @property
+    def key(self) -> str:
+        """What it is known by among the definitions of a catalog: names have any case."""
+        return key_of(self.kind, self.name)
+
+
+def key_of(kind: str, name: str) -> str:
+    """What a definition is known by."""
+    return f"{kind} {name.lower()}"
+
+
+def packed_definition(definition: Definition) -> dict[str, Any]:
+    """A definition as JSON has it: what says nothing is left out."""
+    found: dict[str, Any] = {}
+    for part in fields(Definition):
+        value = getattr(definition, part.name)
+        if part.name in _NAMED or value not in _NOTHING:
+            found[part.name] = dict(value) if isinstance(value, Mapping) else value
+    return found
+
+
+def unpacked_definition(content: Mapping[str, Any]) -> Definition:
+    """A definition from its JSON.
+
+    Raises:
+        TypeError: it has other parts.
+    """
+    folders = content.get("folders")
+    return Definition(**{**content, "folders": None if folders is None else tuple(folders)})
+
+
+_NAMED: Final = ("kind", "name", "text", "dialect")
+_NOTHING: Final[tuple[object, ...]] = (None, "", {}, False)

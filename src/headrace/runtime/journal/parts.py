@@ -1,0 +1,25 @@
+"""Parts of files as a commit record names them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from headrace.operators.state.runs import Part
+
+
+def packed_part(part: Part) -> list[Any]:
+    """A part as JSON has it."""
+    return [part.segment, part.offset, part.length, part.crc]
+
+
+def unpacked_part(folder: str, packed: list[Any]) -> Part:
+    """Where some bytes are, in a file of a certain folder: what a record names is read, and later removed.
+
+    Raises:
+        ValueError: the file is elsewhere.
+    """
+    part = Part(*packed)
+    if not re.fullmatch(rf"{folder}/[A-Za-z0-9-]+", part.segment):
+        raise ValueError(f"{part.segment!r} is not a file of {folder}/")
+    return part

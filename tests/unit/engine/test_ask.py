@@ -1,0 +1,196 @@
+"""Questions that are asked once, over what has been committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import headrace as hr
+from headrace.engine.asking.references import Kind, resolved
+from headrace.errors import LanguageError, Position
+
+BIDS = pa.table({"ts": [1, 2, 3, 9], "item": ["a", "b", "a", "b"], "price": [10, 20, 30, 5]})
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with hr.connect(runner="inline") as db:
+        db.stream("bid", BIDS, timestamp="ts")
+        db.query("SELECT item, MAX(price) AS highest FROM bid [RANGE 5] GROUP BY item", name="top")
+        db.query("ISTREAM (SELECT item, price FROM bid [NOW])", name="each")
+        db.run()
+        yield db
+
+
+def test_a_history_is_a_table(db: hr.Database) -> None:
+    asked = db.ask("SELECT item, valid_from, valid_to FROM HISTORY OF top WHERE highest >= 20 ORDER BY item")
+    assert asked.to_pylist() == [
+        {"item": "a", "valid_from": 3, "valid_to": 8},
+        {"item": "b", "valid_from": 2, "valid_to": 7},
+    ]
+
+
+def test_what_is_named_is_joined_freely_and_columns_may_be_called_by_the_query(db: hr.Database) -> None:
+    asked = db.ask(
+        """
+        WITH said AS (SELECT item, SUM(change) AS n FROM CHANGES OF top GROUP BY item)
+        SELECT top.item, said.n, e.price FROM history of TOP
+        JOIN said USING (item), -- HISTORY OF nothing
+             Stream Of each AS e
+        WHERE e.item = top.item AND e.ts = top.valid_from ORDER BY ALL
+        """
+    )
+    changes = db["top"].changes().to_pylist()
+    net = {item: sum(row["change"] for row in changes if row["item"] == item) for item in "ab"}
+    assert asked.to_pylist() == [
+        {"item": "a", "n": net["a"], "price": 10},
+        {"item": "a", "n": net["a"], "price": 30},
+        {"item": "b", "n": net["b"], "price": 5},
+        {"item": "b", "n": net["b"], "price": 20},
+    ]
+
+
+def test_an_answer_as_it_was(db: hr.Database) -> None:
+    (last,) = db.ask("SELECT MAX(epoch) AS epoch FROM EPOCHS OF top").to_pylist()
+    asked = db.ask(f"SELECT count(h.item) AS n FROM HISTORY OF top AS OF EPOCH {last['epoch']} AS h")
+    assert asked.to_pylist() == [{"n": db["top"].history().num_rows}]
+    now = datetime.now(UTC).isoformat()
+    assert db.ask(f"SELECT count(*) AS n FROM HISTORY OF top AS OF '{now}'").to_pylist() == asked.to_pylist()
+    with pytest.raises(hr.UserError, match=r"^1:15: "):
+        db.ask("SELECT * FROM HISTORY OF top AS OF EPOCH 99")
+
+
+def test_dead_letters(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.csv"
+    rows.write_text("ts,v\n1,1\nx,2\n3,3\n")
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        declared = f"s (ts BIGINT, v BIGINT) FROM csv OPTIONS (path '{rows}') TIMESTAMP BY ts"
+        db.execute(f"CREATE STREAM {declared} DEAD LETTERS KEEP ALL; CREATE QUERY q AS SELECT v FROM s")
+        db.run()
+        asked = "SELECT l.stream, s.reason IS NOT NULL AS why FROM DEAD LETTERS AS l, DEAD LETTERS OF s"
+        inside = db.ask(asked).to_pylist()
+    assert inside == [{"stream": "s", "why": True}]
+    stored = hr.open(tmp_path / "store")
+    assert stored.ask(asked).to_pylist() == inside
+    assert stored.ask("SELECT COUNT(*) AS n FROM HISTORY OF Q").to_pylist() == [{"n": 2}]
+    with pytest.raises(hr.UserError, match="keeps no dead letters of nothing"):
+        stored.ask("FROM DEAD LETTERS OF nothing")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM glob('{folder}/*')",
+        "COPY (SELECT 1) TO '{folder}/new'",
+        "ATTACH '{folder}/new'",
+        "EXPORT DATABASE '{folder}/new'",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "PRAGMA database_list",
+        "SET threads = 64",
+        "RESET threads",
+        "CREATE TABLE t AS SELECT 1",
+        "DROP VIEW history.top",
+        "CALL pragma_version()",
+    ],
+)
+def test_nothing_else_is_reached(db: hr.Database, tmp_path: Path, question: str) -> None:
+    file = tmp_path / "secret.csv"
+    file.write_text("secret\n1\n")
+    text = question.format(file=file, folder=tmp_path)
+    if text.startswith(("SELECT * FROM '", "DROP")):
+        with pytest.raises(hr.UserError):
+            db.ask(text)
+    else:
+        with pytest.raises(hr.PolicyError):
+            db.ask(text)
+    assert [path.name for path in tmp_path.iterdir()] == ["secret.csv"]
+
+
+def test_no_variable_of_the_caller_is_a_table(db: hr.Database) -> None:
+    hidden = pa.table({"a": [1]})
+    with pytest.raises(LanguageError, match="hidden does not exist"):
+        db.ask("SELECT * FROM hidden")
+    del hidden
+
+
+def test_limits(db: hr.Database) -> None:
+    with pytest.raises(hr.UserError, match=r"longer than 0[.]2 seconds"):
+        db.ask(
+            "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range % 7 = b.range % 5",
+            seconds=0.2,
+        )
+    with pytest.raises(hr.UserError, match="more than 100 MB"):
+        db.ask("SELECT list(range) FROM range(1000000000)", memory=100)
+    with pytest.raises(hr.UserError, match="more than 1,000 rows"):
+        db.ask("SELECT * FROM range(10000000) a, range(10000000) b", rows=1_000)
+    with pytest.raises(hr.UserError, match="seconds must be above 0"):
+        db.ask("SELECT 1", seconds=0)
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "message", "hint"),
+    [
+        ("SELECT * FROM top", (1, 15), "top does not exist", "HISTORY OF top"),
+        ("SELECT nothing\nFROM HISTORY OF top", (1, 8), "nothing", "DuckDB suggests"),
+        ("SELECT item FROM HISTORY OF top,\n HISTORY\nOF nothing", (2, 2), "nothing", None),
+        ("SELECT item FROM HISTORY OF top x y", (1, 35), "syntax error", None),
+        ("SELECT 1; SELECT 2", None, "one question at a time, not 2", None),
+        ("", None, "one question at a time, not 0", None),
+        ("FROM HISTORY OF top AS OF yesterday", (1, 21), "an epoch or a time", "AS OF EPOCH 12"),
+        ("FROM EPOCHS OF top AS OF EPOCH 1", (1, 20), "EPOCHS cannot be asked for", "column epoch"),
+    ],
+)
+def test_mistakes(
+    db: hr.Database, question: str, place: tuple[int, int] | None, message: str, hint: str | None
+) -> None:
+    with pytest.raises(hr.UserError, match=message) as caught:
+        db.ask(question)
+    assert caught.value.position == (place and Position(*place))
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_only_tables_are_references() -> None:
+    text = """SELECT 'FROM HISTORY OF a', "HISTORY", history, $$ FROM CHANGES OF b $$,
+    e'\\' FROM HISTORY OF c'
+    /* FROM HISTORY OF d */ FROM ( HISTORY OF "e ""f" ) -- FROM HISTORY OF g
+    JOIN dead letters ON history.of = 1"""
+    asked, found = resolved(text)
+    assert [(part.kind, part.name) for part in found] == [(Kind.HISTORY, 'e "f'), (Kind.DEAD_LETTERS, None)]
+    assert len(asked) == len(text)
+    assert asked.replace('history."e ""f"', 'HISTORY OF "e ""f"')[: len(text)].count("\n") == 3
+    assert 'FROM ( history."e ""f"    )' in asked
+
+
+def test_rows_that_are_kept(tmp_path: Path) -> None:
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute("""
+            CREATE STREAM bid (item STRING, price BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts RETAIN 2 ROWS;
+            CREATE STREAM other (ts BIGINT) FROM push TIMESTAMP BY ts;
+            CREATE QUERY q AS SELECT MAX(price) AS top FROM bid [RANGE 10];
+            CREATE QUERY o AS SELECT ts FROM other;
+        """)
+        db.start()
+        assert db.rows("bid").num_rows == 0
+        for ts, item in enumerate("abcd"):
+            db.push("bid", [{"item": item, "price": 10 * ts, "ts": ts}])
+        question = "SELECT b.item, top FROM ROWS OF bid b JOIN HISTORY OF q ON top = price ORDER BY 1"
+        found = [{"item": "c", "top": 20}]
+        assert db.ask(question).to_pylist() == found
+        assert db.rows("BID")["item"].to_pylist() == ["c", "d"]
+        with pytest.raises(hr.UserError, match="the rows of other are not kept"):
+            db.ask("SELECT * FROM ROWS OF other")
+        with pytest.raises(LanguageError, match="ROWS cannot be asked for AS OF an epoch"):
+            db.ask("SELECT * FROM ROWS OF bid AS OF EPOCH 2")
+        db.stop()
+    store = hr.open(tmp_path / "store")
+    assert store.ask(question).to_pylist() == found
+    with pytest.raises(hr.UserError, match="the rows of other are not kept"):
+        store.rows("other")

@@ -1,0 +1,59 @@
+"""Queries over relations that pause and go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import headrace as hr
+
+ROOMS = pa.table({"id": [1, 2], "room": ["hall", "roof"]})
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with hr.connect(runner="inline") as db:
+        db.relation("sensor", ROOMS, key="id")
+        db.execute("CREATE STREAM reading (ts BIGINT, id BIGINT) FROM push TIMESTAMP BY ts")
+        yield db
+
+
+def pushed(db: hr.Database, *ids: tuple[int, int]) -> None:
+    db.push("reading", [{"ts": ts, "id": key} for ts, key in ids])
+
+
+def test_a_relation_that_is_read_again_is_not_there_twice(db: hr.Database) -> None:
+    rooms = db.query("SELECT id, room FROM sensor", "rooms")
+    db.query("SELECT id FROM reading [RANGE 2]", "ids")
+    db.start()
+    pushed(db, (1, 1))
+    before = rooms.history()
+    said = db.execute("ALTER QUERY rooms PAUSE; ALTER QUERY rooms RESUME")
+    assert [re.sub(r"epoch \d+", "epoch n", str(text)) for text in said] == [
+        "rooms is paused; all of its answer is final",
+        "rooms is resumed, over the rows since epoch n; it lacks no instant",
+    ]
+    pushed(db, (2, 1))
+    assert before.num_rows == 2
+    assert rooms.history().equals(before)
+
+
+def test_a_join_goes_on_from_the_heartbeat_of_its_stream(db: hr.Database) -> None:
+    named = db.query("SELECT r.ts AS t, s.room FROM reading r JOIN sensor s ON s.id = r.id", "named")
+    db.query("SELECT id FROM reading [RANGE 2]", "ids")
+    db.start()
+    pushed(db, (1, 1), (5, 2))
+    db.execute("ALTER QUERY named PAUSE")
+    pushed(db, (7, 1))
+    (said,) = db.execute("ALTER QUERY named RESUME")
+    assert str(said).endswith("it says nothing about the instants from 5 to before 7")
+    pushed(db, (8, 1), (9, 2), (10, 2))
+    assert named.history().to_pydict() == {
+        "t": [1, 8, 9],
+        "room": ["hall", "hall", "roof"],
+        "valid_from": [1, 8, 9],
+        "valid_to": [2, 9, 10],
+    }

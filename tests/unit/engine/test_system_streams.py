@@ -1,0 +1,179 @@
+"""The streams in which a run describes itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.algebra.system_streams import SystemStream
+from headrace.errors import LanguageError, Position
+from headrace.runtime.driver import live
+from headrace.runtime.intake import system_feed
+from watched_clock import Clock
+
+READINGS = "CREATE STREAM reading (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;"
+TOTAL = "CREATE QUERY total AS SELECT SUM(v) AS total FROM reading [RANGE 10];"
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with hr.connect(runner="inline") as db:
+        db.execute(READINGS + TOTAL)
+        yield db
+
+
+def rows_of(query: hr.Query, wanted: int) -> list[dict[str, Any]]:
+    """What has been said once there are so many rows."""
+    for _ in query.subscribe(from_epoch=1):
+        found: list[dict[str, Any]] = query.changes().to_pylist()
+        if len(found) >= wanted:
+            return found
+    raise AssertionError("the run has ended")
+
+
+def push_two(db: hr.Database) -> None:
+    """Two epochs, of two rows and of one; a row of the second is late."""
+    db.push("reading", [{"ts": 1, "v": 10}, {"ts": 5, "v": 20}])
+    db.push("reading", [{"ts": 3, "v": 99}, {"ts": 7, "v": 1}])
+
+
+def test_what_epochs_did(db: hr.Database) -> None:
+    asked = db.query("SELECT * FROM headrace.epochs", "e")
+    db.start()
+    push_two(db)
+    first, second = rows_of(asked, 2)
+    assert (first["epoch"], first["rows_in"], first["late"], first["dead_letters"]) == (1, 2, 0, 0)
+    assert (second["epoch"], second["rows_in"], second["late"], second["dead_letters"]) == (2, 1, 1, 1)
+    assert first["changes"] == db["total"].changes(as_of=1).num_rows
+    # The second epoch also brought the row about the first one.
+    assert second["changes"] == db["total"].changes(as_of=2).num_rows - first["changes"] + 1
+    assert first["state_rows"] > 0
+
+
+def test_streams_and_queries(db: hr.Database) -> None:
+    streams = db.query("SELECT * FROM headrace.streams", "s")
+    queries = db.query("SELECT * FROM headrace.queries WHERE query = 'total'", "q")
+    db.start()
+    push_two(db)
+    first, second = rows_of(streams, 2)
+    assert (first["stream"], first["rows_in"], first["heartbeat"], first["lag"]) == ("reading", 2, 5, 0)
+    assert (second["rows_in"], second["late"], second["latest"], second["ended"]) == (1, 1, 7, False)
+    first, second = rows_of(queries, 2)
+    assert (first["heartbeat"], second["heartbeat"], second["held_by"]) == (5, 7, "reading")
+    assert second["failed"] is None
+
+
+def test_operators(db: hr.Database) -> None:
+    operators = db.query("SELECT * FROM headrace.operators", "o")
+    db.start()
+    push_two(db)
+    found = rows_of(operators, 1)
+    aggregates = [row for row in found if "SUM" in row["what"] and row["epoch"] == 1]
+    (aggregate,) = aggregates
+    status = next(part for part in db.status.operators if part.identity == aggregate["identity"])
+    assert (aggregate["rows_in"], aggregate["operator"]) == (2, status.number)
+    assert aggregate["seconds"] >= 0
+
+
+def test_dead_letters_of_all_streams(db: hr.Database) -> None:
+    db.execute(READINGS.replace("reading", "other") + "CREATE QUERY o AS SELECT 1 / v AS x FROM other")
+    letters = db.query("SELECT stream, query, row_text FROM headrace.dead_letters", "l")
+    db.start()
+    push_two(db)
+    db.push("other", [{"ts": 1, "v": 0}])
+    found = rows_of(letters, 2)
+    assert [(row["stream"], row["query"]) for row in found] == [("reading", None), (None, "o")]
+    assert '"v": 99' in found[0]["row_text"]
+
+
+def test_an_idle_system_makes_finitely_many_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_feed, "INTERVAL", 0.0)
+    monkeypatch.setattr(live, "_LOOK", 0.005)
+    clock = Clock()
+    with hr.connect(runner="inline", clock=clock) as db:
+        db.execute(READINGS + TOTAL)
+        asked = db.query("SELECT COUNT(*) AS n FROM headrace.epochs [RANGE 1 MILLISECOND]", "e")
+        db.start()
+        push_two(db)
+        clock.let_pass(3)
+        assert asked.changes().num_rows
+        seen = db.status.epoch
+        clock.let_pass(3)
+        assert db.status.epoch == seen
+        push_two(db)
+        clock.let_pass(3)
+        after = db.status.epoch
+        clock.let_pass(3)
+        assert after == db.status.epoch > seen + 2
+
+
+def test_rows_ride_on_the_next_epoch(db: hr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system_feed, "INTERVAL", 1e9)
+    asked = db.query("SELECT epoch AS n FROM headrace.epochs", "e")
+    db.start()
+    for ts in range(1, 6):
+        db.push("reading", [{"ts": ts, "v": ts}])
+    # The first of them may have caused an epoch; none after it has.
+    assert db.status.epoch in (5, 6)
+    assert {row["epoch"] for row in asked.changes().to_pylist()} <= {2, 3, 4, 5, 6}
+
+
+def test_what_was_said_survives_in_a_store(tmp_path: Path) -> None:
+    text = READINGS + TOTAL + "CREATE QUERY e AS SELECT epoch AS n FROM headrace.epochs"
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute(text)
+        db.start()
+        db.push("reading", [{"ts": 1, "v": 10}])
+        before = rows_of(db["e"], 1)
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute(text)
+        db.start()
+        db.push("reading", [{"ts": 2, "v": 10}])
+        assert rows_of(db["e"], 2)[0] == before[0]
+
+
+def test_nobody_else_brings_their_rows(db: hr.Database) -> None:
+    db.query("SELECT * FROM headrace.epochs")
+    db.start()
+    with pytest.raises(hr.UserError):
+        db.push("headrace.epochs", [{"epoch": 1}])
+    with pytest.raises(hr.UserError):
+        db.heartbeat("headrace.epochs", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message", "hint"),
+    [
+        ("SELECT * FROM headrace.epoch", (1, 24), "no stream headrace.epoch", "headrace.epochs"),
+        ("SELECT * FROM other.epochs", (1, 20), "one part", "headrace.epochs"),
+        (
+            "CREATE STREAM `headrace.epochs` (ts BIGINT) FROM push TIMESTAMP BY ts",
+            (1, 1),
+            "a run says",
+            "another name",
+        ),
+        ("SELECT nothing FROM headrace.epochs", (1, 8), "nothing", None),
+    ],
+)
+def test_mistakes(db: hr.Database, text: str, place: tuple[int, int], message: str, hint: str | None) -> None:
+    with pytest.raises(LanguageError, match=message) as caught:
+        db.execute(text)
+    assert caught.value.position == Position(*place)
+    assert hint is None or hint in (caught.value.hint or "")
+
+
+def test_closed_sql_does_not_see_them(db: hr.Database) -> None:
+    for stream in SystemStream:
+        with pytest.raises(LanguageError):
+            db.query(f"SELECT * FROM {stream.full_name}", policy=hr.Policy.closed())
+
+
+def test_bounded_runs_refuse_them(db: hr.Database) -> None:
+    db.execute("DROP QUERY total")
+    db.query("SELECT * FROM headrace.epochs")
+    with pytest.raises(hr.UserError, match=r"headrace.epochs never ends"):
+        db.run()

@@ -61,7 +61,7 @@ def _without_user(definitions: Definitions, title: str) -> Definitions:
         known = definitions.find_query(name) is not None or title in _titles_waiting(definitions)
         return definitions.without_query(name, None) if known else definitions
     known = definitions.catalog.find(name) is not None or title in _titles_waiting(definitions)
-    return without(definitions, Kind.STREAM, name, None, cascade=True) if known else definitions
+    return without(definitions, Kind(kind.upper()), name, None, cascade=True) if known else definitions
 
 
 def _titles_waiting(definitions: Definitions) -> set[str]:

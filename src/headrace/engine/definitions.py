@@ -18,7 +18,7 @@ from headrace.engine.query import Query
 from headrace.engine.records import Records
 from headrace.engine.relations import Table
 from headrace.engine.rereading import check_refreshed
-from headrace.engine.texts import releveled, retimed, streams_of, with_skew, without_skews
+from headrace.engine.texts import listed_by, releveled, retimed, streams_of, with_skew, without_skews
 from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
@@ -26,7 +26,7 @@ from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInf
 from headrace.language.catalog_statements import Kind
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
-from headrace.language.statements import AlterStream, Consistency, CreateSkew, Heartbeats
+from headrace.language.statements import AlterStream, Consistency, CreateSkew, Heartbeats, TimeClauses
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.early import answers_alike
@@ -135,8 +135,12 @@ class Definitions:
         catalog = self.catalog.define(table.info, position)
         return replace(self, catalog=catalog, relations={**self.relations, table.info.name: table})
 
-    def with_time(self, statement: AlterStream) -> Definitions:
+    def with_time(self, statement: AlterStream, written: TimeClauses) -> Definitions:
         """Something else said about the time of a stream.
+
+        Args:
+            statement: the statement, with values in the place of a relation that has them.
+            written: its clauses as they are written.
 
         Raises:
             LanguageError: there is no such source stream, or a clause does not fit it.
@@ -148,8 +152,8 @@ class Definitions:
         record = self.record_of(kind, stream.entry.name)
         if record is None:
             return found
-        clauses = found.inputs[stream.info.name].clauses
-        return replace(found, records=self.records.changed(record.key, retimed(record, clauses)))
+        said = {name: getattr(written, name) for name in statement.changed}
+        return replace(found, records=self.records.changed(record.key, retimed(record, said)))
 
     def with_skew(self, statement: CreateSkew) -> Definitions:
         """Bounds between streams, in place of those that there were between the same ones.
@@ -413,8 +417,9 @@ class Definitions:
         """What is written over a stream or a relation: titles such as `the query q`."""
         known = {name.lower(), letters_name(name.lower())}
         made = [title for title, named in self.named.items() if known & named]
+        listed = [one.title for one in self.records.known.values() if listed_by(one) == name.lower()]
         waiting = (self.records.known[key] for key in self.records.waiting)
-        return made + [one.title for one in waiting if known & streams_of(one)]
+        return made + listed + [one.title for one in waiting if known & streams_of(one)]
 
     def find_query(self, name: str) -> Query | None:
         """The query of that name, whatever its case, or None."""

@@ -299,7 +299,7 @@ def _retime(core: Core, statement: AlterStream | CreateSkew, policy: Policy) -> 
             policy.check_change("ALTER STREAM", position)
             with core.lock:
                 listed = replace(statement, time=_listed(core, time, policy))
-                core.change(core.definitions.with_time(listed))
+                core.change(core.definitions.with_time(listed, time))
         case CreateSkew(position=position):
             policy.check_change("CREATE SKEW", position)
             with core.lock:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from headrace.engine.policy import Policy
 from headrace.engine.records import Records
@@ -19,13 +19,14 @@ from headrace.language.references import streams_named
 from headrace.language.statement_text import derived_text, query_text, relation_text, skew_text, stream_text
 from headrace.language.statements import (
     FORMATS,
+    ChangesClause,
     Consistency,
     CreateQuery,
     CreateRelation,
     CreateSkew,
     CreateStream,
     CreateStreamAs,
-    TimeClauses,
+    ValuesOf,
 )
 from headrace.runtime.journal.definition import SKEW, Definition
 
@@ -98,15 +99,20 @@ def handed_over(kind: Kind, name: str) -> Definition:
     )
 
 
-def retimed(definition: Definition, clauses: TimeClauses) -> Definition:
-    """A stream's definition with something else said about its time."""
+def retimed(definition: Definition, said: Mapping[str, Any]) -> Definition:
+    """A stream's definition with something else said about its time.
+
+    Args:
+        definition: it.
+        said: the clauses that are said anew, by their names in `TimeClauses`.
+    """
     if definition.text is None:
         return definition
     match parse_one(definition.text):
-        case CreateStream() as statement:
-            return replace(definition, text=stream_text(replace(statement, time=clauses)))
+        case CreateStream(time=time) as statement:
+            return replace(definition, text=stream_text(replace(statement, time=replace(time, **said))))
         case CreateRelation(changes=changes) as statement if changes is not None:
-            stream = replace(changes.stream, time=clauses)
+            stream = replace(changes.stream, time=replace(changes.stream.time, **said))
             changed = replace(statement, changes=replace(changes, stream=stream))
             return replace(definition, text=relation_text(changed))
         case _:
@@ -180,6 +186,20 @@ def streams_of(definition: Definition) -> frozenset[str]:
     return (
         streams_named(statement.query) if isinstance(statement, CreateQuery | CreateStreamAs) else frozenset()
     )
+
+
+def listed_by(definition: Definition) -> str | None:
+    """The relation whose values a stream waits for by `PER column OF`, in lower case, or None."""
+    # Most streams have no such clause, and need not be read for it.
+    if definition.text is None or " PER " not in definition.text:
+        return None
+    match parse_one(definition.text):
+        case CreateStream(time=time) | CreateRelation(changes=ChangesClause(stream=CreateStream(time=time))):
+            per = time.per
+            named = None if per is None or not isinstance(per.listed, ValuesOf) else per.listed.relation
+            return None if named is None else named.text.lower()
+        case _:
+            return None
 
 
 def catalog_text(definitions: Iterable[Definition]) -> str:

@@ -72,6 +72,25 @@ def test_the_values_of_a_relation_are_listed() -> None:
     assert listed == {"s": two, "r": (1, 2), "q": (1, 2, 3, 4), "p": two}
 
 
+def test_a_relation_that_lists_values_cannot_be_dropped() -> None:
+    """A store could not be started again without the values that its streams wait for."""
+    created = "CREATE STREAM {} (a BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts {}"
+    with hr.connect(runner="inline") as db:
+        db.relation("room", pa.table({"a": [1, 2]}))
+        db.execute(created.format("s", "PER a OF Room"))
+        db.execute(created.format("p", ""))
+        db.execute("ALTER STREAM p PER a OF room; ALTER STREAM p IDLE AFTER 5 SECONDS")
+        assert "PER a OF room IDLE AFTER 5 SECONDS" in str(db.execute("SHOW CREATE STREAM p")[0])
+        db.execute("CREATE QUERY q AS SELECT a FROM s; CREATE STREAM r AS SELECT a FROM p")
+        with pytest.raises(LanguageError, match="used by the stream s, the stream p ") as raised:
+            db.execute("DROP RELATION room")
+        assert "DROP RELATION room CASCADE" in (raised.value.hint or "")
+        db.execute("ALTER STREAM p PER a OF (1, 2); DROP RELATION room CASCADE")
+        assert [*db.streams] == ["p", "r"]
+        assert not db.queries
+        db.execute("DROP STREAM p CASCADE")
+
+
 @pytest.mark.parametrize(
     ("values", "message", "hint"),
     [

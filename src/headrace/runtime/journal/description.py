@@ -234,19 +234,42 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
     ):
         for name in sorted(mine.keys() & its.keys()):
             if mine[name] != its[name]:
-                # A query's identity is a digest, which means nothing to people.
-                details, altered = "", ""
-                if what == "stream":
-                    one, other = where_they_differ(its[name], mine[name])
-                    details = f": over {one}, not {other}"
-                    altered = ", and what ALTER STREAM changed since then"
-                raise StoreError(
-                    f"the store {folder} is for another {what} {name} than the one given now{details}",
-                    hint=f"start with the text that made the store{altered}, or give this one another name",
-                )
+                if what == "query":
+                    raise _another_query(name, theirs, ours, folder)
+                raise _another_stream(name, its[name], mine[name], folder)
     return Differences(
         tuple(sorted(ours.queries.keys() - theirs.queries.keys() - theirs.paused.keys())),
         tuple(sorted((theirs.queries.keys() | theirs.paused.keys()) - ours.queries.keys() - ours.to_pause)),
+    )
+
+
+def _another_stream(name: str, stored: str, given: str, folder: str) -> StoreError:
+    one, other = where_they_differ(stored, given)
+    return StoreError(
+        f"the store {folder} is for another stream {name} than the one given now: over {one}, not {other}",
+        hint="start with the text that made the store, and what ALTER STREAM changed since then, "
+        "or give this one another name",
+    )
+
+
+def _another_query(name: str, theirs: Description, ours: Description, folder: str) -> StoreError:
+    """Why a query of a store is not the one of the same name that a run has.
+
+    A query's identity is that of its operators, which another version may have chosen for the same text.
+    """
+    stored, given = (
+        [one.text for one in of.catalog or () if one.kind == "QUERY" and one.name == name]
+        for of in (theirs, ours)
+    )
+    if stored and stored == given:
+        return StoreError(
+            f"the store {folder} carries out the query {name} in another way than this Headrace would",
+            hint="use the version that wrote it, with the same functions; or give this query another name",
+        )
+    perhaps = "; if it is that, use the version that wrote it" if theirs.catalog is None else ""
+    return StoreError(
+        f"the store {folder} is for another query {name} than the one given now",
+        hint=f"start with the text that made the store{perhaps}, or give this one another name",
     )
 
 

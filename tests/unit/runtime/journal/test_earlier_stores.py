@@ -21,6 +21,8 @@ import pytest
 import headrace as hr
 from headrace.errors import StoreError
 from headrace.lowering.lower import STATE_FORMAT
+from headrace.runtime.journal.definition import Definition
+from headrace.runtime.journal.description import Description, differences
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.store.sealed import seal, unseal
@@ -89,3 +91,22 @@ def test_a_store_of_another_format_is_refused_by_it(storage: Path, name: str, ha
         assert re.search("use the version that wrote it", str(raised.value.hint))
     after = {file: file.read_bytes() for file in storage.rglob("*") if file.is_file()}
     assert {file: text for file, text in after.items() if file.name != "lock"} == before
+
+
+@pytest.mark.parametrize(
+    ("stored", "says", "hint"),
+    [
+        (None, "is for another query q than the one given now", "if it is that, use the version"),
+        ("CREATE QUERY q AS SELECT 1", "carries out the query q in another way", "use the version"),
+        ("CREATE QUERY q AS SELECT 2", "is for another query q than the one given", "the store, or"),
+    ],
+)
+def test_a_query_that_another_version_carries_out_otherwise_is_refused(
+    stored: str | None, says: str, hint: str
+) -> None:
+    catalog = None if stored is None else (Definition("QUERY", "q", stored),)
+    given = (Definition("QUERY", "q", "CREATE QUERY q AS SELECT 1"),)
+    theirs = Description({"q": "of other operators"}, {}, 1, catalog=catalog)
+    with pytest.raises(StoreError, match=says) as raised:
+        differences(theirs, Description({"q": "of operators"}, {}, 1, catalog=given), "folder")
+    assert hint in str(raised.value.hint)

@@ -54,7 +54,7 @@ from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.tasks.runner import Runner, StreamReader
+from headrace.runtime.tasks.runner import FormatReader, Runner
 from headrace.schema import Schema
 
 
@@ -370,10 +370,17 @@ class Core:
 
     def read_stream(self, format: str, options: Mapping[str, str], schema: Schema | None) -> Any:
         """A streaming data frame of one of Spark's own formats."""
+        return self._reader_of(format).read_stream(format, options, schema)
+
+    def read_frame(self, format: str, options: Mapping[str, str]) -> Any:
+        """A bounded data frame of one of Spark's own formats."""
+        return self._reader_of(format).read_frame(format, options)
+
+    def _reader_of(self, format: str) -> FormatReader:
         runner = self.runner()
-        if not isinstance(runner, StreamReader):
+        if not isinstance(runner, FormatReader):
             raise UserError(f"the format {format} needs Spark", hint="use the runner spark")
-        return runner.read_stream(format, options, schema)
+        return runner
 
     def new_execution(self, *, adapt: bool) -> Execution:
         """A run of all queries, in the place of the last one.

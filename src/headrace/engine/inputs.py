@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from headrace.algebra.letters import letters_schema, noted_at
 from headrace.algebra.system_streams import NOTED_AT, SystemStream
 from headrace.engine.corrections import Said
 from headrace.engine.policy import Policy
+from headrace.engine.secrets import open_options
 from headrace.engine.times import Length, disorder_of, retain_of, timing_of
 from headrace.errors import LanguageError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
@@ -363,8 +364,15 @@ def stored_table(name: str, table: pa.Table, folders: TemporaryFolders) -> Path:
     return path
 
 
-def sorted_rows(frame: Any) -> pa.Table:
-    """The rows of a bounded Spark frame by all columns that a relation can have."""
+def sorted_rows(frame: Any, wanted: Collection[str] | None = None) -> pa.Table:
+    """The rows of a bounded Spark frame by all columns that a relation can have.
+
+    Args:
+        frame: it.
+        wanted: the columns alone that are wanted, in lower case; all if None.
+    """
+    if wanted is not None:
+        frame = frame.select(*(_quoted(name) for name in frame.columns if name.lower() in wanted))
     names = _schema_of(frame).names
     return _in_order(frame, names, names)
 
@@ -406,8 +414,8 @@ _MAY_CHANGE: Final = ("kafka.", "max", "min")
 
 
 def _spark_origin(format: str, options: Mapping[str, str]) -> str:
-    """What one of Spark's formats reads; as a digest, since options may hold what is secret."""
-    told = {name: value for name, value in options.items() if not name.startswith(_MAY_CHANGE)}
+    """What one of Spark's formats reads, as a digest; another password reads the same."""
+    told = {name: value for name, value in open_options(options).items() if not name.startswith(_MAY_CHANGE)}
     return f"{format} {hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest()[:16]}"
 
 

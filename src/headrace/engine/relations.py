@@ -16,10 +16,11 @@ from headrace.elements import Int64Array, integers
 from headrace.engine.inputs import TemporaryFolders, format_of, origin_of, sorted_rows, stored_table
 from headrace.engine.policy import Policy
 from headrace.engine.rereading import files_again, refresh_clause, table_again, table_of
+from headrace.engine.whole_frames import ReadFrame, read_by_spark, spark_origin
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import Catalog, RelationInfo, describe_relation
 from headrace.language.corrections import named_column
-from headrace.language.statements import CreateRelation, PerClause, TimeClauses, ValuesOf
+from headrace.language.statements import FORMATS, CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RefreshedRelation
 from headrace.runtime.sources import SplitSource, open_source
@@ -60,13 +61,17 @@ class Table:
         return f"relation {origin} {self.info.schema}{valid}{refreshed}"
 
 
-def declared_relation(statement: CreateRelation, base: Path, policy: Policy) -> Table:
+def declared_relation(
+    statement: CreateRelation, base: Path, policy: Policy, folders: TemporaryFolders, read_frame: ReadFrame
+) -> Table:
     """The relation that a CREATE RELATION names.
 
     Args:
         statement: the statement.
         base: the folder that relative paths start from.
         policy: what the statement may reach.
+        folders: where the rows are kept that Spark has read.
+        read_frame: what has Spark read.
 
     Raises:
         PolicyError: the policy does not allow it; like every error, it has the statement's position.
@@ -75,6 +80,11 @@ def declared_relation(statement: CreateRelation, base: Path, policy: Policy) -> 
     options = dict(statement.options)
     try:
         policy.check_source(statement)
+        if statement.format not in FORMATS:
+            source, again = read_by_spark(statement, base, policy, folders, read_frame)
+            # Without REFRESH it is known by its rows: they must not have changed when a run goes on.
+            origin = "" if statement.refresh is None else spark_origin(statement)
+            return _table(statement, source, origin, again)
         source = open_source(
             statement.format, options, statement.columns, None, statement.name, base, policy.folders
         )

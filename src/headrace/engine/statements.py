@@ -223,7 +223,7 @@ def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:
 def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy) -> Input | Table:
     changes = statement.changes
     if changes is None:
-        return declared_relation(statement, base, policy)
+        return declared_relation(statement, base, policy, core.folders, core.read_frame)
     stream = replace(changes.stream, time=_listed(core, changes.stream.time, policy))
     return declared_changes(statement, replace(changes, stream=stream), base, policy, core.read_stream)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final, TypeVar
 
 from headrace.engine.policy import Policy
 from headrace.engine.records import Records
+from headrace.engine.secrets import secret_option
 from headrace.language.catalog_statements import Kind
 from headrace.language.defaults import Defaults
 from headrace.language.names import quoted_name, quoted_text
@@ -29,12 +29,6 @@ from headrace.language.statements import (
     ValuesOf,
 )
 from headrace.runtime.journal.definition import SKEW, Definition
-
-_SECRET: Final = re.compile(
-    r"password|passwd|secret|token|credential|jaas|private|access\.?key", re.IGNORECASE
-)
-"""Options of Spark's formats of which the values are not kept."""
-
 
 _WHOLE: Final = ("~", "file://")
 """How a path begins that starts from no folder, besides a slash."""
@@ -253,4 +247,4 @@ def _placed(statement: Read, base: Path) -> Read:
 def _secret(statement: CreateStream | CreateRelation) -> str | None:
     if statement.format in FORMATS:
         return None
-    return next((name for name, _ in statement.options if _SECRET.search(name)), None)
+    return secret_option(statement.options)

@@ -241,7 +241,7 @@ class CreateRelation:
         name: the relation's name.
         columns: the declared columns, or None where the input has them.
         key: the columns of which no two rows that are valid together have the same values; none if not said.
-        format: one of `FILE_FORMATS`, or for changes whatever a stream is read from.
+        format: one of `FILE_FORMATS`, one of Spark's, or for changes whatever a stream is read from.
         options: pairs of an option's name in lower case and its value as text.
         valid: the columns that begin and end the period of a row, or None where they have none of their own.
         position: where the statement starts.

@@ -16,6 +16,7 @@ from headrace.language.parsing.debezium import accept_debezium, parse_record_col
 from headrace.language.parsing.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.statements import (
     FILE_FORMATS,
+    FORMATS,
     NOTHING_SAID,
     ChangesClause,
     CreateRelation,
@@ -60,12 +61,11 @@ def parse_create_relation(cursor: Cursor, name: Name, position: Position) -> Cre
     elif watermark is not None:
         hint = "leave it out, or write CREATE STREAM for events, or CHANGES BY op for changes by key"
         raise LanguageError("a relation has no watermark", position=begin, hint=hint)
-    elif kind not in FILE_FORMATS:
+    elif kind in FORMATS and kind not in FILE_FORMATS:
         raise LanguageError(
             f"a relation cannot be read from {form.text}",
             position=form.position,
-            hint=f"the formats are {_LISTED}, or with {_CHANGES} those of streams; "
-            "db.relation(name, frame) takes what Spark can read",
+            hint=f"the formats are {_LISTED} and Spark's, such as jdbc, or with {_CHANGES} those of streams",
         )
     valid = None if changes is not None else _valid(cursor)
     refresh = _refresh(cursor, is_constant=changes is None and valid is None)

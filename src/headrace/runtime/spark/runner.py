@@ -199,10 +199,18 @@ class SparkRunner:
         try:
             return reader.load()
         except SPARK_ERRORS as error:
-            raise UserError(
-                f"Spark cannot read the format {source}: {reason_of(error)}",
-                hint="give the session the format's package, or use parquet, csv, json, arrow or nexmark",
-            ) from error
+            raise _unreadable(source, error) from error
+
+    def read_frame(self, source: str, options: Mapping[str, str]) -> DataFrame:
+        """A bounded data frame of one of Spark's own formats, or of a data source registered with it.
+
+        Raises:
+            UserError: Spark does not know the format, or refuses the options.
+        """
+        try:
+            return self._base.read.format(source).options(**options).load()
+        except SPARK_ERRORS as error:
+            raise _unreadable(source, error) from error
 
     def frame(self, reader: ResultReader, view: str, table: Callable[[], pa.Table]) -> DataFrame:
         """A view of what is committed for a query, as a data frame of the session.
@@ -226,6 +234,15 @@ class SparkRunner:
         if self._shared:
             self._shared = False
             _release(self._context)
+
+
+def _unreadable(source: str, error: Exception) -> UserError:
+    return UserError(
+        f"Spark cannot read the format {source}: {reason_of(error)}",
+        hint="see that url, dbtable, user and password are right, and that Spark has the database's driver"
+        if source == "jdbc"
+        else "give the session the format's package, or use parquet, csv, json, arrow or nexmark",
+    )
 
 
 @contextmanager

@@ -46,11 +46,19 @@ class Runner(Protocol):
 
 
 @runtime_checkable
-class StreamReader(Protocol):
-    """A runner on an engine that has streaming formats of its own."""
+class FormatReader(Protocol):
+    """A runner on an engine that has formats of its own."""
 
     def read_stream(self, source: str, options: Mapping[str, str], schema: Schema | None) -> Any:
         """A streaming data frame of one of them.
+
+        Raises:
+            UserError: the engine does not know the format, or refuses the options.
+        """
+        ...
+
+    def read_frame(self, source: str, options: Mapping[str, str]) -> Any:
+        """A bounded data frame of one of them, which is read when its rows are asked for.
 
         Raises:
             UserError: the engine does not know the format, or refuses the options.

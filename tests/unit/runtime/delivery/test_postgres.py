@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,55 +14,16 @@ import pytest
 
 from headrace import TableSink, connect
 from headrace.runtime.results.changes import Change
+from postgres import USER, postgres
 
 pg8000 = pytest.importorskip("pg8000.dbapi", reason="pg8000 is not installed: make setup")
-
-USER = "postgres"
-
-
-def program(name: str) -> str:
-    """A program of PostgreSQL's."""
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"there is no {name} of PostgreSQL on the PATH")
-    return found
-
-
-def unprivileged() -> str | None:
-    """A user that the server may run as: PostgreSQL refuses to run as root."""
-    if os.geteuid():
-        return None
-    try:
-        return pwd.getpwnam(USER).pw_name
-    except KeyError:
-        return "nobody"
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Path]:
     """The socket of a server of its own; it is reached through that alone."""
-    initdb, pg_ctl, user = program("initdb"), program("pg_ctl"), unprivileged()
-    folder = Path(tempfile.mkdtemp(prefix="headrace-postgres-"))
-    if user is not None:
-        shutil.chown(folder, user)
-
-    def run(*command: str) -> None:
-        done = subprocess.run(
-            command, cwd=folder, user=user, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    data = str(folder / "data")
-    try:
-        run(initdb, "-D", data, "-U", USER, "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
-        options = f"-c listen_addresses= -c unix_socket_directories={folder} -c fsync=off"
-        run(pg_ctl, "-D", data, "-w", "-l", str(folder / "log"), "-o", options, "start")
-        try:
-            yield folder / ".s.PGSQL.5432"
-        finally:
-            run(pg_ctl, "-D", data, "-m", "immediate", "stop")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with postgres() as folder:
+        yield folder / ".s.PGSQL.5432"
 
 
 def opened(socket: Path) -> Any:

@@ -9,18 +9,21 @@ from headrace.engine.core import Core
 from headrace.engine.describing import found, schema_of
 from headrace.engine.display import PlanText
 from headrace.engine.policy import Policy
+from headrace.engine.setting import set_option
 from headrace.engine.status import instant_text
 from headrace.errors import LanguageError
-from headrace.language.catalog_statements import Comment, PauseQuery, ResumeQuery
+from headrace.language.catalog_statements import Comment, PauseQuery, ResumeQuery, SetOption
 from headrace.language.statements import SetConsistency
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, format_instant
 
 
 def alter(
-    core: Core, statement: Comment | PauseQuery | ResumeQuery | SetConsistency, policy: Policy
+    core: Core,
+    statement: Comment | PauseQuery | ResumeQuery | SetConsistency | SetOption,
+    policy: Policy,
 ) -> PlanText | None:
-    """Carry out COMMENT ON, or ALTER QUERY.
+    """Carry out COMMENT ON, ALTER QUERY, or SET.
 
     Args:
         core: the database.
@@ -49,6 +52,9 @@ def alter(
         case SetConsistency():
             policy.check_change("ALTER QUERY", statement.position)
             _set_consistency(core, statement)
+            return None
+        case SetOption():
+            set_option(core, statement, policy)
             return None
         case _:
             assert_never(statement)

@@ -86,7 +86,9 @@ def connect(
         *(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock()),
         reoptimize_every=reoptimize_every,
     )
-    return Database(make, Settings(folder, run, max_dead_letters), policy or Policy.open())
+    said = {**numbers, "reoptimize_every": reoptimize_every}
+    given = frozenset(name for name, value in said.items() if value is not None)
+    return Database(make, Settings(folder, run, max_dead_letters, given), policy or Policy.open())
 
 
 def _check_java() -> None:

@@ -362,6 +362,30 @@ class Core:
             self._stored = None
         self.definitions = new
 
+    def set(self, settings: Settings, key: str, said: Definition | None) -> None:
+        """Let runs go on in another way, from the next epoch on.
+
+        Args:
+            settings: how.
+            key: what it is known by among the definitions.
+            said: how it is defined; None where what holds is what holds if nothing is said.
+
+        Raises:
+            StoreError: it cannot be written; nothing has changed then.
+        """
+        known = self.definitions
+        records = known.records.without(key) if said is None else known.records.having(said)
+        new = replace(known, records=records)
+        if not self._making:
+            self.change(new if said is None else self.claiming(new, said))
+        else:
+            self.definitions = new
+            if said is not None and said.name in settings.given:
+                return
+        self.settings = settings if self._making else replace(settings, given=settings.given - {_name(key)})
+        if self.execution is not None:
+            self.execution.settle(self.settings)
+
     def runner(self) -> Runner:
         """What queries run on, made when it is first needed."""
         if self._made is None:
@@ -513,6 +537,10 @@ class Core:
         if self.execution is not None:
             self.execution.close()
             self.execution = None
+
+
+def _name(key: str) -> str:
+    return key.partition(" ")[2]
 
 
 def _reason(error: UserError) -> str:

@@ -72,7 +72,9 @@ def found(definitions: Definitions, kind: Kind | None, name: Name) -> Definition
     if not records:
         what = "nothing called" if kind is None else f"no {kind.word}"
         known = [
-            one.name for one in definitions.records.known.values() if kind is None or one.kind == kind.value
+            one.name
+            for one in definitions.records.known.values()
+            if one.kind in {each.value for each in ([kind] if kind else Kind)}
         ]
         hint = did_you_mean(name.text, known) or (f"there is {', '.join(known)}" if known else None)
         raise LanguageError(f"there is {what} {name.text}", position=name.position, hint=hint)

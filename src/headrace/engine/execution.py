@@ -69,11 +69,13 @@ class Settings:
         storage: the folder of a durable store, or None for a temporary one.
         run: how a run cuts its input, and what it keeps.
         max_dead_letters: how many dead letters end the run if there are more; any number if None.
+        given: what of it somebody has said who opened the database, by the names of the arguments.
     """
 
     storage: Path | None
     run: RunSettings
     max_dead_letters: int | None
+    given: frozenset[str] = frozenset()
 
 
 class Execution:
@@ -211,6 +213,18 @@ class Execution:
         self._answer(defined, epoch, failed)
         for name in gone:
             self._forget_stream(name)
+
+    def settle(self, settings: Settings) -> None:
+        """Go on in another way from the next epoch on."""
+        self._settings = settings
+        if self._live is not None and self.running:
+            self._live.settle(settings.run, settings.max_dead_letters)
+            for name, stream in self._defined.inputs.items():
+                if isinstance(feed := self._live.feed(name), PushFeed):
+                    rows = stream.max_rows or settings.run.epoch_rows or FIRST_ROWS
+                    feed.limit(rows, settings.run.epoch_bytes)
+        else:
+            self.run.settle(settings.run, settings.max_dead_letters)
 
     def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`.

@@ -37,14 +37,22 @@ _SKEWS: Final = ("from", "to", "wait", "behind")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
-def show(what: Shown, definitions: Definitions, functions: Functions, status: Status | None) -> str:
+def show(
+    what: Shown, definitions: Definitions, functions: Functions, status: Status | None, settings: Rows
+) -> str:
     """The answer to a SHOW statement, as text; see `listing`."""
     text = io.StringIO()
-    write_table(listing(what, definitions, functions, status), "table", text)
+    write_table(listing(what, definitions, functions, status, settings), "table", text)
     return text.getvalue().rstrip("\n")
 
 
-def listing(what: Shown, definitions: Definitions, functions: Functions, status: Status | None) -> pa.Table:
+def listing(
+    what: Shown,
+    definitions: Definitions,
+    functions: Functions,
+    status: Status | None,
+    settings: Sequence[tuple[str, ...]] = (),
+) -> pa.Table:
     """What a database knows of one kind, in the order in which it was defined; functions by name.
 
     Args:
@@ -53,6 +61,7 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
         functions: the users' functions that whoever asks may call.
         status: of a run that goes on or is over, which adds columns for streams and queries; None if nothing
             has been run.
+        settings: how runs go on, as rows.
     """
     match what:
         case Shown.STREAMS:
@@ -65,6 +74,8 @@ def listing(what: Shown, definitions: Definitions, functions: Functions, status:
             return _table(_SKEWS, skew_rows(definitions, status))
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
+        case Shown.SETTINGS:
+            return _table(("setting", "value", "said_by"), list(settings))
         case Shown.DIALECT:
             return _table(("dialect",), [(definitions.catalog.defaults.value,)])
         case _:

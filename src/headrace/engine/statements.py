@@ -23,6 +23,7 @@ from headrace.engine.refreshing import refreshed_text
 from headrace.engine.relations import Table, declared_relation, with_values
 from headrace.engine.reoptimize import reoptimized
 from headrace.engine.replay import replayed
+from headrace.engine.setting import setting_rows
 from headrace.engine.sharing import shared_by, users_of
 from headrace.engine.show import show
 from headrace.engine.silence import place_of
@@ -35,6 +36,7 @@ from headrace.language.catalog_statements import (
     Kind,
     PauseQuery,
     ResumeQuery,
+    SetOption,
     ShowCreate,
 )
 from headrace.language.parsing.pieces import Piece
@@ -92,7 +94,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _retime(core, statement, policy)
         case ShowCreate() | Describe():
             return PlanText(told_of(core.definitions, statement, core.known_status))
-        case Comment() | PauseQuery() | ResumeQuery() | SetConsistency():
+        case Comment() | PauseQuery() | ResumeQuery() | SetConsistency() | SetOption():
             return alter(core, statement, policy)
         case Reoptimize(query=name, position=position):
             policy.check_change("ALTER QUERY", position)
@@ -252,7 +254,7 @@ def _text(
             policy.check_change("WHY", position)
             return PlanText(str(core.why(core.definitions.answered_query(name.text, name.position).name)))
         case Show(what=what):
-            return show(what, core.definitions, catalog.functions, core.known_status)
+            return show(what, core.definitions, catalog.functions, core.known_status, setting_rows(core))
         case _:
             assert_never(statement)
 

@@ -9,6 +9,21 @@ from headrace.errors import Position
 from headrace.language.syntax import Name
 
 
+class Option(Enum):
+    """What can be said of how runs go on, between two epochs; as arguments of `connect` as well."""
+
+    EPOCH_ROWS = "epoch_rows"
+    """About how many rows an epoch takes."""
+    EPOCH_BYTES = "epoch_bytes"
+    """About how many bytes of rows an epoch takes."""
+    RETAIN_EPOCHS = "retain_epochs"
+    """Of how many of the last epochs results are kept."""
+    MAX_DEAD_LETTERS = "max_dead_letters"
+    """How many rows may be dead letters."""
+    REOPTIMIZE_EVERY = "reoptimize_every"
+    """How often plans are looked at that others may be better than (seconds)."""
+
+
 class Kind(Enum):
     """What a name can be that something is defined as."""
 
@@ -95,4 +110,19 @@ class ResumeQuery:
     """
 
     query: Name
+    position: Position
+
+
+@dataclass(frozen=True)
+class SetOption:
+    """`SET epoch_rows = 1000`, or `SET epoch_rows = DEFAULT`: how runs go on from the next epoch on.
+
+    Attributes:
+        option: what is said.
+        value: the number; None for what holds if nothing is said.
+        position: where the statement starts.
+    """
+
+    option: Option
+    value: int | None
     position: Position

@@ -13,6 +13,7 @@ from headrace.language.catalog_statements import (
     Describe,
     PauseQuery,
     ResumeQuery,
+    SetOption,
     ShowCreate,
 )
 from headrace.language.defaults import Defaults
@@ -573,6 +574,8 @@ class Shown(Enum):
     """Bounds between streams."""
     FUNCTIONS = "FUNCTIONS"
     """Functions and aggregates, built in and users' own."""
+    SETTINGS = "SETTINGS"
+    """How runs go on."""
     DIALECT = "DIALECT"
     """Whose defaults hold."""
 
@@ -620,4 +623,5 @@ Statement = (
     | Comment
     | PauseQuery
     | ResumeQuery
+    | SetOption
 )

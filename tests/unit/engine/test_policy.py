@@ -16,7 +16,14 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.engine.core import Core
 from headrace.errors import LanguageError, SourceError, UserError
-from headrace.language.catalog_statements import Comment, Describe, PauseQuery, ResumeQuery, ShowCreate
+from headrace.language.catalog_statements import (
+    Comment,
+    Describe,
+    PauseQuery,
+    ResumeQuery,
+    SetOption,
+    ShowCreate,
+)
 from headrace.language.statements import (
     FILE_FORMATS,
     AlterStream,
@@ -127,7 +134,7 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
     changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
-    changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, ResumeQuery}
+    changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
     looks = {ExplainAnalyze, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (

@@ -17,7 +17,8 @@ from headrace.language.catalog_statements import (
 )
 from headrace.language.parsing.consistency import parse_consistency
 from headrace.language.parsing.cursor import Cursor
-from headrace.language.statements import Reoptimize, SetConsistency, Statement
+from headrace.language.statements import Consistency, Reoptimize, SetConsistency, Statement
+from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 
 _COMMENT: Final = "write COMMENT ON QUERY name IS 'text', or COMMENT ON COLUMN name.column IS 'text'"
@@ -83,7 +84,7 @@ def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("REOPTIMIZE"):
         return Reoptimize(name, position)
     if cursor.accept("SET"):
-        return SetConsistency(name, parse_consistency(cursor), position)
+        return SetConsistency(name, _query_setting(cursor, name), position)
     if cursor.accept("PAUSE"):
         return PauseQuery(name, position)
     if cursor.accept("RESUME"):
@@ -93,6 +94,29 @@ def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
         f"{', '.join(_ALTER[:-1])} or {_ALTER[-1]} is missing, before {cursor.shown()}",
         did_you_mean(cursor.word(), _ALTER, cutoff=0.75) or written,
     )
+
+
+def _query_setting(cursor: Cursor, name: Name) -> Consistency:
+    """Read what follows SET: the level of a query, perhaps in parentheses."""
+    opened = cursor.accept("(")
+    if (reason := _FIXED.get(cursor.word())) is not None:
+        raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
+    found = parse_consistency(cursor)
+    if opened:
+        cursor.expect(")", "to close SET")
+    return found
+
+
+_ANEW: Final = "drop the query, and create it again with what it is to have"
+_FIXED: Final = {
+    "HEARTBEATS": "operators that wait have other state than those that do not",
+    "WARM": "it says how a query begins",
+    "STARTING": "it says how a query begins",
+    "FROM": "it says how a query begins",
+    "RETAIN": "results are kept for all queries alike: SET retain_epochs = 100",
+    "KEEP": "results are kept for all queries alike: SET retain_epochs = 100",
+}
+"""What a query has besides its text that ALTER QUERY does not change, and why."""
 
 
 def _kind(cursor: Cursor) -> Kind | None:

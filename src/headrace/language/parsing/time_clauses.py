@@ -66,12 +66,43 @@ def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
         LanguageError: a clause is malformed, or there is none.
     """
     name = cursor.name("the stream's name")
-    clauses, changed = _read(cursor, TimeClauses())
+    read = _read_listed if cursor.accept("SET") else _read
+    clauses, changed = read(cursor, TimeClauses())
     if not changed:
         raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
     # How far rows may be out of order is said in one way only; the new one replaces the others.
     order = {"disorder", "rows", "percent", "estimation", "strict"}
     return AlterStream(name, clauses, frozenset(changed | order if changed & order else changed), position)
+
+
+def _read_listed(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
+    """Read what follows SET: clauses in parentheses, with commas between them."""
+    cursor.expect("(", "after SET")
+    clauses, changed = given, set[str]()
+    while True:
+        if cursor.word() in _FIXED:
+            raise cursor.error(
+                f"{cursor.word()} of a stream cannot change: what is final was said with it",
+                "define another stream, or drop this one with what reads it: DROP STREAM name CASCADE",
+            )
+        place = cursor.position
+        clauses, found = _read(cursor, clauses)
+        if not found:
+            raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
+        if twice := found & changed:
+            what = " and ".join(sorted(twice))
+            raise LanguageError(f"{what} is said twice", position=place, hint="leave one of them out")
+        changed |= found
+        if not cursor.accept(","):
+            cursor.expect(")", "to close SET")
+            return clauses, changed
+
+
+_FIXED: Final = (
+    *("FROM", "FORMAT", "OPTIONS", "TIMESTAMP", "KEY", "CHANGES", "VALID", "VERSION", "COUNT", "WATERMARK"),
+    "COLUMNS",
+)
+"""How clauses of CREATE STREAM begin that ALTER STREAM does not change."""
 
 
 def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:

@@ -32,6 +32,7 @@ class Kept:
         retain: of how many epochs results are kept; of all if None.
 
     Attributes:
+        retain: the same, from the next commit on.
         results: of the epochs that are kept, oldest first.
         refused: what the epoch would have committed that had too many dead letters; None where none had.
         oldest_needed: says, after every commit, from which epoch on results are still to be read.
@@ -40,7 +41,7 @@ class Kept:
 
     def __init__(self, store: Store, retain: int | None) -> None:
         self._store = store
-        self._retain = retain
+        self.retain = retain
         self.results: list[EpochResults] = []
         self.refused: EpochResults | None = None
         self.oldest_needed: Callable[[], int] = lambda: INFINITY
@@ -103,11 +104,11 @@ class Kept:
         """The oldest epoch whose results are kept once an epoch is committed."""
         results = [*self.results, last]
         oldest = results[0].epoch
-        if self._retain is None:
+        if self.retain is None:
             return oldest
-        needed = max(oldest, min(retained_from(self._retain, results), self.oldest_needed()))
+        needed = max(oldest, min(retained_from(self.retain, results), self.oldest_needed()))
         # What is carried is written anew whenever results are removed, so that is not done in every epoch.
-        return needed if needed - oldest >= max(1, self._retain // 4) else oldest
+        return needed if needed - oldest >= max(1, self.retain // 4) else oldest
 
     def accept(self, last: EpochResults, oldest: int) -> set[str]:
         """Take in the results of a commit; the files of those that are no longer kept.

@@ -25,7 +25,7 @@ from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.run import Run, RunSettings
 from headrace.runtime.driver.self_report import Epoch, describe
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Incoming, Intake, LiveStream, ReadAgain
@@ -188,6 +188,14 @@ class LiveRun:
         if change.past:
             return self._between_epochs(lambda: self._begin(change)).result()
         return self._between_epochs(lambda: self._change(change))
+
+    def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
+        """Go on in another way from the next epoch on; see `Run.settle`.
+
+        Raises:
+            UserError: the run has ended.
+        """
+        self._between_epochs(lambda: self._run.settle(settings, max_dead_letters))
 
     def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""

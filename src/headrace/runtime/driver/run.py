@@ -366,6 +366,18 @@ class Run:
         queries = self._queries.changed(plans, epoch, self._settings.look, adoptions, holds, paused)
         self._change(queries, streams, description or self._description, started, joining=found)
 
+    def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
+        """Cut input, and keep results, in another way from the next epoch on.
+
+        Args:
+            settings: how; of them what a run can change: not its clock, nor over what state is spread.
+            max_dead_letters: how many dead letters there may be; any number if None.
+        """
+        if settings.reoptimize_every != self._settings.reoptimize_every:
+            self._following = Following(settings.reoptimize_every)
+        self._settings = replace(settings, buckets=self._settings.buckets, look=self._settings.look)
+        self.kept.retain, self.kept.allowed = settings.retain, max_dead_letters
+
     def discard(self) -> None:
         """Remove what was written, of a run that nobody reads."""
         files = self.kept.files(self._state, self._points).union(*map(result_files, self.results))

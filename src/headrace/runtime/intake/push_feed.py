@@ -87,6 +87,12 @@ class PushFeed:
         self._ended: BaseException | None = None
         self._stopped = False
 
+    def limit(self, max_rows: int, max_bytes: int) -> None:
+        """Let an epoch take so many rows at most, and so many bytes of them, from the next one on."""
+        with self._room:
+            self._max_rows, self._max_bytes = max_rows, max_bytes
+            self._room.notify_all()
+
     def put(self, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
         """Add rows; waits while more rows or bytes wait than four epochs take.
 

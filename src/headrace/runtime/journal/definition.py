@@ -10,13 +10,16 @@ from typing import Any, Final
 SKEW: Final = "SKEW"
 """The kind of bounds between streams."""
 
+SETTING: Final = "SETTING"
+"""The kind of what is said of how runs go on."""
+
 
 @dataclass(frozen=True)
 class Definition:
-    """A stream, a relation, a query or bounds between streams.
+    """A stream, a relation, a query, bounds between streams or a setting.
 
     Attributes:
-        kind: `STREAM`, `RELATION`, `QUERY` or `SKEW`.
+        kind: `STREAM`, `RELATION`, `QUERY`, `SKEW` or `SETTING`.
         name: its name.
         text: the statement that defines it again; None where SQL cannot say it, or where it would be secret.
         lacks: where there is no text, what has to be handed over instead, for people.

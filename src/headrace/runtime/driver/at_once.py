@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -10,6 +10,7 @@ from headrace.algebra.nodes import Stateful
 from headrace.elements import Batch, concat, decode_rows
 from headrace.lowering.graph import Edge, Graph, Node
 from headrace.operators.contract import Progress, Report
+from headrace.operators.early import Runs, runs_of
 from headrace.operators.state.keys import hash_rows, normalise
 from headrace.operators.state.runs import RunRef
 from headrace.runtime.driver.spreading import arrived
@@ -29,20 +30,30 @@ class AtOnce:
         store: where state is.
         writer: where state of theirs is written to.
         report: receives the elements for which an expression fails.
+        looked_at: the operators whose state is looked at before it can be read from the store.
 
     Attributes:
         state: what the operators hold that have run.
+        runs: the same of those that are looked at.
     """
 
     def __init__(
-        self, graph: Graph, buckets: int, store: Store, writer: SegmentWriter, report: Report
+        self,
+        graph: Graph,
+        buckets: int,
+        store: Store,
+        writer: SegmentWriter,
+        report: Report,
+        looked_at: Collection[str] = (),
     ) -> None:
         self._graph = graph
         self._reader = SegmentReader(store)
         self._buckets = buckets
         self._writer = writer
         self._report = report
+        self._looked_at = looked_at
         self.state: dict[StateKey, Manifest] = {}
+        self.runs: dict[StateKey, Runs] = {}
 
     def operated(
         self,
@@ -76,6 +87,8 @@ class AtOnce:
                     operator.process(port, spread[bucket])
             yielded.append(operator.advance(progress))
             self.state[key] = store_state(operator, self._writer)
+            if node.identity in self._looked_at:
+                self.runs[key] = runs_of(operator)
         return concat(plan.schema, yielded)
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:

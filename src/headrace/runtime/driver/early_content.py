@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import Early
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from headrace.algebra.nodes import Early, Stateful
 from headrace.algebra.properties import is_stateful
 from headrace.elements import Batch, concat, decode_rows
 from headrace.errors import PlanError
-from headrace.lowering.graph import Graph
+from headrace.lowering.graph import Graph, Node
 from headrace.lowering.lower import shape
 from headrace.operators.contract import Progress
 from headrace.operators.early import unreported
+from headrace.operators.state.runs import RunRef
 from headrace.runtime.driver.merging import Holding
-from headrace.runtime.store.segments import SegmentReader
+from headrace.runtime.store.segments import SegmentReader, Store
 from headrace.runtime.tasks.level import loaded_operator
+from headrace.runtime.tasks.messages import Manifest
 
 
 def beyond(before: Holding, after: Graph, query: str, plan: Early) -> Batch:
@@ -41,12 +47,26 @@ def beyond(before: Holding, after: Graph, query: str, plan: Early) -> Batch:
         tuple(heartbeats[producer] for producer in producers),
         tuple(horizons[producer] for producer in producers),
     )
-    reader = SegmentReader(before.store)
-    found = []
-    for bucket in range(before.buckets):
-        manifest = before.state.get((node.identity, bucket), {})
-        operator = loaded_operator(
-            node, part, manifest, unreported, lambda ref: decode_rows(reader.read(ref.part))
-        )
-        found.append(operator.advance(progress))
-    return concat(plan.schema, found)
+    manifests = (before.state.get((node.identity, bucket), {}) for bucket in range(before.buckets))
+    return said_beyond(node, part, manifests, progress, before.store)
+
+
+def said_beyond(
+    node: Node, part: Stateful, manifests: Iterable[Manifest], progress: Progress, store: Store
+) -> Batch:
+    """What an operator has to say beyond its heartbeat.
+
+    Args:
+        node: the operator's node.
+        part: what it carries out.
+        manifests: its state, by buckets.
+        progress: the heartbeats of its inputs, and their horizons.
+        store: where the state is.
+    """
+    reader = SegmentReader(store)
+
+    def load(ref: RunRef) -> pa.RecordBatch:
+        return decode_rows(reader.read(ref.part))
+
+    operators = (loaded_operator(node, part, manifest, unreported, load) for manifest in manifests)
+    return concat(part.schema, [operator.advance(progress) for operator in operators])

@@ -9,21 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan, RelationIndex
+from headrace.algebra.horizon import Horizon
+from headrace.algebra.nodes import Early, Plan, RelationIndex
 from headrace.algebra.properties import is_stateful, is_stateless, sources_of
 from headrace.elements import Batch, BoolArray, concat, decode_rows, empty, encode
 from headrace.errors import ExecutionError, UserError
-from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, Merge, Node
 from headrace.operators.contract import Progress
-from headrace.operators.early import unreported
+from headrace.operators.create import create_operator
+from headrace.operators.early import Reach, beyond, unreported
 from headrace.operators.state.runs import RunRef
 from headrace.operators.stateless import apply
 from headrace.operators.windows.rows import RowWindowOperator
 from headrace.runtime.driver.at_once import AtOnce
+from headrace.runtime.driver.early_content import said_beyond
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.results.carried import held_from
@@ -58,17 +61,11 @@ def with_indices(queries: QuerySet, before: Holding, epoch: int) -> QuerySet:
     older: dict[str, int] = {}
     for node in _indices(before.queries.graph.nodes):
         older[node.shape] = min(node.start, older.get(node.shape, node.start))
-    waiting = {
-        node.shape
-        for name, plan in queries.live.items()
-        if horizon_of(plan) is not None and queries.began_in(name, epoch)
-        for node in _indices(queries.graph.nodes[number] for number in _below(queries.graph, name))
-    }
     return queries.merged(
         [
             Merge(node.shape, epoch, older[node.shape])
             for node in _indices(queries.graph.nodes)
-            if node.start == epoch and node.shape in older and node.shape not in waiting
+            if node.start == epoch and node.shape in older
         ]
     )
 
@@ -131,8 +128,11 @@ class _Content:
         writer: SegmentWriter,
     ) -> None:
         self._graph = graph
+        self._before = before
         self._begun = begun
-        self._at_once = AtOnce(graph, before.buckets, before.store, writer, _refuse)
+        early = [node for node in graph.nodes if isinstance(node.plan, Early) and node.plan.corrects]
+        looked_at = {graph.nodes[node.inputs[0].producer].identity for node in early}
+        self._at_once = AtOnce(graph, before.buckets, before.store, writer, _refuse, looked_at)
         self._there = frozenset(indices)
         self._found = {number: _rows_of(node, before) for number, node in indices.items()}
         after, newest = before.reached(graph)
@@ -141,6 +141,7 @@ class _Content:
         news = newest | dict.fromkeys(told, BEGINNING), newest
         self._heartbeats = tuple(map(graph.heartbeats, points, news))
         self._limits = tuple(map(graph.limits, points, news))
+        self._horizons = graph.reaches(after, newest)
 
     @property
     def state(self) -> Mapping[StateKey, Manifest]:
@@ -158,6 +159,8 @@ class _Content:
     def _computed(self, node: Node) -> Batch:
         inputs = [self.of(edge.producer) for edge in node.inputs]
         plan: Plan = node.plan
+        if isinstance(plan, Early) and plan.corrects:
+            return concat(plan.schema, [*inputs, self._beyond(node, plan.horizon)])
         if is_stateless(plan):
             return concat(plan.schema, [apply(plan, batch, _refuse) for batch in inputs])
         assert is_stateful(plan)
@@ -167,6 +170,24 @@ class _Content:
             for heartbeats, limit in zip(self._heartbeats, limits, strict=True)
         )
         return self._at_once.operated(node, plan, inputs, Progress(before, after), self._begun, limits[1])
+
+    def _beyond(self, node: Node, horizon: Horizon) -> Batch:
+        """What the operator below a node that speaks early has to say beyond its heartbeat."""
+        operator = self._graph.nodes[node.inputs[0].producer]
+        assert is_stateful(operator.plan)
+        keys = [(operator.identity, bucket) for bucket in range(self._before.buckets)]
+        heartbeats, horizons = (
+            tuple(reached[edge.producer] for edge in operator.inputs)
+            for reached in (self._heartbeats[1], self._horizons[horizon])
+        )
+        if operator.number in self._there:
+            manifests = (self._before.state.get(key, {}) for key in keys)
+            progress = Progress(heartbeats, horizons)
+            return said_beyond(operator, operator.plan, manifests, progress, self._before.store)
+        make = partial(create_operator, operator.plan, operator.reduced_for is not None, unreported)
+        runs = self._at_once.runs
+        parts = [beyond(make, Reach(runs[key], heartbeats, horizons)) for key in keys]
+        return concat(node.plan.schema, parts)
 
 
 def _rows_of(node: Node, holding: Holding) -> Batch:

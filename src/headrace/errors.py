@@ -96,6 +96,10 @@ class RunnerLostError(ExecutionError):
     """What runs the epochs is gone for good, such as Spark's JVM; a durable store is as its last commit."""
 
 
+class BusyError(UserError):
+    """Rows that find no room for now, since epochs have fallen behind; they may be sent again."""
+
+
 class DeliveryError(UserError):
     """A sink that cannot take committed results, or would take them with a gap."""
 

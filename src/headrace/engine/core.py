@@ -180,6 +180,11 @@ class Core:
         return self.execution is not None and self.execution.running
 
     @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The sinks to which queries deliver."""
+        return tuple(self._attachments)
+
+    @property
     def known_status(self) -> Status | None:
         """The status as of the last commit; None if nothing has been run."""
         return None if self.execution is None else self.execution.status

@@ -28,6 +28,7 @@ from headrace.engine.query import Query
 from headrace.engine.query_list import QueryList
 from headrace.engine.refreshing import refresh
 from headrace.engine.restoring import make
+from headrace.engine.served import Served
 from headrace.engine.show import listing
 from headrace.engine.statements import carry_out, move_of, register, register_text
 from headrace.engine.status import Status
@@ -165,6 +166,11 @@ class Database(UserCode):
     def problems(self) -> Mapping[str, str]:
         """Streams that were given up, relations that were not read again, and sinks that fail; and why."""
         return self._core.execution.problems if self._core.execution is not None else {}
+
+    @property
+    def served(self) -> Served:
+        """What a server needs of it besides."""
+        return Served(self._core)
 
     @property
     def differences(self) -> Differences:

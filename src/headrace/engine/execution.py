@@ -6,6 +6,7 @@ import logging
 import shutil
 import threading
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -303,10 +304,18 @@ class Execution:
         self._deliveries.start()
         _LOG.info("started: %s", ", ".join(self._defined.queries))
 
-    def push(self, name: str, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
+    def push(
+        self,
+        name: str,
+        rows: Any,
+        producer: str | None,
+        sequence: int | None,
+        patience: float | None = None,
+    ) -> Future[bool]:
         """Add rows to a pushed stream; resolved when they are committed.
 
         Raises:
+            BusyError: there is no room for them after so many seconds of patience.
             UserError: there is no such stream among those that a query reads, or the rows do not fit.
         """
         feed = self._live.feed(name) if self._live is not None else None
@@ -315,7 +324,7 @@ class Execution:
                 f"no query reads a stream {name} of pushed rows",
                 hint="CREATE STREAM name (...) FROM push TIMESTAMP BY column, and a query over it",
             )
-        return feed.put(rows, producer, sequence)
+        return feed.put(rows, producer, sequence, patience)
 
     def heartbeat(self, name: str, at: object) -> None:
         """Take a heartbeat of a live stream; returns when it is committed.
@@ -387,6 +396,17 @@ class Execution:
         """The rows that no query could use, those of a refused epoch included."""
         refused = self.run.kept.refused
         return dead_letters(self.store, [*self.run.results, *([refused] if refused is not None else [])])
+
+    def letters_after(self, epoch: int) -> pa.Table:
+        """The rows that no query could use in the epochs after one, in the form of `dead_letters`."""
+        results = self.run.results
+        begin = bisect_right(results, epoch, key=lambda part: part.epoch)
+        return dead_letters(self.store, results[begin:])
+
+    @property
+    def ended_by(self) -> BaseException | None:
+        """What has ended an endless run, or None."""
+        return None if self._live is None else self._live.error
 
     def kept_letters(self, stream: str) -> pa.Table:
         """The dead letters of a stream that are kept with all their columns.

@@ -30,6 +30,7 @@ class Policy:
         functions: the users' functions and aggregates that it may call, in lower case; None for all.
         may_change: whether it may change what others have defined, by DROP, REFRESH RELATION and SET, and
             see how their queries run, by WHY, EXPLAIN ANALYZE and streams such as headrace.queries.
+        may_define: whether it may define streams, relations and queries; if not, it only asks what is there.
     """
 
     folders: tuple[Path, ...] | None
@@ -37,6 +38,7 @@ class Policy:
     options: frozenset[str] | None
     functions: frozenset[str] | None
     may_change: bool
+    may_define: bool = True
 
     @classmethod
     def open(cls) -> Policy:
@@ -52,6 +54,7 @@ class Policy:
         options: Iterable[str] = (),
         functions: Iterable[str] = (),
         may_change: bool = False,
+        may_define: bool = True,
     ) -> Policy:
         """For SQL of others: pushed streams, and whatever streams are defined already.
 
@@ -62,6 +65,7 @@ class Policy:
             functions: which of the users' functions and aggregates it may call.
             may_change: whether it may DROP streams and queries, SET the dialect of what comes later, and see
                 how queries run, by WHY and EXPLAIN ANALYZE with a name.
+            may_define: whether it may create streams, relations and queries.
 
         Raises:
             UserError: a text is given for a list; its letters would be taken for names.
@@ -78,7 +82,7 @@ class Policy:
                     f"{name} is {str(value)!r}, not a list", hint=f"write {name}=[{str(value)!r}]"
                 )
         real = tuple(Path(os.path.realpath(folder)) for folder in folders)
-        return cls(real, _lower(formats), _lower(options), _lower(functions), may_change)
+        return cls(real, _lower(formats), _lower(options), _lower(functions), may_change, may_define)
 
     def check_source(self, statement: CreateStream | CreateRelation) -> None:
         """Refuse a format that may not be read, and options that nobody's SQL, or not this one, may give.
@@ -134,6 +138,15 @@ class Policy:
             PolicyError: the policy does not allow it.
         """
         if not self.may_change:
+            raise PolicyError(f"{what} is not allowed", position=position, hint="ask the operator")
+
+    def check_definition(self, what: str, position: Position) -> None:
+        """Refuse a statement that defines something.
+
+        Raises:
+            PolicyError: the policy does not allow it.
+        """
+        if not self.may_define:
             raise PolicyError(f"{what} is not allowed", position=position, hint="ask the operator")
 
 

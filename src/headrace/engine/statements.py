@@ -87,6 +87,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         PolicyError: the statement asks for more than the policy allows.
         UserError: the statement is wrong, or an input cannot be read.
     """
+    _check_definition(statement, policy)
     match statement:
         case CreateStream() | CreateRelation() | CreateStreamAs() | SetDialect():
             _define(core, statement, base, policy)
@@ -116,6 +117,19 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
         case _:
             assert_never(statement)
     return None
+
+
+def _check_definition(statement: Statement | Piece, policy: Policy) -> None:
+    """Refuse a statement that defines something where the policy only lets it ask."""
+    match statement:
+        case CreateStream() | CreateStreamAs():
+            policy.check_definition("CREATE STREAM", statement.position)
+        case CreateRelation():
+            policy.check_definition("CREATE RELATION", statement.position)
+        case CreateQuery() | Piece():
+            policy.check_definition("defining a query", statement.position)
+        case Select(query=query):
+            policy.check_definition("defining a query", place_of(query))
 
 
 class Move(Enum):

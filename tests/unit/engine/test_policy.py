@@ -122,6 +122,21 @@ def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: s
     db.execute(text, policy=hr.Policy.closed(may_change=True))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("SELECT v FROM s", "CREATE QUERY q AS SELECT v FROM s", "CREATE STREAM e AS SELECT v FROM s"),
+        *(PUSHED, "CREATE RELATION k KEY (v) FROM csv OPTIONS (path 'a.csv')"),
+    ],
+)
+def test_sql_that_only_asks_defines_nothing(db: hr.Database, text: str) -> None:
+    asks = hr.Policy.closed(formats=["push", "csv"], may_define=False)
+    with pytest.raises(hr.PolicyError, match=r"1:1: .* is not allowed"):
+        db.execute(text, policy=asks)
+    assert [query.name for query in db.queries] == ["theirs"]
+    assert len(db.execute("SHOW STREAMS; EXPLAIN SELECT v FROM s", policy=asks)) == 2
+
+
 @pytest.mark.parametrize("text", ["WHY theirs", "EXPLAIN ANALYZE theirs", "EXPLAIN SHARED"])
 def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, text: str) -> None:
     db.run()

@@ -18,7 +18,7 @@ from typing import Any, Final, SupportsIndex
 import pyarrow as pa
 
 from headrace.conversion import MisfitError, cast_exactly, column_of
-from headrace.errors import SourceError, UserError, message_of, shown, told
+from headrace.errors import BusyError, SourceError, UserError, message_of, shown, told
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import open_source
@@ -93,17 +93,29 @@ class PushFeed:
             self._max_rows, self._max_bytes = max_rows, max_bytes
             self._room.notify_all()
 
-    def put(self, rows: Any, producer: str | None, sequence: int | None) -> Future[bool]:
+    def put(
+        self, rows: Any, producer: str | None, sequence: int | None, patience: float | None = None
+    ) -> Future[bool]:
         """Add rows; waits while more rows or bytes wait than four epochs take.
 
+        Args:
+            rows: a table or data frame, a list of dictionaries, or one dictionary.
+            producer, sequence: who pushes, and as which of its pushes, or None.
+            patience: seconds to wait for room at most; None waits as long as it takes.
+
         Raises:
+            BusyError: there is no room after that time.
             UserError: the rows do not fit the stream's columns, the producer or the sequence number is of no
                 use, or the stream has stopped.
         """
         push = _Push(self._table(rows), *_numbered(producer, sequence), Future())
         push.done.set_running_or_notify_cancel()
         with self._room:
-            self._room.wait_for(lambda: self._stopped or self._epochs_waiting() < _MOST_WAITING)
+            if not self._room.wait_for(self._has_room, patience):
+                raise BusyError(
+                    f"{self._name} takes no rows for now: epochs have fallen behind",
+                    hint="send the same rows again in a moment",
+                )
             if self._stopped:
                 ended = self._ended
                 reason = f"the run ended with: {told(ended)}" if ended else "the database is not started"
@@ -205,6 +217,10 @@ class PushFeed:
         with ExitStack() as stack:
             for push in left:
                 stack.callback(_resolve, push, False, error)
+
+    def _has_room(self) -> bool:
+        """Whether a push need not wait any longer."""
+        return self._stopped or self._epochs_waiting() < _MOST_WAITING
 
     def _epochs_waiting(self) -> float:
         return sum(map(self._epochs, self._waiting))

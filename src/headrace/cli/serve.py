@@ -1,0 +1,91 @@
+"""`headrace serve`: one database for many clients, over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import headrace as hr
+from headrace.cli.errors import reported, script_of
+from headrace.cli.run import Runner
+from headrace.engine import Policy
+from headrace.engine.frames import optional
+from headrace.language.statements import FILE_FORMATS
+from headrace.server.access import Door, hosts_of
+from headrace.server.address import Address
+from headrace.server.keys import FILE_NAME, KeyFile
+from headrace.server.limits import Limits
+from headrace.server.logs import log_as_json
+from headrace.server.session import Session
+
+
+def serve(
+    storage: Annotated[
+        Path, typer.Option(metavar="DIR", help="The folder of the store: started again, the server goes on.")
+    ],
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.sql", help="Statements that are carried out first, without a policy."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 7878,
+    runner: Annotated[Runner, typer.Option(help="On Spark, or in this process.")] = Runner.SPARK,
+    retain_epochs: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Of how many epochs changes are kept.", show_default="all"),
+    ] = None,
+    keys: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file of keys.", show_default="keys.json in the store"),
+    ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate for TLS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its private key.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Serve the network without TLS, as behind a proxy.")
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A name under which the server is called.")
+    ] = None,
+    allow_folder: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A folder whose files statements of clients may read."),
+    ] = None,
+    subscribers: Annotated[int, typer.Option(min=1, help="How many clients may wait for changes.")] = 10_000,
+    max_request: Annotated[int, typer.Option(metavar="MB", min=1, help="Refuse larger requests.")] = 64,
+    max_result: Annotated[int, typer.Option(metavar="MB", min=1, help="Refuse larger answers.")] = 256,
+    seconds: Annotated[float, typer.Option(metavar="S", help="What statements and questions may take.")] = 30,
+) -> None:
+    """Serve streams and queries over HTTP until SIGTERM or Ctrl-C."""
+    script = None if file is None else script_of(file, None)
+    with reported(file):
+        serving = _serving()
+        limits = Limits(
+            request_bytes=max_request * 2**20,
+            result_bytes=max_result * 2**20,
+            seconds=seconds,
+            subscribers=subscribers,
+        )
+        door = Door(KeyFile(keys or storage / FILE_NAME), hosts_of(host, allow_host or ()))
+        address = Address(host, port, tls_cert, tls_key, insecure)
+        address.check(has_keys=bool(door.keys.keys))
+        with hr.connect(runner=runner.value, storage=storage, retain_epochs=retain_epochs) as db:
+            if script is not None:
+                db.execute(script.text, base=script.file.parent)
+            formats = ("push", *FILE_FORMATS) if allow_folder else ("push",)
+            policy = Policy.closed(folders=allow_folder or (), formats=formats, may_change=True)
+            log_as_json()
+            db.served.start()
+            serving.serve(Session(db, policy, storage.absolute(), limits), door, address, _say)
+
+
+def _say(url: str) -> None:
+    typer.echo(f"headrace: serving {url}", err=True)
+
+
+def _serving() -> Any:
+    """The module that serves, loaded only here: the other commands do without its libraries."""
+    for name in ("fastapi", "uvicorn", "prometheus_client"):
+        optional(name, "server")
+    return optional("headrace.server.serving", "server")

@@ -1,0 +1,158 @@
+"""A database as a server sees it: what is done for others over the network, and what they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.engine.core import Core
+from headrace.engine.policy import Policy
+from headrace.engine.query import Query
+from headrace.engine.statements import carry_out, move_of
+from headrace.engine.texts import catalog_text
+from headrace.language.catalog_statements import Kind
+from headrace.runtime.delivery.contract import Attachment
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Which epochs of a query can be read, and how far its answer is.
+
+    Attributes:
+        start: the first epoch of the query; another query of the same name has another one.
+        first: the first epoch whose changes are kept in full.
+        last: the last epoch that is committed, the one before `start` if none is.
+        heartbeat: up to where the answer is final (instant).
+        horizon: up to where it is said (instant).
+    """
+
+    start: int
+    first: int
+    last: int
+    heartbeat: int
+    horizon: int
+
+
+class Served:
+    """What a server does with a database, besides what every program does.
+
+    Args:
+        core: the database's.
+    """
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def carry_out(self, text: str, base: Path, policy: Policy) -> list[Query | str | None]:
+        """Carry out statements as `Database.execute` does.
+
+        Args:
+            text: SQL.
+            base: the folder that relative paths start from.
+            policy: what the statements may reach.
+
+        Returns:
+            For each statement what it has given: a query, a text, or nothing.
+
+        Raises:
+            UserError: a statement is wrong; those before it have taken effect.
+        """
+        results: list[Query | str | None] = []
+        for move, statements in groupby(self._core.compiler.statements(text), move_of):
+            with nullcontext() if move is None else self._core.together():
+                results += [carry_out(self._core, one, base, policy) for one in statements]
+        return results
+
+    def start(self) -> bool:
+        """Start an endless run if there is something to answer and none is going on; whether it has."""
+        with self._core.lock:
+            if self._core.running or not self._core.definitions.queries:
+                return False
+            self._core.new_execution(adapt=True).start(None)
+            return True
+
+    def stop(self, timeout: float | None) -> None:
+        """End the run between two epochs, if one is going on.
+
+        Raises:
+            UserError: the epoch does not end in time, or a sink has not taken everything.
+        """
+        if self._core.running:
+            self._core.started.stop(timeout)
+
+    def drop(self, kind: Kind, name: str) -> None:
+        """Drop a stream, a relation or a query.
+
+        Raises:
+            UserError: there is no such thing, or something is written over it.
+        """
+        self._core.drop(kind, name, None)
+
+    @property
+    def epoch(self) -> int:
+        """The last epoch that was committed, 0 if none was."""
+        execution = self._core.execution
+        return 0 if execution is None else execution.run.totals.epochs
+
+    @property
+    def ended_by(self) -> BaseException | None:
+        """What has ended the run, or None."""
+        return None if self._core.execution is None else self._core.execution.ended_by
+
+    @property
+    def sinks(self) -> tuple[Attachment, ...]:
+        """The sinks to which queries deliver."""
+        return self._core.attachments
+
+    @property
+    def catalog(self) -> str:
+        """A script that defines everything again; what SQL cannot say is named in comments."""
+        return catalog_text(self._core.definitions.records.known.values())
+
+    @property
+    def waiting(self) -> Mapping[str, str]:
+        """What the store has defined and could not be made, by its title, with the reason."""
+        records = self._core.definitions.records
+        return {records.known[key].title: why for key, why in records.waiting.items()}
+
+    def paused(self, query: str) -> bool:
+        """Whether a query is paused."""
+        return query in self._core.definitions.paused
+
+    def push(
+        self, stream: str, rows: Any, producer: str | None, sequence: int | None, patience: float
+    ) -> Future[bool]:
+        """Add rows to a pushed stream; resolved when they are committed, with False for a repeat.
+
+        Args:
+            stream: its name.
+            rows: a table with its columns.
+            producer, sequence: who pushes, and as which of its pushes, or None.
+            patience: seconds to wait for room at most.
+
+        Raises:
+            BusyError: there is no room.
+            UserError: the rows do not fit the stream, or no query reads it.
+        """
+        return self._core.started.push(stream, rows, producer, sequence, patience)
+
+    def letters_after(self, epoch: int) -> pa.Table:
+        """The dead letters of the epochs after one, in the form of `Database.dead_letters`."""
+        return self._core.started.letters_after(epoch)
+
+    def kept(self, query: Query) -> Kept:
+        """Which epochs of a query can be read.
+
+        Raises:
+            UserError: it has no answer: it was not run, or it failed.
+        """
+        reader = self._core.reader(query)
+        last = reader.epochs[-1].epoch if reader.epochs else reader.start - 1
+        return Kept(reader.start, reader.first, last, reader.heartbeat, reader.horizon)

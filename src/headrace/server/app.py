@@ -1,0 +1,78 @@
+"""The application: the routes, and what every request passes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+import anyio.to_thread
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from headrace.errors import UserError
+from headrace.server.access import Door
+from headrace.server.context import Context
+from headrace.server.errors import RequestError, response_of
+from headrace.server.guard import App, Guard
+from headrace.server.metrics import Metrics
+from headrace.server.routes import answers, events, health, resources, rows, statements
+from headrace.server.session import Session
+from headrace.server.tails import Tails
+
+
+def create_app(session: Session, door: Door) -> tuple[App, Tails]:
+    """The application, and what has to be closed before it can stop.
+
+    Args:
+        session: the database; its run is stopped when the application is.
+        door: which requests are let in.
+    """
+    metrics = Metrics(session.status)
+    tails = Tails(session.db, session.limits)
+    metrics.subscribers.set_function(lambda: tails.clients)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        tails.close()
+        await anyio.to_thread.run_sync(session.stop)
+
+    app = FastAPI(
+        title="Headrace",
+        version=version("headrace"),
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        description="Continuous queries over streams: statements, rows, answers and changes.",
+    )
+    app.state.context = Context(session, session.limits, metrics, tails)
+    # The events of a query come before its views, which have the same path but for the last word.
+    for part in (health, statements, events, rows, answers, resources):
+        app.include_router(part.router)
+    app.add_exception_handler(UserError, _refused)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _unknown)
+    return Guard(app, door, metrics), tails
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    status, body, headers = response_of(error)
+    return JSONResponse(body, status, headers)
+
+
+async def _malformed(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = " ".join(str(part) for part in first["loc"])
+    return await _refused(request, RequestError("request", 400, f"{where}: {first['msg']}"))
+
+
+async def _unknown(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    kind = {404: "not_found", 405: "method"}.get(error.status_code, "request")
+    headers = dict(error.headers or {})
+    made = RequestError(kind, error.status_code, str(error.detail).lower(), headers=headers)
+    return await _refused(request, made)

@@ -1,0 +1,89 @@
+"""What every request passes: the check of host, origin and key, the log, and the body of errors."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+from starlette.responses import JSONResponse
+
+from headrace.server.access import Door
+from headrace.server.errors import response_of
+from headrace.server.metrics import Metrics
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+OPEN: Final = frozenset(["/healthz", "/readyz"])
+"""What needs no key: it says nothing but that the server is there."""
+LOG: Final = logging.getLogger("headrace.server")
+
+
+class Guard:
+    """Lets requests in or refuses them, and logs them; the outermost part of the application.
+
+    Args:
+        app: what answers the requests that are let in.
+        door: which ones are.
+        metrics: counts them.
+    """
+
+    def __init__(self, app: App, door: Door, metrics: Metrics) -> None:
+        self._app = app
+        self._door = door
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request; see ASGI."""
+        if scope["type"] == "http":
+            await self._request(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+
+    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began, status = time.perf_counter(), 0
+
+        async def noted(message: MutableMapping[str, Any]) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            self._let_in(scope)
+            await self._app(scope, receive, noted)
+        except Exception as error:
+            if status:
+                LOG.exception("a response broke off")
+                raise
+            code, body, headers = response_of(error)
+            if code == 500:
+                LOG.exception("a fault")
+            await JSONResponse(body, code, headers)(scope, receive, noted)
+        finally:
+            self._note(scope, status, time.perf_counter() - began)
+
+    def _let_in(self, scope: Scope) -> None:
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        self._door.check_host(headers.get(b"host"))
+        self._door.check_origin(headers.get(b"origin"), headers.get(b"host"))
+        if scope["path"] not in OPEN:
+            scope.setdefault("state", {})["caller"] = self._door.caller(headers.get(b"authorization"))
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        self._metrics.request(scope["method"], route, status, seconds)
+        caller = scope.get("state", {}).get("caller")
+        LOG.info(
+            "request",
+            extra={
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": status,
+                "milliseconds": round(1000 * seconds, 3),
+                "key": None if caller is None else caller.name,
+            },
+        )

@@ -1,0 +1,1 @@
+"""The routes of the server, one file per kind of thing."""

@@ -1,0 +1,81 @@
+"""What queries have answered, as rows."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import Final
+
+import pyarrow as pa
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from headrace.engine import Query
+from headrace.server.context import By, Ctx
+from headrace.server.errors import RequestError
+from headrace.server.formats import check_size, preferred, written
+
+router: Final = APIRouter(tags=["answers"])
+
+
+class View(StrEnum):
+    """What can be read of an answer without an instant."""
+
+    HISTORY = "history"
+    CHANGES = "changes"
+    STREAM = "stream"
+    EPOCHS = "epochs"
+
+
+@router.get("/queries/{name}/snapshot")
+async def snapshot(
+    name: str, request: Request, context: Ctx, caller: By, at: str | None = None, as_of: str | None = None
+) -> Response:
+    """The content at an instant, or at the last one that is final; as of now, or of an epoch or a time."""
+    form = preferred(request.headers.get("accept"))
+    query = context.session.query(name, caller)
+
+    def read() -> bytes:
+        return written(check_size(_snapshot(query, at, as_of), context.limits), form)
+
+    return Response(await context.blocking(read), media_type=form)
+
+
+@router.get("/queries/{name}/{view}")
+async def answer(
+    name: str, view: View, request: Request, context: Ctx, caller: By, as_of: str | None = None
+) -> Response:
+    """The answer in one of its forms; as of now, or of an epoch or a time of the clock."""
+    form = preferred(request.headers.get("accept"))
+    query = context.session.query(name, caller)
+    known = None if as_of is None else _number(as_of)
+
+    def read() -> bytes:
+        return written(check_size(_view(query, view, known), context.limits), form)
+
+    return Response(await context.blocking(read), media_type=form)
+
+
+def _view(query: Query, view: View, as_of: int | str | None) -> pa.Table:
+    match view:
+        case View.HISTORY:
+            return query.history(as_of)
+        case View.CHANGES:
+            return query.changes(as_of)
+        case View.STREAM:
+            return query.stream(as_of)
+        case View.EPOCHS:
+            return query.epochs()
+
+
+def _snapshot(query: Query, at: str | None, as_of: str | None) -> pa.Table:
+    if at is None and as_of is None:
+        return query.latest()
+    if at is None:
+        raise RequestError("request", 400, "a snapshot of the past needs an instant", "add at=INSTANT")
+    return query.snapshot(_number(at), None if as_of is None else _number(as_of))
+
+
+def _number(text: str) -> int | str:
+    """A number where a text is one that can be an instant or an epoch."""
+    return int(text) if re.fullmatch(r"-?\d{1,18}", text) else text

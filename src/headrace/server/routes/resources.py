@@ -1,0 +1,190 @@
+"""Streams, relations, queries and sinks as resources, and how far they are."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from headrace.language.catalog_statements import Kind
+from headrace.language.statements import Stage
+from headrace.server.access import Caller
+from headrace.server.context import By, Context, Ctx
+from headrace.server.errors import not_found
+from headrace.server.formats import check_size, preferred, written
+from headrace.server.keys import Role
+from headrace.server.session import (
+    described_query,
+    described_relation,
+    described_stream,
+    without_hidden,
+)
+
+router: Final = APIRouter()
+
+
+@router.get("/streams", tags=["catalog"])
+async def streams(context: Ctx, caller: By) -> dict[str, Any]:
+    """All streams."""
+    db = context.session.db
+    return {"streams": [described_stream(one, db) for one in db.streams.values() if caller.sees(one.name)]}
+
+
+@router.get("/streams/{name}", tags=["catalog"])
+async def stream(name: str, context: Ctx, caller: By) -> dict[str, Any]:
+    """One stream, and what is known of its progress."""
+    session = context.session
+    found = session.stream(name, caller)
+    described = described_stream(found, session.db)
+    return {**described, "status": await _status_of(context, "streams", found.name)}
+
+
+@router.get("/relations", tags=["catalog"])
+async def relations(context: Ctx, caller: By) -> dict[str, Any]:
+    """All relations."""
+    found = context.session.db.relations.values()
+    return {"relations": [described_relation(one) for one in found if caller.sees(one.name)]}
+
+
+@router.get("/queries", tags=["catalog"])
+async def queries(context: Ctx, caller: By) -> dict[str, Any]:
+    """All queries, and what the store has and cannot answer, with the reason."""
+    db = context.session.db
+
+    def found() -> dict[str, Any]:
+        shown = [described_query(query, db) for query in db.queries if caller.sees(query.name)]
+        return {"queries": shown, "waiting": dict(db.served.waiting) if caller.only is None else {}}
+
+    return await context.blocking(found)
+
+
+@router.get("/queries/{name}", tags=["catalog"])
+async def query(name: str, context: Ctx, caller: By) -> dict[str, Any]:
+    """One query, its plan as it runs, and what is known of its progress."""
+    found = context.session.query(name, caller)
+    described = await context.blocking(described_query, found, context.session.db)
+    return {**described, "status": await _status_of(context, "queries", found.name)}
+
+
+@router.get("/sinks", tags=["catalog"])
+async def sinks(context: Ctx, caller: By) -> dict[str, Any]:
+    """All sinks, and what is wrong with them."""
+    db = context.session.db
+    problems = db.problems
+    return {
+        "sinks": [
+            {"query": one.query, "name": one.name, "problem": problems.get(f"{one.query} to {one.name}")}
+            for one in db.served.sinks
+            if caller.sees(one.query)
+        ]
+    }
+
+
+@router.get("/catalog", tags=["catalog"])
+async def catalog(context: Ctx, caller: By) -> dict[str, str]:
+    """Everything that is defined, as SQL that defines it again."""
+    caller.check_unlimited("the catalog")
+    return {"text": await context.blocking(lambda: context.session.db.served.catalog)}
+
+
+@router.delete("/queries/{name}", tags=["catalog"])
+async def drop_query(name: str, context: Ctx, caller: By) -> dict[str, str]:
+    """Drop a query."""
+    return await _drop(Kind.QUERY, context.session.query(name, caller).name, context, caller)
+
+
+@router.delete("/streams/{name}", tags=["catalog"])
+async def drop_stream(name: str, context: Ctx, caller: By) -> dict[str, str]:
+    """Drop a stream that no query reads."""
+    return await _drop(Kind.STREAM, context.session.stream(name, caller).name, context, caller)
+
+
+@router.delete("/relations/{name}", tags=["catalog"])
+async def drop_relation(name: str, context: Ctx, caller: By) -> dict[str, str]:
+    """Drop a relation that no query reads."""
+    caller.check_name("relation", name)
+    found = context.session.db.relations.get(name.lower())
+    if found is None:
+        raise not_found(f"relation {name}", "GET /relations lists them")
+    return await _drop(Kind.RELATION, found.name, context, caller)
+
+
+@router.get("/status", tags=["status"])
+async def status(context: Ctx, caller: By) -> dict[str, Any]:
+    """How far the run is."""
+    return await context.blocking(status_for, context, caller)
+
+
+@router.get("/why/{name}", tags=["status"])
+async def why(name: str, context: Ctx, caller: By) -> dict[str, Any]:
+    """Why a query has no output, or no newer one."""
+    found = await context.blocking(context.session.query(name, caller).why)
+    return {
+        "query": found.query,
+        "findings": [{"message": one.message, "hint": one.hint} for one in found.findings],
+        "chain": list(found.chain),
+        "text": str(found),
+    }
+
+
+@router.get("/explain", tags=["status"])
+async def explain(query: str, context: Ctx, caller: By, stage: Stage | None = None) -> dict[str, str]:
+    """The plan of a query, given by its name: as written, optimized and as it runs; or one of them."""
+    found = context.session.query(query, caller)
+    if stage is not None:
+        return {"text": await context.blocking(found.explain, stage.name)}
+    texts = [f"== {one.value.lower()} ==\n{await context.blocking(found.explain, one.name)}" for one in Stage]
+    return {"text": "\n".join(texts)}
+
+
+@router.get("/dead-letters", tags=["answers"])
+async def dead_letters(request: Request, context: Ctx, caller: By) -> Response:
+    """The rows that no query could use."""
+    caller.check_unlimited("the dead letters of all streams")
+    return await _letters(None, request, context)
+
+
+@router.get("/dead-letters/{stream}", tags=["answers"])
+async def dead_letters_of(stream: str, request: Request, context: Ctx, caller: By) -> Response:
+    """The dead letters of a stream with all its columns, as far as DEAD LETTERS KEEP keeps them."""
+    return await _letters(context.session.stream(stream, caller).name, request, context)
+
+
+async def _letters(stream: str | None, request: Request, context: Context) -> Response:
+    form = preferred(request.headers.get("accept"))
+
+    def read() -> bytes:
+        return written(check_size(context.session.db.dead_letters(stream), context.limits), form)
+
+    return Response(await context.blocking(read), media_type=form)
+
+
+async def _drop(kind: Kind, name: str, context: Context, caller: Caller) -> dict[str, str]:
+    caller.check(Role.ADMIN)
+    caller.check_unlimited("dropping")
+    await context.blocking(context.session.db.served.drop, kind, name)
+    return {"dropped": name}
+
+
+def status_for(context: Context, caller: Caller) -> dict[str, Any]:
+    """The status as somebody may see it; an empty one while there is no run."""
+    found = context.session.status()
+    if found is None:
+        return {
+            "running": False, "epoch": 0, "at": None, "streams": [], "queries": [], "operators": [],
+            "catching_up": None, "problems": {},
+        }  # fmt: skip
+    problems = dict(context.session.db.problems) if caller.only is None else {}
+    return {**without_hidden(found.to_dict(), caller), "problems": problems}
+
+
+async def _status_of(context: Context, part: str, name: str) -> dict[str, Any] | None:
+    """What the status says of a stream or a query; None while it is not part of a run."""
+
+    def found() -> dict[str, Any] | None:
+        status = context.session.status()
+        shown = [] if status is None else status.to_dict()[part]
+        return next((one for one in shown if one["name"] == name), None)
+
+    return await context.blocking(found)

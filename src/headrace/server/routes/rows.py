@@ -1,0 +1,78 @@
+"""Rows that are sent to streams."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse
+
+from headrace.engine.times import instant_of
+from headrace.server.bodies import json_object, media_type, read_body, table_of
+from headrace.server.context import By, Ctx
+from headrace.server.errors import RequestError
+from headrace.server.formats import ARROW, CSV, JSON_LINES, PARQUET
+from headrace.server.keys import Role
+
+router: Final = APIRouter(tags=["rows"])
+
+_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
+_ROWS: Final = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            JSON_LINES: {"schema": {"type": "string"}},
+            CSV: {"schema": {"type": "string"}},
+            ARROW: _BINARY,
+            PARQUET: _BINARY,
+        },
+    }
+}
+
+
+@router.post("/streams/{name}/rows", openapi_extra=_ROWS, responses={202: {}, 413: {}, 429: {}})
+async def add_rows(
+    name: str,
+    request: Request,
+    context: Ctx,
+    caller: By,
+    wait: bool = True,
+    producer: str | None = None,
+    sequence: int | None = None,
+) -> JSONResponse:
+    """Add rows to a stream created FROM push; answered when they are committed.
+
+    With `wait=false` the answer comes at once, and says nothing of what becomes of the rows. With a producer
+    and a sequence number that grows, rows that are sent again are taken once.
+    """
+    caller.check(Role.WRITE)
+    session, limit = context.session, context.limits.request_bytes
+    info = session.pushed(name, caller)
+    body = await read_body(request, limit)
+    rows = await context.blocking(table_of, body, media_type(request), info.name, info.schema, limit)
+    epoch, done = await context.blocking(session.push, info.name, rows, producer, sequence)
+    if not wait:
+        return JSONResponse(_answer(False, rows.num_rows), 202)
+    taken = await asyncio.wrap_future(done)
+    if not taken:
+        return JSONResponse({**_answer(True, 0), "repeat": True})
+    letters = await context.blocking(session.letters_of, info.name, rows, epoch)
+    return JSONResponse(_answer(True, rows.num_rows, letters))
+
+
+@router.post("/streams/{name}/heartbeat")
+async def add_heartbeat(name: str, request: Request, context: Ctx, caller: By) -> dict[str, Any]:
+    """Say that a stream brings no row below an instant any more, `{"at": ...}`."""
+    caller.check(Role.WRITE)
+    info = context.session.pushed(name, caller)
+    at = json_object(await read_body(request, context.limits.request_bytes)).get("at")
+    if not isinstance(at, int | str) or isinstance(at, bool):
+        hint = 'send {"at": 12}, or the text of a TIMESTAMP'
+        raise RequestError("request", 400, "the body has no instant at", hint)
+    await context.blocking(context.session.db.heartbeat, info.name, instant_of(at, info.domain))
+    return {"committed": True}
+
+
+def _answer(committed: bool, rows: int, letters: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    return {"committed": committed, "rows": rows, "dead_letters": letters or []}

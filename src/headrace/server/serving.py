@@ -1,0 +1,105 @@
+"""A server that runs until it is told to stop."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+import uvicorn
+
+from headrace.errors import UserError
+from headrace.server.access import Door
+from headrace.server.address import Address
+from headrace.server.app import create_app
+from headrace.server.session import Session
+
+_GRACE: Final = 10
+"""Seconds that requests under way have when the server stops."""
+
+
+class _Server(uvicorn.Server):
+    """A server whose waiting clients are let go first when it is told to stop.
+
+    Args:
+        config: how it serves.
+        leave: lets them go.
+    """
+
+    def __init__(self, config: uvicorn.Config, leave: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._leave = leave
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Take a signal to stop; at the second one, requests under way are given up.
+
+        The signal is not raised again at the end, as uvicorn does: the process has ended as it was asked to.
+        """
+        self._leave()
+        self.force_exit, self.should_exit = self.should_exit, True
+
+
+def serve(
+    session: Session, door: Door, address: Address, listening: Callable[[str], None] | None = None
+) -> None:
+    """Serve a database until SIGINT or SIGTERM; the run then ends between two epochs.
+
+    Args:
+        session: the database.
+        door: which requests are let in.
+        address: where to listen.
+        listening: called with the server's URL before the first request is taken.
+
+    Raises:
+        UserError: the address cannot be used.
+    """
+    address.check(has_keys=bool(door.keys.keys))
+    server = make_server(session, door, address)
+    with listener(address) as made:
+        if listening is not None:
+            listening(url_of(made, address))
+        server.run([made])
+
+
+def make_server(session: Session, door: Door, address: Address) -> uvicorn.Server:
+    """A server that is not running yet."""
+    app, tails = create_app(session, door)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_GRACE,
+        ssl_certfile=address.certificate,
+        ssl_keyfile=address.private_key,
+        lifespan="on",
+        ws="none",
+    )
+    return _Server(config, tails.close)
+
+
+def listener(address: Address) -> socket.socket:
+    """A socket that listens on an address.
+
+    Raises:
+        UserError: it cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    made = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((address.host, address.port))
+    except OSError as error:
+        made.close()
+        raise UserError(
+            f"{address.host}:{address.port} cannot be used: {error.strerror}", hint="choose another --port"
+        ) from error
+    return made
+
+
+def url_of(made: socket.socket, address: Address) -> str:
+    """How clients reach a socket."""
+    scheme = "http" if address.certificate is None else "https"
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{scheme}://{host}:{made.getsockname()[1]}"

@@ -1,0 +1,278 @@
+"""The database of a server: statements and rows of many clients, and the run that answers them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.engine import Database, Policy, Query
+from headrace.engine.asking.question import Limits as QuestionLimits
+from headrace.engine.asking.tables import ask
+from headrace.engine.readable import Readable
+from headrace.engine.status import Status
+from headrace.errors import SourceError, UserError
+from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
+from headrace.runtime.delivery.contract import STOP_TIMEOUT
+from headrace.runtime.writing.texts import row_texts
+from headrace.schema import Schema, sql_type
+from headrace.server.access import Caller
+from headrace.server.errors import RequestError, not_found
+from headrace.server.limits import Limits
+
+_LETTERS_SHOWN: Final = 1_000
+"""So many dead letters of one request are in its answer."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A database that clients share.
+
+    Attributes:
+        db: the database.
+        policy: what the statements of administrators may reach; others may reach less.
+        base: the folder that relative paths in statements start from.
+        limits: what one request may take.
+    """
+
+    db: Database
+    policy: Policy
+    base: Path
+    limits: Limits
+
+    def carry_out(self, text: str, caller: Caller) -> list[dict[str, Any]]:
+        """Carry out statements, and begin to answer if there is something to answer now.
+
+        Raises:
+            UserError: a statement is wrong; those before it have taken effect.
+        """
+        caller.check_unlimited("a statement")
+        try:
+            results = self.db.served.carry_out(text, self.base, caller.policy(self.policy))
+        finally:
+            # Also where a later statement is wrong: those before it have taken effect.
+            self.db.served.start()
+        return [_result(result) for result in results]
+
+    def stop(self) -> None:
+        """End the run between two epochs."""
+        self.db.served.stop(STOP_TIMEOUT)
+
+    def status(self) -> Status | None:
+        """The status of the run, or None where nothing has been run."""
+        try:
+            return self.db.status
+        except UserError:
+            return None
+
+    def query(self, name: str, caller: Caller) -> Query:
+        """The query of a name.
+
+        Raises:
+            RequestError: there is none that they may see.
+        """
+        caller.check_name("query", name)
+        try:
+            return self.db[name]
+        except (UserError, KeyError):
+            raise not_found(f"query {name}", "GET /queries lists them") from None
+
+    def stream(self, name: str, caller: Caller) -> StreamInfo | DerivedStream:
+        """The stream of a name.
+
+        Raises:
+            RequestError: there is none that they may see.
+        """
+        caller.check_name("stream", name)
+        found = self.db.streams.get(name.lower())
+        if found is None:
+            raise not_found(f"stream {name}", "GET /streams lists them")
+        return found
+
+    def pushed(self, name: str, caller: Caller) -> StreamInfo:
+        """The stream of a name, if rows can be sent to it.
+
+        Raises:
+            RequestError: there is none that they may see, or its rows come from elsewhere.
+        """
+        found = self.stream(name, caller)
+        if not isinstance(found, StreamInfo) or found.name not in self.db.pushed:
+            raise RequestError(
+                "conflict", 409, f"the rows of {found.name} come from elsewhere",
+                "rows are sent to streams created FROM push",
+            )  # fmt: skip
+        return found
+
+    def push(
+        self, stream: str, rows: pa.Table, producer: str | None, sequence: int | None
+    ) -> tuple[int, Future[bool]]:
+        """Add rows to a pushed stream.
+
+        Returns:
+            The epoch before them, and what is resolved when they are committed.
+
+        Raises:
+            BusyError: epochs have fallen behind.
+            UserError: the rows do not fit the stream, or no query reads it.
+        """
+        served = self.db.served
+        epoch = served.epoch
+        return epoch, served.push(stream, rows, producer, sequence, self.limits.patience)
+
+    def letters_of(self, stream: str, rows: pa.Table, epoch: int) -> list[dict[str, Any]]:
+        """Which of these rows became dead letters in the epochs after one.
+
+        They are found by what they hold in the columns that queries read, which is all that dead letters
+        have: of equal rows that several clients send at once, each may be shown the other's.
+        """
+        letters = [one for one in self.db.served.letters_after(epoch).to_pylist() if one["stream"] == stream]
+        sent: dict[tuple[str, ...], Counter[str]] = {}
+        found = []
+        for letter in letters:
+            names = _columns_in(letter["row"])
+            if names not in sent:
+                sent[names] = _texts_of(rows, names)
+            if sent[names][letter["row"]] > 0:
+                sent[names][letter["row"]] -= 1
+                found.append(letter)
+        return found[:_LETTERS_SHOWN]
+
+    def ask(self, question: str, caller: Caller) -> pa.Table:
+        """The answer of a question that is asked once.
+
+        Raises:
+            UserError: the question is wrong, it exceeds a limit, or it reaches for something else.
+        """
+        limits = QuestionLimits(seconds=self.limits.seconds, rows=self.limits.result_rows)
+        return ask(_Seen(self.db, caller), question, limits)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What somebody may ask about.
+
+    Attributes:
+        db: the database.
+        caller: who asks.
+    """
+
+    db: Database
+    caller: Caller
+
+    def __getitem__(self, name: str, /) -> Readable:
+        self._check(name)
+        return self.db[name]
+
+    def dead_letters(self, stream: str | None = None) -> pa.Table:
+        """The dead letters of all streams, or of one with its columns."""
+        if stream is None:
+            self.caller.check_unlimited("DEAD LETTERS")
+        else:
+            self._check(stream)
+        return self.db.dead_letters(stream)
+
+    def rows(self, stream: str) -> pa.Table:
+        """The rows of a stream that are kept."""
+        self._check(stream)
+        return self.db.rows(stream)
+
+    def _check(self, name: str) -> None:
+        if not self.caller.sees(name):
+            raise SourceError(f"there is no {name}")
+
+
+def described_stream(stream: StreamInfo | DerivedStream, db: Database) -> dict[str, Any]:
+    """A stream for JSON."""
+    match stream:
+        case StreamInfo():
+            return {
+                "name": stream.name,
+                "kind": "pushed" if stream.name in db.pushed else "source",
+                "timestamp": stream.timestamp,
+                "time": stream.domain.name,
+                "columns": columns_of(stream.schema),
+            }
+        case DerivedStream():
+            plan = stream.plan
+            return {
+                "name": stream.name,
+                "kind": "derived",
+                "timestamp": None,
+                "time": plan.domain.name,
+                "columns": columns_of(plan.schema),
+            }
+
+
+def described_relation(relation: RelationInfo) -> dict[str, Any]:
+    """A relation for JSON."""
+    return {
+        "name": relation.name,
+        "key": list(relation.key),
+        "valid": None if relation.valid is None else list(relation.valid),
+        "refreshed": relation.refreshed,
+        "columns": columns_of(relation.schema),
+    }
+
+
+def described_query(query: Query, db: Database) -> dict[str, Any]:
+    """A query for JSON."""
+    _, _, answer = query.described()
+    return {
+        "name": query.name,
+        "time": query.domain.name,
+        "columns": columns_of(query.schema),
+        "answer": answer,
+        "paused": db.served.paused(query.name),
+        "notes": [
+            {"message": note.message, "line": note.position.line, "column": note.position.column,
+             "hint": note.hint}
+            for note in query.notes
+        ],
+    }  # fmt: skip
+
+
+def columns_of(schema: Schema) -> list[dict[str, str]]:
+    """Columns for JSON, with their types as SQL has them."""
+    return [{"name": field.name, "type": sql_type(field.type)} for field in schema]
+
+
+def _columns_in(letter: str) -> tuple[str, ...]:
+    """The columns that a dead letter has, which is written as JSON."""
+    try:
+        found = json.loads(letter)
+    except ValueError:
+        return ()
+    return tuple(found) if isinstance(found, dict) else ()
+
+
+def _texts_of(rows: pa.Table, names: tuple[str, ...]) -> Counter[str]:
+    """How often rows occur, as dead letters with these columns would write them."""
+    if not set(names) <= set(rows.column_names):
+        return Counter()
+    return Counter(text for batch in rows.select(list(names)).to_batches() for text in row_texts(batch))
+
+
+def _result(result: Query | str | None) -> dict[str, Any]:
+    match result:
+        case None:
+            return {"kind": "none"}
+        case str():
+            return {"kind": "text", "text": str(result)}
+        case _:
+            return {"kind": "query", "name": result.name, "columns": columns_of(result.schema)}
+
+
+def without_hidden(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    """A status for JSON without what somebody may not see."""
+    if caller.only is None:
+        return dict(status)
+    shown = {
+        part: [one for one in status[part] if caller.sees(one["name"])] for part in ("streams", "queries")
+    }
+    return {**status, **shown, "operators": [], "catching_up": None}

@@ -1,0 +1,75 @@
+"""`headrace serve` as a process: what it prints, that it goes on, and how it stops."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from headrace.cli import app
+
+STREAM = "CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts; "
+QUERY = "CREATE QUERY q AS SELECT v FROM r"
+
+
+def started(folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """A server over the store in a folder, and its URL."""
+    command = [sys.executable, "-m", "headrace", "serve", "--storage", str(folder / "store")]
+    server = subprocess.Popen(
+        [*command, "--port", "0", "--runner", "inline", *options], stderr=subprocess.PIPE, text=True
+    )
+    assert server.stderr is not None
+    for line in server.stderr:
+        found = re.match(r"headrace: serving (http\S+)", line)
+        if found is not None:
+            return server, found[1]
+    raise AssertionError("the server has ended")
+
+
+def ended(server: subprocess.Popen[str]) -> list[dict[str, object]]:
+    """What a server has logged, after SIGTERM."""
+    server.send_signal(signal.SIGTERM)
+    _, log = server.communicate(timeout=60)
+    return [json.loads(line) for line in log.splitlines()]
+
+
+def test_a_server_goes_on_where_sigterm_ended_it(tmp_path: Path) -> None:
+    script = tmp_path / "q.sql"
+    script.write_text(STREAM + QUERY)
+    server, url = started(tmp_path, str(script))
+    with httpx.Client(base_url=url, timeout=120) as client:
+        sent = client.post(
+            "/streams/r/rows", content='{"ts": 1, "v": 7}', headers={"Content-Type": "application/x-ndjson"}
+        )
+        assert sent.json()["committed"] is True
+    log = ended(server)
+    assert server.returncode == 0
+    request = next(line for line in log if line["message"] == "request")
+    assert (request["method"], request["path"], request["status"]) == ("POST", "/streams/r/rows", 200)
+    assert any(str(line["message"]).startswith("stopped: 1 row") for line in log)
+    again, url = started(tmp_path)
+    assert httpx.get(f"{url}/queries/q", timeout=60).json()["status"]["name"] == "q"
+    ended(again)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--host", "0.0.0.0"], "0.0.0.0 can be reached by others, and there are no keys"),
+        (["--tls-cert", "c.pem"], "a certificate needs its key"),
+        (["--host", "192.0.2.1"], "192.0.2.1 can be reached by others"),
+    ],
+)
+def test_what_is_not_safe_is_refused(tmp_path: Path, options: list[str], message: str) -> None:
+    told = CliRunner().invoke(
+        app, ["serve", "--storage", str(tmp_path / "s"), "--runner", "inline", *options]
+    )
+    assert told.exit_code == 2
+    assert message in told.stderr

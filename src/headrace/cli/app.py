@@ -16,6 +16,7 @@ from headrace.cli.heartbeats import heartbeats
 from headrace.cli.nexmark import nexmark
 from headrace.cli.run import run
 from headrace.cli.serve import serve
+from headrace.cli.shell.command import shell
 from headrace.cli.spectrum import spectrum
 from headrace.cli.store import store
 from headrace.cli.top import top
@@ -36,7 +37,7 @@ class _Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
-for _function in (run, explain, heartbeats, spectrum, nexmark, store, ask, top, doctor, serve):
+for _function in (run, explain, heartbeats, spectrum, nexmark, store, ask, shell, top, doctor, serve):
     app.command(cls=_Command)(_function)
 
 

@@ -1,0 +1,1 @@
+"""`headrace shell`: statements, questions and answers at a prompt."""

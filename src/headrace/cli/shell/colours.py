@@ -1,0 +1,46 @@
+"""The colours of a text that is being written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from headrace.cli.shell.completion import WORDS
+from headrace.cli.shell.tokens import Kind, Token, tokens_of
+from headrace.expressions.aggregates import AGGREGATES
+from headrace.expressions.functions import FUNCTIONS
+from headrace.language.dialect import RESERVED
+
+STYLES: Final = {
+    "word": "bold ansiblue",
+    "function": "ansicyan",
+    "string": "ansigreen",
+    "number": "ansimagenta",
+    "comment": "ansibrightblack",
+    "command": "bold ansiyellow",
+}
+"""How each kind of piece looks, in the names of prompt_toolkit."""
+
+_FUNCTIONS: Final = frozenset((*FUNCTIONS, *AGGREGATES))
+_PLAIN: Final = {Kind.STRING: "string", Kind.NUMBER: "number", Kind.COMMENT: "comment"}
+
+
+def coloured(text: str) -> Iterator[tuple[str, str]]:
+    """The pieces of a text, each with the name of its style; the empty name is that of all else."""
+    if text.lstrip().startswith("\\"):
+        command, blank, rest = text.partition(" ")
+        yield "command", command
+        yield "", blank + rest
+        return
+    tokens = list(tokens_of(text))
+    for index, token in enumerate(tokens):
+        called = index + 1 < len(tokens) and tokens[index + 1].text == "("
+        yield _style(token, called), token.text
+
+
+def _style(token: Token, called: bool) -> str:
+    if token.kind is not Kind.WORD:
+        return _PLAIN.get(token.kind, "")
+    if called and token.word in _FUNCTIONS:
+        return "function"
+    return "word" if token.word in WORDS or token.word in RESERVED else ""

@@ -1,0 +1,97 @@
+"""`headrace shell` at a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+_READY = r"\x1b\[\?2004h"
+"""What a terminal is sent when something can be typed: let pasted text be known as such."""
+
+
+class Typist:
+    """Types into a shell at a terminal, and reads what it shows."""
+
+    def __init__(self, folder: Path) -> None:
+        environment = {
+            **os.environ,
+            "HEADRACE_HISTORY": str(folder / "history"),
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+            "PAGER": "cat",
+            "TERM": "xterm-256color",
+        }
+        self.process = pexpect.spawn(
+            sys.executable,
+            ["-m", "headrace", "shell", "--runner", "inline"],
+            env=environment,
+            cwd=folder,
+            dimensions=(24, 80),
+            encoding="utf-8",
+            timeout=60,
+        )
+
+    def ready(self) -> str:
+        """What is shown until something can be typed."""
+        self.process.expect(_READY)
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", self.process.before or "")
+
+    def type(self, text: str) -> str:
+        """What is shown after a text until something can be typed again."""
+        self.process.send(text)
+        return self.ready()
+
+
+@pytest.fixture
+def typist(tmp_path: Path) -> Iterator[Typist]:
+    typist = Typist(tmp_path)
+    yield typist
+    typist.process.close(force=True)
+
+
+def test_a_session(typist: Typist, tmp_path: Path) -> None:
+    assert "\\? lists the commands" in typist.ready()
+    # Enter ends what is complete, and nothing else.
+    assert "done" in typist.type(
+        "CREATE STREAM s (ts BIGINT, item STRING, v BIGINT)\r FROM push TIMESTAMP BY ts;\r"
+    )
+    made = typist.type("CREATE QUERY q AS SELECT item, SUM(v) AS t FROM s [RANGE 10] GROUP BY item;\r")
+    assert "q: \\run or \\watch q shows its answer" in made
+    assert "the run goes on in the background" in made
+    assert "committed" in typist.type(
+        '\\push s [{"ts": 1, "item": "pen", "v": 3}, {"ts": 5, "item": "cup"}]\r'
+    )
+
+    typist.process.send("\\watch q\r")
+    typist.process.expect(r"final below 5")
+    typist.process.expect(r"pen +3")
+    typist.process.sendintr()
+    watched = typist.ready()
+    assert "pen   3" in watched  # it stays on the screen
+    # Ctrl-C has ended the watching, and not the run.
+    assert "committed" in typist.type('\\push s {"ts": 7, "item": "pen", "v": 1}\r')
+    assert "final below 7" in typist.type("\\d q\r")
+
+    wrong = typist.type("SELECT item\r FROM nothing;\r")
+    assert "2 |  FROM nothing;\r\n          ^" in wrong
+    assert "error: there is no stream nothing" in wrong
+
+    typist.type("SELECT nothing\x03")  # drops what has been typed
+    # Tab completes a name that only this statement's stream has.
+    typist.process.send("SELECT v FROM s WHERE ite\t")
+    typist.process.expect(r"\[0mm")  # the letter that was missing, drawn alone
+    assert "shows its answer" in typist.type(" = 'cup';\r")
+    # A long answer goes to the pager, here `cat`.
+    assert "what can be typed here" in typist.type("\\?\r")
+    typist.process.send("\\q\r")
+    typist.process.expect(pexpect.EOF)
+    typist.process.wait()
+    assert typist.process.exitstatus == 0
+    kept = (tmp_path / "history").read_text()
+    assert "+\\watch q\n" in kept
+    assert (tmp_path / "history").stat().st_mode & 0o077 == 0

@@ -33,6 +33,7 @@ KEYS = st.none() | st.sampled_from(("a", "b", "c"))
 CONTENTS = st.lists(st.tuples(KEYS, st.none() | st.integers(0, 2)), max_size=5)
 ROWS = st.lists(st.tuples(st.integers(0, 2), KEYS, st.integers(0, 2)), max_size=4)
 """How long after the row before it, key and value."""
+LEVELS = ("", "CONSISTENCY MIDDLE", "CONSISTENCY (BLOCK 1)")
 SCHEMA = pa.schema([("k", pa.string()), ("w", pa.int64())])
 
 
@@ -46,20 +47,25 @@ def table(content: list[tuple[str | None, int | None]]) -> pa.Table:
     CONTENTS,
     st.lists(st.tuples(ROWS, CONTENTS), max_size=5),
     st.integers(1, 3),
+    st.sampled_from(LEVELS),
 )
-@example([QUERIES[5], QUERIES[9]], [("a", 2), ("b", 1)], [([(0, "a", 1)], [("a", 1), ("b", 1)])], 1)
+@example(
+    [QUERIES[5], QUERIES[9]], [("a", 2), ("b", 1)], [([(0, "a", 1)], [("a", 1), ("b", 1)])], 1, LEVELS[0]
+)
 def test_answers_are_those_with_periods(
     texts: list[str],
     first: list[tuple[str | None, int | None]],
     steps: list[tuple[list[tuple[int, str | None, int]], list[tuple[str | None, int | None]]]],
     buckets: int,
+    level: str,
 ) -> None:
     rows: list[tuple[int, str | None, int]] = []
     contents = [(ALWAYS, first)]
     with hr.connect(runner="inline", buckets=buckets, epoch_rows=3) as db:
         db.relation("r", table(first), refresh="on demand")
-        db.execute("CREATE STREAM s (ts BIGINT, k STRING, v BIGINT) FROM push TIMESTAMP BY ts")
-        queries = [db.query(text) for text in texts]
+        db.execute("CREATE STREAM s (ts BIGINT, k STRING, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 2")
+        for place, text in enumerate(texts):
+            db.execute(f"CREATE QUERY q{place} {level} AS {text}")
         db.start()
         now = 0
         for arriving, content in steps:
@@ -73,8 +79,8 @@ def test_answers_are_those_with_periods(
             found = db.refresh("r", table(content))
             if found.at is not None:
                 contents.append((found.at, content))
-        db.push("s", [{"ts": now + 1, "k": None, "v": 0}])
-        rows.append((now + 1, None, 0))
+        db.push("s", [{"ts": now + 3, "k": None, "v": 0}])
+        rows.append((now + 3, None, 0))
         db.stop()
         streams = {
             "s": Stream(["ts", "k", "v"], [(row, row[0], row[0] + 1, 1) for row in rows]),
@@ -89,13 +95,14 @@ def test_answers_are_those_with_periods(
             ),
         }
         assert db._core.execution is not None
-        for query in queries:
+        for query in db.queries:
             reader = db._core.execution.answers.reader(query)
             assert reader.heartbeat > now
+            assert (reader.horizon > reader.heartbeat) is bool(level)
             answer = evaluate(query.plan, streams)
             expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in answer])
             found_elements = reader.elements()
-            assert equivalent(found_elements, expected, reader.heartbeat), (
+            assert equivalent(found_elements, expected, reader.horizon), (
                 query.name,
                 contents,
                 to_rows(canonical(found_elements)),

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from headrace.algebra.changes import Changes
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import sources_of
+from headrace.algebra.nodes import Plan, RefreshedRelation
+from headrace.algebra.properties import relations_of, sources_of
 from headrace.engine.inputs import Input
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
@@ -64,7 +64,9 @@ def at_level(
             )
         late = (name for name, timing in timings.items() if not timing.by_arrival)
         plan = remembering(plan, dict.fromkeys(late, remember.length))
-    return at_horizon(plan, None if block is None else Horizon(streams, block.length))
+    refreshed = {leaf.name for leaf in relations_of(plan) if isinstance(leaf, RefreshedRelation)}
+    horizon = None if block is None else Horizon(streams, block.length, tuple(sorted(refreshed)))
+    return at_horizon(plan, horizon)
 
 
 def _check(

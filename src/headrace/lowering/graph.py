@@ -15,7 +15,17 @@ import numpy as np
 
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.memory import Memory, reached
-from headrace.algebra.nodes import Aggregate, Distinct, Early, Plan, Relation, Remember, Source, TopK
+from headrace.algebra.nodes import (
+    Aggregate,
+    Distinct,
+    Early,
+    Plan,
+    RefreshedRelation,
+    Relation,
+    Remember,
+    Source,
+    TopK,
+)
 from headrace.algebra.properties import output_heartbeat
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression, Literal
@@ -291,7 +301,20 @@ class Graph:
             inputs: the heartbeats of streams and relations.
             newest: per stream the largest timestamp that came, BEGINNING before the first (instants).
         """
-        return {horizon: self.heartbeats(horizon.of(inputs, newest), newest) for horizon in self.horizons}
+        read = self.refreshed
+        return {
+            horizon: self.heartbeats(horizon.of(inputs, newest, read), newest) for horizon in self.horizons
+        }
+
+    @cached_property
+    def refreshed(self) -> dict[str, str]:
+        """The inputs that are readings of relations that are refreshed, with the names of these."""
+        leaves = ((node.reads, node.plan) for node in self.nodes)
+        return {
+            reads: plan.name
+            for reads, plan in leaves
+            if reads is not None and isinstance(plan, RefreshedRelation)
+        }
 
     @cached_property
     def horizons(self) -> tuple[Horizon, ...]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import headrace as hr
@@ -108,6 +109,27 @@ def test_rows_without_a_key_are_a_bag(db: Database) -> None:
         (1, 1),
         (2, 2),
     ]
+
+
+def test_early_answers_above_a_join_do_not_wait_for_it(db: Database, rates: Path) -> None:
+    """Until it is read again a relation is what it was; a refresh that counts earlier corrects them."""
+    declare(db, rates)
+    db.execute("""
+        ALTER STREAM orders DISORDER 10;
+        CREATE QUERY total CONSISTENCY MIDDLE AS
+          SELECT SUM(r.rate) AS total, COUNT(*) AS n FROM orders [RANGE 5] o JOIN rates r ON r.cur = o.cur
+    """)
+    query = db["total"]
+    db.start()
+    order(db, (20, "eur"), (23, "usd"))
+    assert (query.heartbeat, query.horizon) == (13, 24)
+    assert query.snapshot(23).to_pylist() == [{"total": 3, "n": 2}]
+    rates.write_text("cur,rate\neur,1\nusd,7\n")
+    db.execute("REFRESH RELATION rates")
+    assert query.snapshot(23).to_pylist() == [{"total": 8, "n": 2}]
+    order(db, (16, "usd"), (40, "gbp"))
+    db.stop()
+    assert query.history().filter(pc.field("n") > 1).to_pydict()["total"] == [8, 8]
 
 
 def test_what_cannot_be_read_changes_nothing(db: Database, rates: Path) -> None:

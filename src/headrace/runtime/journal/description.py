@@ -197,7 +197,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         },
         None if catalog is None else tuple(map(unpacked_definition, catalog)),
         {
-            name: Horizon(tuple(horizon["streams"]), horizon["block"])
+            name: Horizon(tuple(horizon["streams"]), horizon["block"], tuple(horizon.get("relations", ())))
             for name, horizon in content.get("horizons", {}).items()
         },
         content.get("levels", {}),

@@ -115,13 +115,20 @@ def _pause(core: Core, statement: PauseQuery) -> str:
                 position=name.position,
                 hint=f"drop it: DROP QUERY {query.name}",
             )
-        core.change(known.pausing(query.name))
+        if statement.keeps_input and not core.running:
+            raise LanguageError(
+                f"{query.name} cannot keep its input: no endless run is going on",
+                position=statement.position,
+                hint="call start() first, or leave out KEEPING INPUT",
+            )
+        core.change(known.pausing(query.name, keeps_input=statement.keeps_input))
         start = core.paused_at(query.name)
     if start is None:
         return f"{query.name} is paused when the next run begins"
     if start in (BEGINNING, INFINITY):
         return f"{query.name} is paused; {'nothing' if start == BEGINNING else 'all'} of its answer is final"
-    return f"{query.name} is paused; its answer ends before {format_instant(start, query.domain)}"
+    kept = ", and the rows that come are kept" if statement.keeps_input else ""
+    return f"{query.name} is paused; its answer ends before {format_instant(start, query.domain)}{kept}"
 
 
 def _resume(core: Core, statement: ResumeQuery) -> str:

@@ -141,7 +141,8 @@ class Core:
             self.definitions = replace(self.definitions, records=records)
         else:
             if definition.paused and definition.name in self.definitions.queries:
-                self.change(self.definitions.pausing(definition.name))
+                kept = definition.keeps_input
+                self.change(self.definitions.pausing(definition.name, keeps_input=kept))
 
     def take_in(self, made: Input | Table, given: Definition, position: Position | None = None) -> None:
         """Take in a stream or a relation.
@@ -432,7 +433,7 @@ class Core:
             whys = self.definitions.records.waiting
             reasons = [f"{name} is paused: {whys[record.key]}" for name, record in waiting.items()]
             warn("\n".join(reasons))
-        if not self.definitions.queries:
+        if not (self.definitions.queries or self.definitions.keeping_input):
             raise UserError(
                 "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
             )

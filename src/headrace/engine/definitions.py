@@ -325,8 +325,19 @@ class Definitions:
             records=self.records.without(key_of(Kind.QUERY.value, query.name)),
         )
 
-    def pausing(self, name: str) -> Definitions:
-        """The same, with a query that is answered paused."""
+    @property
+    def keeping_input(self) -> frozenset[str]:
+        """The queries that are paused, and whose streams' rows are kept meanwhile."""
+        records = ((name, self.record_of(Kind.QUERY, name)) for name in self.paused)
+        return frozenset(name for name, record in records if record is not None and record.keeps_input)
+
+    def pausing(self, name: str, *, keeps_input: bool = False) -> Definitions:
+        """The same, with a query that is answered paused.
+
+        Args:
+            name: the query's.
+            keeps_input: whether the rows of its streams are kept meanwhile.
+        """
         query, plan = self.queries[name], self.plans[name]
         return replace(
             self,
@@ -334,7 +345,7 @@ class Definitions:
             holding=self.holding.without(name),
             plans=self.plans.without(name),
             paused={**self.paused, name: (query, plan)},
-            records=self._marked(name, paused=True),
+            records=self._marked(name, paused=True, keeps_input=keeps_input),
         )
 
     def resuming(self, name: str) -> Definitions:
@@ -350,9 +361,10 @@ class Definitions:
             records=self._marked(name, paused=False),
         )
 
-    def _marked(self, name: str, *, paused: bool) -> Records:
+    def _marked(self, name: str, *, paused: bool, keeps_input: bool = False) -> Records:
         key = key_of(Kind.QUERY.value, name)
-        return self.records.changed(key, replace(self.records.known[key], paused=paused))
+        marked = replace(self.records.known[key], paused=paused, keeps_input=keeps_input)
+        return self.records.changed(key, marked)
 
     def without_waiting(self, kind: Kind, name: str) -> Definitions | None:
         """The same without a definition that could not be made; None if there is none."""

@@ -119,7 +119,7 @@ def _described(definitions: Definitions, record: Definition, status: Status | No
 def _answer(definitions: Definitions, record: Definition, status: Status | None) -> Iterator[str]:
     """How far a query's answer has come."""
     if record.paused:
-        yield "it is paused"
+        yield "it is paused" + (", and its streams' rows are kept" if record.keeps_input else "")
     for query in status.queries if status is not None else ():
         if query.name == record.name:
             yield f"final below {instant_text(query.heartbeat, query.domain)}"

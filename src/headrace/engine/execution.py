@@ -131,6 +131,7 @@ class Execution:
                 past = _past(defined)
                 self.differences = self.run.resume(self._journal, description, adapt=adapt, past=past)
                 new = {name: start for name, start in past.items() if name in self.differences.added}
+                new |= _resumed(defined, self.run)
                 join(self.run, new, defined.plans, defined.streams, description, _holds(defined))
                 self._sweep_streams()
             except BaseException:
@@ -206,8 +207,10 @@ class Execution:
                 lambda name: self._feed(name, defined),
                 warm,
                 _holds(defined),
-                {name: start for name, start in _past(defined).items() if name not in goes_on},
+                {name: start for name, start in _past(defined).items() if name not in goes_on}
+                | _resumed(defined, self.run),
                 defined.not_answered,
+                defined.keeping_input,
             )
         )
         self._defined = defined
@@ -510,6 +513,16 @@ def _declared(stream: Incoming) -> tuple[Timing, int | None, Retain | None]:
 def _past(defined: Definitions) -> dict[str, Start]:
     """The queries that answer from the past on where others go on already, and since when."""
     return {name: query.start for name, query in defined.queries.items() if query.start is not None}
+
+
+def _resumed(defined: Definitions, run: Run) -> dict[str, Start]:
+    """The queries that go on after a pause in which the rows of their streams were kept, and since when."""
+    paused = run.paused
+    return {
+        name: Start(paused[name].heartbeat)
+        for name in defined.queries
+        if name in paused and paused[name].keeps
+    }
 
 
 def _holds(defined: Definitions) -> dict[str, Holds]:

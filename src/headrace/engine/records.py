@@ -33,7 +33,13 @@ class Records:
         forgotten = self.forgotten - {key}
         if before is None:
             return replace(self, known=self.known.adding(key, definition), forgotten=forgotten)
-        said = replace(definition, comment=before.comment, columns=before.columns, paused=before.paused)
+        said = replace(
+            definition,
+            comment=before.comment,
+            columns=before.columns,
+            paused=before.paused,
+            keeps_input=before.keeps_input,
+        )
         waiting = {other: why for other, why in self.waiting.items() if other != key}
         return replace(self.changed(key, said), waiting=waiting, forgotten=forgotten)
 

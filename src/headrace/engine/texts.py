@@ -210,7 +210,8 @@ def catalog_text(definitions: Iterable[Definition]) -> str:
             lines.append(f"{one.text};")
         lines += _comments(one)
         if one.paused:
-            lines.append(f"ALTER QUERY {quoted_name(one.name)} PAUSE;")
+            how = " KEEPING INPUT" if one.keeps_input else ""
+            lines.append(f"ALTER QUERY {quoted_name(one.name)} PAUSE{how};")
     return "\n".join(lines)
 
 

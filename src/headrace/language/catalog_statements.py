@@ -89,20 +89,24 @@ class Comment:
 
 @dataclass(frozen=True)
 class PauseQuery:
-    """`ALTER QUERY name PAUSE`: the query is not answered until it is resumed.
+    """`ALTER QUERY name PAUSE [KEEPING INPUT]`: the query is not answered until it is resumed.
 
     Attributes:
         query: its name.
         position: where the statement starts.
+        keeps_input: whether the rows of its streams are kept meanwhile, so that it lacks none of them then.
     """
 
     query: Name
     position: Position
+    keeps_input: bool = False
 
 
 @dataclass(frozen=True)
 class ResumeQuery:
     """`ALTER QUERY name RESUME`: a query that was paused is answered again, over the rows from now on.
+
+    Where its input was kept, it is answered over the rows of the pause first.
 
     Attributes:
         query: its name.

@@ -86,7 +86,7 @@ def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("SET"):
         return SetConsistency(name, _query_setting(cursor, name), position)
     if cursor.accept("PAUSE"):
-        return PauseQuery(name, position)
+        return PauseQuery(name, position, _keeps_input(cursor))
     if cursor.accept("RESUME"):
         return ResumeQuery(name, position)
     written = f"write ALTER QUERY {name.text} {{{' | '.join(_ALTER)}}}; else drop it and create it again"
@@ -94,6 +94,15 @@ def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
         f"{', '.join(_ALTER[:-1])} or {_ALTER[-1]} is missing, before {cursor.shown()}",
         did_you_mean(cursor.word(), _ALTER, cutoff=0.75) or written,
     )
+
+
+def _keeps_input(cursor: Cursor) -> bool:
+    """Read what follows PAUSE: KEEPING INPUT, or nothing."""
+    if cursor.accept("KEEPING", "INPUT"):
+        return True
+    if cursor.at("KEEPING") or cursor.at("KEEP"):
+        raise cursor.error(f"PAUSE does not know {cursor.shown()}", "write PAUSE, or PAUSE KEEPING INPUT")
+    return False
 
 
 def _query_setting(cursor: Cursor, name: Name) -> Consistency:

@@ -17,7 +17,7 @@ from headrace.lowering.lower import Holds
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.attempt import Attempt
 from headrace.runtime.driver.joining import Joining
-from headrace.runtime.driver.past import CatchingUp, CatchUp, Start
+from headrace.runtime.driver.past import CatchingUp, CatchUp, Start, kept_for
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.refreshing import Refreshed
@@ -60,6 +60,7 @@ class PlanChange:
         holds: which operators of a query wait for others.
         past: the new queries that answer over rows from before them, and since when.
         to_pause: the queries that are not answered from then on, until they are among the plans again.
+        keeping: those of them for which the rows of their streams are kept meanwhile.
     """
 
     plans: Mapping[str, Plan]
@@ -70,6 +71,7 @@ class PlanChange:
     holds: Mapping[str, Holds] = field(default_factory=dict)
     past: Mapping[str, Start] = field(default_factory=dict)
     to_pause: Collection[str] = ()
+    keeping: Collection[str] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -477,6 +479,7 @@ class LiveRun:
                 self._run.change(
                     *(change.plans, change.streams, change.description, change.warm, change.holds),
                     to_pause=change.to_pause,
+                    keeping=self._kept_for(change),
                 )
             else:
                 self._run.join(joining, change.plans, change.streams, change.description, change.holds)
@@ -488,6 +491,16 @@ class LiveRun:
         self._feeds = {**self._feeds, **started}
         self._read_columns()
         return self._run.totals.epochs
+
+    def _kept_for(self, change: PlanChange) -> dict[str, tuple[str, ...]]:
+        """Of the queries that are paused now, the streams whose rows are to be kept meanwhile.
+
+        Raises:
+            UserError: rows are missing that the answer will depend on.
+        """
+        plans = self._run.reading.queries.plans
+        new = (name for name in change.keeping if name in plans)
+        return {name: kept_for(self._run, name, plans[name], change.streams) for name in new}
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

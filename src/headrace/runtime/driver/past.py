@@ -25,6 +25,7 @@ from headrace.heartbeats.timing import Timing
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.graph import Graph, reading_of
 from headrace.lowering.lower import Holds, lower
+from headrace.lowering.memory import is_strong
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.joining import Joining
@@ -41,6 +42,8 @@ from headrace.time import BEGINNING, INFINITY
 
 MOST_ROWS: Final = 500_000
 """About how many rows an epoch over the past takes, for which others wait."""
+
+_PAST: Final = "{} cannot answer from the past: "
 
 _AS_KEPT: Final = Timing(disorder=None)
 """Of rows that were accepted before: none is late, and heartbeats come with them."""
@@ -247,6 +250,49 @@ class CatchUp:
         )
 
 
+def kept_for(run: Run, name: str, plan: Plan, streams: Streams) -> tuple[str, ...]:
+    """The streams whose rows are to be kept while a query is paused, so that it can go on without a gap.
+
+    Args:
+        run: the run that answers it.
+        name: the query's.
+        plan: its plan, optimized.
+        streams: what is declared, by name.
+
+    Raises:
+        UserError: rows are missing that its answer will depend on, or it says what is not final.
+    """
+    heartbeat = run.results[-1].heartbeats.get(name, BEGINNING) if run.results else BEGINNING
+    if heartbeat == INFINITY:
+        return ()
+    if not is_strong(plan):
+        hint = f"write ALTER QUERY {name} SET CONSISTENCY STRONG first, or leave out KEEPING INPUT"
+        raise UserError(f"{name} cannot keep its input: its answer is not only what is final", hint=hint)
+    read = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
+    for source in read:
+        stream = streams[source]
+        if isinstance(stream, BoundedStream | LiveStream) and stream.retain is None:
+            raise _cannot_keep(
+                name, f"the rows of {source} are not kept", f"ALTER STREAM {source} RETAIN ALL"
+            )
+    try:
+        found = CatchUp(run, name, plan, Start(heartbeat), streams)
+    except UserError as error:
+        reason = error.message.removeprefix(_PAST.format(name))
+        raise UserError(f"{name} cannot keep its input: {reason}", hint=error.hint) from error
+    if found.answers_from > heartbeat:
+        raise _cannot_keep(
+            name,
+            f"its answer will depend on rows of {', '.join(read)} that are no longer kept",
+            f"let {read[0]} RETAIN as much as the query's windows",
+        )
+    return read
+
+
+def _cannot_keep(name: str, reason: str, way: str) -> UserError:
+    return UserError(f"{name} cannot keep its input: {reason}", hint=f"{way}; or leave out KEEPING INPUT")
+
+
 def _alone(name: str, plan: Plan, carried_out: Plan, start: int) -> Graph:
     """The graph of a query that starts with an epoch."""
     return lower({name: plan}, {name: start}, {name: carried_out})
@@ -274,7 +320,7 @@ def _readable(query: str, name: str, streams: Streams, point: StreamPoint) -> Bo
 
 
 def _cannot(name: str, reason: str, hint: str) -> UserError:
-    return UserError(f"{name} cannot answer from the past: {reason}", hint=hint)
+    return UserError(f"{_PAST.format(name)}{reason}", hint=hint)
 
 
 def join(

@@ -64,7 +64,11 @@ def known_in(present: Description) -> dict[str, Known]:
 
 
 def paused_now(
-    names: Iterable[str], known: Mapping[str, Known], results: Sequence[EpochResults], epoch: int
+    names: Iterable[str],
+    known: Mapping[str, Known],
+    results: Sequence[EpochResults],
+    epoch: int,
+    keeping: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> dict[str, Paused]:
     """Those of some queries that were answered up to now, as they are paused.
 
@@ -73,10 +77,14 @@ def paused_now(
         known: those that were.
         results: those of the epochs that are kept, in order.
         epoch: the one that pauses them.
+        keeping: per query the streams whose rows are kept meanwhile.
     """
     heartbeats = results[-1].heartbeats if results else {}
     return {
-        name: Paused(one.identity, one.start, epoch, heartbeats.get(name, BEGINNING), one.form)
+        name: Paused(
+            *(one.identity, one.start, epoch, heartbeats.get(name, BEGINNING), one.form),
+            keeps=keeping.get(name, ()),
+        )
         for name in names
         if (one := known.get(name)) is not None
     }

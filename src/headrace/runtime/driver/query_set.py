@@ -296,7 +296,12 @@ class QuerySet:
         }
         # Who reads dead letters of a stream lets it be read: only then are rows of it set apart.
         origins = filter(None, map(stream_of_letters, found))
-        return {**found, **{name: name for name in origins}}
+        return {**found, **{name: name for name in (*origins, *self.keeps)}}
+
+    @property
+    def keeps(self) -> frozenset[str]:
+        """The streams whose rows are kept for queries that are paused."""
+        return frozenset(name for one in self.paused.values() for name in one.keeps)
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -329,6 +334,8 @@ class QuerySet:
             wanted.setdefault(node.reads, {}).update(dict.fromkeys(names))
             if (origin := stream_of_letters(node.reads)) is not None:
                 wanted.setdefault(origin, {})
+        for name in self.keeps:
+            wanted.setdefault(name, {})
         return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
 
     @cached_property

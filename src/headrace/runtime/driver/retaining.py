@@ -120,6 +120,13 @@ class RowKeeper:
         return RetainedFile(part, rows.num_rows, files[0].first, last.last, newest, last.heartbeat, tier)
 
 
+def keeping_all(stream: Incoming) -> Incoming:
+    """The stream with all its rows kept, whatever it declares."""
+    if isinstance(stream, BoundedStream | LiveStream):
+        return replace(stream, retain=Retain(INFINITY, None))
+    return stream
+
+
 def _missed(point: StreamPoint) -> int:
     """From which instant on all rows are there of a stream whose rows are kept from now on."""
     return BEGINNING if point.time.latest == BEGINNING else point.time.latest + 1

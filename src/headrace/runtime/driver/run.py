@@ -56,7 +56,7 @@ from headrace.runtime.driver.reordering import Reordered, reordered
 from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replay import Choose, Found, letters_for
 from headrace.runtime.driver.reports import log_epoch, log_exchange, log_refused
-from headrace.runtime.driver.retaining import RowKeeper
+from headrace.runtime.driver.retaining import RowKeeper, keeping_all
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
 from headrace.runtime.intake.letters import letters_to_take
@@ -219,7 +219,11 @@ class Run:
             self._points = points_after(commits)
             self.totals = last.totals
             self._last_clock = last.results.clock
-            self._go_on_with(journal.present(commits), dict(last.failed), {*past} & {*found.added})
+            present = journal.present(commits)
+            resumed = {
+                name for name in description.queries if name in present.paused and present.paused[name].keeps
+            }
+            self._go_on_with(present, dict(last.failed), ({*past} & {*found.added}) | resumed)
             self._time = self._timekeeper()
             self.reading = self._read(self.reading.statistics, self._settings.clock.now())
         elif journal.present(commits).catalog != description.catalog:
@@ -232,7 +236,8 @@ class Run:
 
     def _read_by(self, queries: QuerySet) -> dict[str, Incoming]:
         """What some queries read, by the names of their inputs."""
-        return {name: self._declared[declared] for name, declared in queries.inputs.items()}
+        found = {name: self._declared[declared] for name, declared in queries.inputs.items()}
+        return {**found, **{name: keeping_all(found[name]) for name in queries.keeps}}
 
     def _go_on_with(self, present: Description, failed: dict[str, Reason], left_out: Collection[str]) -> None:
         """Take over the queries of a store, then change them to those that are given but some."""
@@ -249,7 +254,7 @@ class Run:
         changed |= present.catalog != asked.catalog and not left_out
         if changed or not self._points.keys() - self._streams.keys() <= self._declared.keys():
             wanted = {name: plan for name, plan in plans.items() if name not in left_out}
-            to_pause, known = self._description.to_pause, known_in(present)
+            to_pause, known = asked.to_pause, known_in(present)
             self.change(wanted, self._declared, asked, holds=holds, to_pause=to_pause, known=known)
 
     def change(
@@ -261,6 +266,7 @@ class Run:
         holds: Mapping[str, Holds] = MappingProxyType({}),
         to_pause: Collection[str] = (),
         known: Mapping[str, Known] | None = None,
+        keeping: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         """Answer other queries from now on; what goes on keeps its state.
 
@@ -275,6 +281,7 @@ class Run:
             holds: which operators of a query wait for others.
             to_pause: the queries that are not answered from now on, until they are among the plans again.
             known: what is known of queries that may be paused; of those that are answered if None.
+            keeping: of queries that are paused, the streams whose rows are kept meanwhile.
 
         Raises:
             UserError: a query has no state that it could take over.
@@ -297,7 +304,7 @@ class Run:
         adoptions |= said_for_good(plans, self._queries.paused, epoch)
         prefix, before = f"e{epoch}-{self._token}", self._holding(self._queries)
         known = known_to(self._queries, self._description) if known is None else known
-        stopped = paused_now(to_pause, known, self.results, epoch)
+        stopped = paused_now(to_pause, known, self.results, epoch, keeping)
         stayed = {name: one for name, one in self._queries.paused.items() if name in to_pause}
         paused = {**stopped, **stayed}
         levels = level_changes(self._queries, plans)
@@ -362,7 +369,7 @@ class Run:
         """
         started, epoch = time.perf_counter(), self.totals.epochs + 1
         adoptions = {found.query: found.adoption}
-        paused = self._queries.paused
+        paused = {name: one for name, one in self._queries.paused.items() if name not in plans}
         queries = self._queries.changed(plans, epoch, self._settings.look, adoptions, holds, paused)
         self._change(queries, streams, description or self._description, started, joining=found)
 

@@ -28,6 +28,7 @@ class Definition:
         comment: what was said of it, or None.
         columns: what was said of its columns, by name.
         paused: whether it is a query that somebody has paused.
+        keeps_input: whether the rows of its streams are kept meanwhile.
     """
 
     kind: str
@@ -39,6 +40,7 @@ class Definition:
     comment: str | None = None
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     paused: bool = False
+    keeps_input: bool = False
 
     @property
     def title(self) -> str:

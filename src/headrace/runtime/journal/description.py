@@ -46,6 +46,7 @@ class Paused:
         since: the epoch that has paused it.
         heartbeat: up to where its answer is final meanwhile (instant).
         form: what readers have to know of it.
+        keeps: the streams whose rows are kept meanwhile.
     """
 
     identity: str
@@ -53,6 +54,7 @@ class Paused:
     since: int
     heartbeat: int
     form: Form
+    keeps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         {name: WarmStart(**start) for name, start in content.get("warm", {}).items()},
         content.get("operators", {}),
         {
-            name: Paused(**{**one, "form": unpacked_form(one["form"])})
+            name: Paused(**{**one, "form": unpacked_form(one["form"]), "keeps": tuple(one.get("keeps", ()))})
             for name, one in content.get("paused", {}).items()
         },
         None if catalog is None else tuple(map(unpacked_definition, catalog)),

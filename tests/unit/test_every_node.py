@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Early,
     Join,
     Leaf,
+    Match,
     NestedAggregate,
     OuterJoin,
     Plan,
@@ -37,6 +38,8 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_stateful, is_stateless, walk
 from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.functions import literal, resolve
+from headrace.expressions.tree import Expression
 from headrace.language.printer import to_sql
 from headrace.lowering.lower import lower
 from headrace.lowering.memory import remembering
@@ -83,25 +86,30 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
     "Remember": lambda below: remembering(below, {"tick": 2}),
+    "Match": lambda below: Match(below, (_over_1(below), _over_1(below, 2)), "query"),
     "NestedAggregate": lambda below: _nested(
         next(part for part in walk(below) if isinstance(part, TimeWindow))
     ),
 }
 """Nodes that only the optimizer, sharing and levels of consistency make; the first ones print as their input.
 
-Coalesce changes no content; neither do the Clips of a migration, together. NestedAggregate prints as what it
-is short for.
+Coalesce changes no content; neither do the Clips of a migration, together. NestedAggregate and Match print as
+what they are short for.
 """
 
-UNWRITTEN = {Clip, Early, NestedAggregate, Remember}
+UNWRITTEN = {Clip, Early, Match, NestedAggregate, Remember}
 """Nodes that no plan has as written, and so no golden file.
 
-`test_migrations.py` has Clip, `test_early_answers.py` Early, `test_shared_operators.py` NestedAggregate, and
-`test_remember.py` Remember.
+`test_migrations.py` has Clip, `test_early_answers.py` Early, `test_selected_rows.py` Match,
+`test_shared_operators.py` NestedAggregate, and `test_remember.py` Remember.
 """
 
 REWRITTEN = (OuterJoin, SemiJoin)
 """Nodes that have no operator: lowering writes them with others (`headrace.lowering.outer_joins`)."""
+
+
+def _over_1(below: Plan, least: int = 1) -> Expression:
+    return resolve(">", (column(below, 0), literal(least)))
 
 
 def _nested(window: TimeWindow) -> Plan:
@@ -148,7 +156,7 @@ def test_text_to_plan_to_text(name: str) -> None:
             assert again == plan.input
         case TimeWindow(input=Remember(input=below)):
             assert again == replace(plan, input=below)
-        case NestedAggregate():
+        case NestedAggregate() | Match():
             assert again == plan.written_out
         case _:
             assert again == plan

@@ -39,6 +39,7 @@ from headrace.algebra.nodes import (
     Join,
     Leaf,
     Lifetime,
+    Match,
     NestedAggregate,
     OuterJoin,
     Over,
@@ -61,7 +62,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import has_skyband, is_insert_only
 from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.functions import literal
+from headrace.expressions.functions import literal, resolve
 from headrace.expressions.ordering import Ordering
 from headrace.expressions.tree import SortKey
 from headrace.operators.aggregates.live_values import Envelope, create_live_values
@@ -192,6 +193,12 @@ TABLE: dict[str, Line] = {
         never,
         Ends.DESTROYED,
         never,
+    ),
+    "rows of several predicates": Line(
+        lambda one, two: Match(one, (resolve("IS NOT NULL", (column(one, 0),)),), "query"),
+        first,
+        Ends.RETAINED,
+        always,
     ),
     "before it is final": Line(lambda one, two: Early(one, Horizon(("S1",), 0)), first, Ends.RETAINED, never),
 }

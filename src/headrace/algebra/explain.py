@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     Join,
     Lifetime,
     LiveRow,
+    Match,
     NestedAggregate,
     OuterJoin,
     Over,
@@ -47,7 +48,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
 from headrace.expressions.render import quote, render, render_call, render_sort_key
-from headrace.expressions.tree import AggregateCall, Expression, shift_columns
+from headrace.expressions.tree import AggregateCall, Expression, columns_of, shift_columns
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY, format_instant, format_length
 
@@ -89,8 +90,8 @@ def describe(plan: Plan) -> str:
     match plan:
         case Source() | Relation():
             return _leaf(plan)
-        case Filter(predicate=predicate):
-            return f"Filter {_text(predicate, plan.input.schema)}"
+        case Filter() | Match():
+            return _filter(plan)
         case Project(items=items):
             listed = (_item(name, part, plan.input.schema) for name, part in items)
             return f"Project {', '.join(listed)}".rstrip()
@@ -123,6 +124,15 @@ def describe(plan: Plan) -> str:
             return type(plan).__name__
         case _:
             assert_never(plan)
+
+
+def _filter(plan: Filter | Match) -> str:
+    """What is asked; of many predicates how many they are, and the columns that they read."""
+    if isinstance(plan, Filter):
+        return f"Filter {_text(plan.predicate, plan.input.schema)}"
+    read = set[int]().union(*map(columns_of, plan.predicates))
+    names = [plan.input.schema.names[index] for index in sorted(read)]
+    return f"Match {len(plan.predicates):,} predicates on {', '.join(names)}"
 
 
 def _leaf(plan: Source | Relation) -> str:

@@ -841,6 +841,48 @@ class Remember(Unary):
 
 
 @dataclass(frozen=True)
+class Match(Unary):
+    """The rows that each of many predicates selects, with the predicate's number.
+
+    At t, for each predicate the rows of M(t) for which it is true, with its number as a last column: from 0
+    on, in the order given. Lowering makes such nodes of queries that select rows of one input
+    (`headrace.lowering.selections`): one operator finds the predicates of a row, whatever their number.
+
+    Attributes:
+        predicates: over the input's columns; none can fail.
+        number: the name of the last column.
+    """
+
+    predicates: tuple[Expression, ...]
+    number: str
+
+    def __post_init__(self) -> None:
+        for predicate in self.predicates:
+            require_boolean(predicate, "a predicate that is matched")
+            require_columns(predicate, len(self.input.schema))
+            if can_fail(predicate):
+                raise PlanError("a predicate that is matched cannot fail for a row")
+        _ = self.schema
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the predicate's number."""
+        return Schema((*self.input.schema, Field(self.number, BIGINT)))
+
+    @cached_property
+    def written_out(self) -> Plan:
+        """The same with a filter for each predicate."""
+        columns = tuple(
+            (field.name, column(self.input, place)) for place, field in enumerate(self.input.schema)
+        )
+        parts = (
+            Project(Filter(self.input, predicate), (*columns, (self.number, Literal(place, BIGINT))))
+            for place, predicate in enumerate(self.predicates)
+        )
+        return Union(tuple(parts))
+
+
+@dataclass(frozen=True)
 class NestedAggregate(Unary):
     """The groups of several time windows that end together, each with the number of its window.
 
@@ -913,6 +955,7 @@ class NestedAggregate(Unary):
 
 Stateless = (
     Filter
+    | Match
     | Project
     | TimeWindow
     | Lifetime

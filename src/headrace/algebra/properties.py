@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    Match,
     NestedAggregate,
     OuterJoin,
     Over,
@@ -137,6 +138,7 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case (
             Filter()
+            | Match()
             | Project()
             | TimeWindow()
             | Lifetime()
@@ -229,6 +231,7 @@ def granule_of(plan: Plan) -> Duration | None:
             return granule
         case (
             Filter()
+            | Match()
             | Project()
             | Sample()
             | Split()
@@ -281,7 +284,9 @@ def is_monotonic(plan: Plan) -> bool:
             return plan.fixed == INFINITY
         case Relation():
             return plan.is_constant
-        case Filter() | Project() | Sample() | Granularity() | Coalesce() | Distinct() | Union() | Join():
+        case Filter() | Match() | Project() | Sample() | Granularity():
+            return is_monotonic(plan.input)
+        case Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))
         case SemiJoin(anti=anti):
             return not anti and is_monotonic(plan.left) and is_monotonic(plan.right)
@@ -367,6 +372,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return plan.kept.is_brief(*sides)
         case (
             Filter()
+            | Match()
             | Project()
             | Sample()
             | Clip()

@@ -30,6 +30,7 @@ from headrace.algebra.nodes import (
     Join,
     Lifetime,
     LiveRow,
+    Match,
     NestedAggregate,
     Over,
     Plan,
@@ -81,7 +82,7 @@ def _query(plan: Plan) -> str:
     match plan:
         case Union(inputs=inputs):
             return " UNION ALL ".join(map(_operand, inputs))
-        case NestedAggregate():
+        case NestedAggregate() | Match():
             return _query(plan.written_out)
         case SetOperation(kind=kind, left=left, right=right):
             return f"{_operand(left)} {kind.value} {_operand(right)}"

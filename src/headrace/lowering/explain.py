@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from headrace.algebra.explain import describe
-from headrace.algebra.nodes import Aggregate, Distinct, TopK, column, inputs_of
-from headrace.algebra.properties import has_unbounded_state, is_stateful
+from headrace.algebra.nodes import Aggregate, Distinct, Match, TopK, column, inputs_of
+from headrace.algebra.properties import has_unbounded_state, is_stateful, walk
 from headrace.expressions.render import render
 from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
 
@@ -48,8 +48,13 @@ def _output(graph: Graph, output: int) -> str:
     if output == node:
         return f"#{node}"
     plan = graph.nodes[node].plan
+    constant = graph.groups_of[node][output]
+    for part in walk(plan):
+        if isinstance(part, Match):
+            assert isinstance(constant.value, int)
+            return f"#{node} of rows with {render(part.predicates[constant.value])}"
     last = column(plan, len(plan.schema) - 1)
-    return f"#{node} where {render(last)} = {render(graph.groups_of[node][output])}"
+    return f"#{node} where {render(last)} = {render(constant)}"
 
 
 def _node(node: Node) -> str:

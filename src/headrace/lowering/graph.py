@@ -338,6 +338,20 @@ class Graph:
         plans = (self.nodes[number].plan for number in sorted(below))
         return tuple(dict.fromkeys(plan.name for plan in plans if isinstance(plan, Source)))
 
+    def above(self, node: int) -> frozenset[int]:
+        """All nodes that depend on a node."""
+        if node not in self._above:
+            found = {node}
+            for other in self.nodes[node + 1 :]:
+                if any(edge.producer in found for edge in other.inputs):
+                    found.add(other.number)
+            self._above[node] = frozenset(found - {node})
+        return self._above[node]
+
+    @cached_property
+    def _above(self) -> dict[int, frozenset[int]]:
+        return {}
+
     def below(self, node: int) -> frozenset[int]:
         """A node and all that it depends on."""
         found, left = {node}, [node]

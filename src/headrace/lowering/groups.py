@@ -40,11 +40,11 @@ def for_all(plan: Plan) -> tuple[Plan, Literal] | None:
             ),
             items=items,
         ) if index == len(groups.keys) - 1 and asked_in(groups.input) is not None and not _may_fail(items):
-            return _with_last(groups, items, index), constant
+            return with_last(groups, items, index), constant
         case Project(input=below, items=items) if not _may_fail(items):
             found = for_all(below)
             if found is not None:
-                return _with_last(found[0], items, len(found[0].schema) - 1), found[1]
+                return with_last(found[0], items, len(found[0].schema) - 1), found[1]
         case Filter(input=below, predicate=predicate) if not can_fail(predicate):
             found = for_all(below)
             if found is not None:
@@ -56,7 +56,14 @@ def _may_fail(items: Iterable[tuple[str, Expression]]) -> bool:
     return any(can_fail(expression) for _, expression in items)
 
 
-def _with_last(below: Plan, items: tuple[tuple[str, Expression], ...], place: int) -> Plan:
+def with_last(below: Plan, items: tuple[tuple[str, Expression], ...], place: int) -> Plan:
+    """A projection with one more column of its input as the last.
+
+    Args:
+        below: the input.
+        items: names and expressions.
+        place: the column's.
+    """
     last = column(below, place)
     *_, name = unique_names([*(name for name, _ in items), last.name])
     return Project(below, (*items, (name, last)))

@@ -21,6 +21,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    Match,
     NestedAggregate,
     OuterJoin,
     Over,
@@ -51,13 +52,15 @@ from headrace.algebra.properties import (
     parameters_of,
     walk,
 )
-from headrace.expressions.tree import Column, Expression
+from headrace.expressions.tree import Column, Expression, Literal
 from headrace.lowering.constants import chosen_in, filled, is_unfilled
 from headrace.lowering.early import alone
 from headrace.lowering.exchanges import share_exchanges
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Partitioning, Spread
 from headrace.lowering.groups import for_all
 from headrace.lowering.panes import panes_of
+from headrace.lowering.selections import Selections, selections
+from headrace.schema import BIGINT
 
 STATE_FORMAT = 7
 """Part of every state's identity: raise it when the layout of state changes."""
@@ -88,9 +91,12 @@ def lower(
         merges: the plans whose state since some epoch is that of an operator that is older.
         holds: which operators of a query wait for others; none if it is not named.
     """
+    together = selections({name: plan for name, plan in queries.items() if name not in {**shared, **holds}})
+    members = {name for part in together for name in part.members}
     plans = {
         name: (shared[name], chosen_in(shared[name])) if name in shared else alone(plan)
         for name, plan in queries.items()
+        if name not in members
     }
     lowering = _Lowering(filled(choice for _, chosen in plans.values() for choice in chosen), merges)
     results: dict[str, int | Group] = {}
@@ -99,10 +105,13 @@ def lower(
         whole, start = plan if part is None else part[0], starts.get(name, 1)
         number = lowering.add(whole, start, lowering.holding(holds.get(name, NO_HOLDS)))
         results[name] = number if part is None else Group(number, part[1])
+    for selecting in together:
+        results |= lowering.selected(selecting)
     groups = dict.fromkeys(found for found in results.values() if isinstance(found, Group))
     numbers = {group: number for number, group in enumerate(groups, len(lowering.nodes))}
     outputs = (
-        (name, numbers[found] if isinstance(found, Group) else found) for name, found in results.items()
+        (name, numbers[found] if isinstance(found, Group) else found)
+        for name, found in ((name, results[name]) for name in queries)
     )
     nodes = share_exchanges(lowering.waiting())
     return Graph(nodes, tuple(outputs), tuple(groups), panes_of(nodes))
@@ -147,6 +156,21 @@ class _Lowering:
             # The plan is kept, so that no other can get its id.
             self._known[key] = plan, self._add(plan, start, holding)
         return self._known[key][1]
+
+    def selected(self, together: Selections) -> dict[str, Group]:
+        """What queries yield that select rows together, whose nodes are added.
+
+        Their predicates are data of the operator and no part of its identity. To compare thousands of them
+        would take longer than to look up a batch.
+        """
+        match = together.match
+        below = self.add(match.input, 1, _NOTHING)
+        digest = f"{STATE_FORMAT} Match {together.shape!r} {_digest_of(match.input, self._digests)}"
+        self._digests[id(match)] = _hashed(digest)
+        self._known[id(match), 1, _NOTHING] = match, self._added(match, (below,), 1, ())
+        number = self.add(together.plan, 1, _NOTHING)
+        groups = [Group(number, Literal(place, BIGINT)) for place in range(len(match.predicates))]
+        return {name: groups[place] for name, place in together.members.items()}
 
     def waiting(self) -> tuple[Node, ...]:
         """The nodes, with those that they wait for."""
@@ -268,6 +292,7 @@ class _Lowering:
                 return frozenset()
             case (
                 Filter()
+                | Match()
                 | TimeWindow()
                 | Lifetime()
                 | WindowBounds()

@@ -11,6 +11,7 @@ from headrace.algebra.nodes import (
     Filter,
     Granularity,
     Lifetime,
+    Match,
     Project,
     Remember,
     Rstream,
@@ -25,6 +26,7 @@ from headrace.algebra.nodes import (
 from headrace.elements import Batch, Int64Array, integers, record_batch, take_rows
 from headrace.kernels.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
+from headrace.operators.match import matched
 from headrace.operators.sample import sampled
 from headrace.time import INFINITY, MIN_INSTANT
 
@@ -40,8 +42,8 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
         report: receives the elements for which an expression fails; they are left out.
     """
     match node:
-        case Filter():
-            return evaluate_predicate(node.predicate, batch, report)
+        case Filter() | Match():
+            return _filter(node, batch, report)
         case Project():
             return _project(node, batch, report)
         case TimeWindow():
@@ -62,6 +64,12 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
         case Rstream() | Early() | Remember():
             return batch
+
+
+def _filter(node: Filter | Match, batch: Batch, report: Report) -> Batch:
+    if isinstance(node, Match):
+        return matched(node, batch)
+    return evaluate_predicate(node.predicate, batch, report)
 
 
 def _project(node: Project, batch: Batch, report: Report) -> Batch:

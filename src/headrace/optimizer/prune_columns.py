@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     Join,
     Lifetime,
     LiveRow,
+    Match,
     NestedAggregate,
     OuterJoin,
     Over,
@@ -89,7 +90,16 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return plan if pruned is below else Filter(pruned, _moved(predicate, places)), places
         case Project():
             return _project(plan, needed)
-        case RelationIndex() | Sample() | NestedAggregate() | Distinct() | Finalize() | Istream() | Dstream():
+        case (
+            RelationIndex()
+            | Sample()
+            | Match()
+            | NestedAggregate()
+            | Distinct()
+            | Finalize()
+            | Istream()
+            | Dstream()
+        ):
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
         case TimeWindow() | Lifetime() | WindowBounds() | RowWindow() | SessionWindow():
             return _window(plan, needed)

@@ -28,6 +28,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    Match,
     NestedAggregate,
     OuterJoin,
     Over,
@@ -146,7 +147,7 @@ class _Evaluation:
                 return {change for instant in below for change in session_changes(plan, instant)}
             case WindowBounds():
                 return below.union(*(bound_changes(plan, *ends) for ends in self._filled(plan.input)))
-            case NestedAggregate():
+            case NestedAggregate() | Match():
                 return set(self.instants(plan.written_out))
             case Istream() | Dstream():
                 return below | {instant + 1 for instant in below}
@@ -187,8 +188,8 @@ class _Evaluation:
                 return self._change(plan, instant)
             case Granularity() | Clip():
                 return self._at_some(plan, instant)
-            case Rstream() | Split() | Coalesce() | Early() | Remember() | NestedAggregate():
-                below = plan.written_out if isinstance(plan, NestedAggregate) else plan.input
+            case Rstream() | Split() | Coalesce() | Early() | Remember() | NestedAggregate() | Match():
+                below = plan.written_out if isinstance(plan, NestedAggregate | Match) else plan.input
                 return self.content(below, instant)
             case _:
                 assert_never(plan)

@@ -13,6 +13,7 @@ from headrace.algebra.nodes import (
     Filter,
     Granularity,
     Lifetime,
+    Match,
     Project,
     Remember,
     Rstream,
@@ -40,8 +41,8 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
     below = inputs[0]
     sample = below.sample
     match plan:
-        case Filter(predicate=predicate):
-            return below.where(predicate)
+        case Filter() | Match():
+            return _selected(plan, below)
         case Project(items=items):
             values = tuple(below.growth([expression]) for _, expression in items)
             extremes = {
@@ -85,6 +86,13 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return below
         case _:
             assert_never(plan)
+
+
+def _selected(plan: Filter | Match, below: Flow) -> Flow:
+    if isinstance(plan, Filter):
+        return below.where(plan.predicate)
+    found = united([below.where(predicate) for predicate in plan.predicates])
+    return replace(found, values=(*found.values, found.growth([])), sample=None)
 
 
 def united(flows: Sequence[Flow]) -> Flow:

@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    Match,
     NestedAggregate,
     OuterJoin,
     Over,
@@ -159,6 +160,9 @@ def work_of(plan: Plan, counts: Counts) -> tuple[Work, ...]:
     match plan:
         case Filter(predicate=predicate):
             return _computing([predicate], counts)
+        case Match(predicates=predicates):
+            # Every attribute of the rows is looked up once, whatever the number of predicates.
+            return _computing(predicates[:1], counts)
         case Project(items=items):
             return _computing([expression for _, expression in items], counts)
         case Lifetime(duration=duration):
@@ -191,7 +195,7 @@ def _kind_of(plan: Plan) -> Kind:
             return Kind.LAST_ROWS
         case SessionWindow():
             return Kind.SESSIONS
-        case Filter() | Project() | Lifetime() | Aggregate() | NestedAggregate():
+        case Filter() | Match() | Project() | Lifetime() | Aggregate() | NestedAggregate():
             raise AssertionError("these do several things")
         case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are read, and semi- and outer joins are expanded before")

@@ -30,7 +30,7 @@ _CLASSES: Final[dict[str, type[Any]]] = {
         *(nodes.Source, nodes.Relation, nodes.Filter, nodes.Project, nodes.Sample, nodes.Union),
         *(nodes.RefreshedRelation, nodes.EventSource, nodes.Finalize),
         *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.Join, nodes.TopK, nodes.TimeWindow),
-        *(nodes.Lifetime, nodes.NestedAggregate, nodes.LiveRow, nodes.RelationIndex),
+        *(nodes.Lifetime, nodes.Match, nodes.NestedAggregate, nodes.LiveRow, nodes.RelationIndex),
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
         nodes.Remember,

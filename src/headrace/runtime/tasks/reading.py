@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -11,13 +11,14 @@ import pyarrow as pa
 
 from headrace.algebra.events import Events
 from headrace.algebra.memory import Memory
-from headrace.algebra.nodes import Relation, Remember, Source
+from headrace.algebra.nodes import Match, Relation, Remember, Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
 from headrace.lowering.exits import Exits
 from headrace.lowering.graph import Node
 from headrace.operators.contract import Report
+from headrace.operators.match import matched_parts
 from headrace.operators.state.runs import WEIGHT
 from headrace.operators.stateless import apply
 from headrace.runtime.sources.contract import Read
@@ -169,6 +170,9 @@ def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], l
         if isinstance(plan, Source):
             if node.reads == stream:
                 outputs[node.number] = _select(plan, numbered)
+        elif isinstance(plan, Match):
+            # No predicate of it can fail, nor anything above it.
+            continue
         elif is_stateless(plan) and any(edge.producer in outputs for edge in node.inputs):
             outputs[node.number] = _applied(node, outputs, left, reporter(node.number))
         if node.number in outputs:
@@ -185,9 +189,35 @@ def _run_nodes(
     task: Task, stream: str, batch: Batch, nodes: Sequence[Node], exits: Exits | None, left: Left
 ) -> None:
     """Run nodes of level 0 over a batch of one input, and route what they yield."""
-    outputs: dict[int, Batch] = {}
+    _run_above(task, stream, batch, nodes, exits, left, {})
+
+
+def _run_above(
+    task: Task,
+    stream: str,
+    batch: Batch,
+    nodes: Sequence[Node],
+    exits: Exits | None,
+    left: Left,
+    outputs: dict[int, Batch],
+) -> None:
+    """The same where what some nodes yield is known.
+
+    Args:
+        outputs: what they yield; that of others is added.
+    """
+    done = set[int]()
     for node in nodes:
         plan = node.plan
+        if node.number in done:
+            continue
+        if isinstance(plan, Match):
+            # One part after the other, up to the results: of many rows thousands of queries may select many.
+            above = [other for other in nodes if other.number in task.work.graph.above(node.number)]
+            done |= {other.number for other in above}
+            for part in _matched(task, node, plan, outputs):
+                _run_above(task, stream, part, above, exits, left, {node.number: part})
+            continue
         if isinstance(plan, Source | Relation):
             if node.reads != stream:
                 continue
@@ -203,6 +233,19 @@ def _run_nodes(
         task.counter.give(node.number, outputs[node.number])
         with task.watch("route"):
             task.outbox.put(node.number, outputs[node.number], exits)
+
+
+def _matched(task: Task, node: Node, plan: Match, outputs: Mapping[int, Batch]) -> Iterator[Batch]:
+    """What is selected of a batch, part after part."""
+    (edge,) = node.inputs
+    if edge.producer not in outputs:
+        return
+    task.counter.take(node.number, len(outputs[edge.producer]))
+    for part in task.watch.each(label(node), matched_parts(plan, outputs[edge.producer])):
+        task.counter.give(node.number, part)
+        with task.watch("route"):
+            task.outbox.put(node.number, part)
+        yield part
 
 
 def _applied(node: Node, outputs: Mapping[int, Batch], left: Left, report: Report) -> Batch:

@@ -1,0 +1,272 @@
+"""Rows with the numbers of the predicates that select them, found by an index of the predicates.
+
+A predicate is cut into the parts that AND connects. Those that compare an expression with constants become
+ranges: the constants that are compared with one expression are sorted, and a value is the place it has among
+them, so that a comparison is one of integers whatever the type. The other parts are asked for the rows that
+the ranges leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.nodes import Match
+from headrace.algebra.predicates import conjunction, conjuncts
+from headrace.elements import Batch, BoolArray, Int64Array, concat, record_batch, take_rows
+from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
+from headrace.expressions.tree import Call, Expression, Literal
+from headrace.kernels.ranges import Candidates, Ranges, candidates_of
+from headrace.schema import BIGINT, DATE, DOUBLE, STRING, TIMESTAMP
+
+_NUMBERS: Final = (BIGINT, DOUBLE, DATE, TIMESTAMP)
+"""Types whose values NumPy sorts as comparisons do."""
+
+_TURNED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The comparison that is meant where the constant comes first."""
+
+_NONE: Final = -1
+"""The value of a NULL, which is in no range, and of what no range leaves out."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A part of a predicate that compares an expression with constants.
+
+    Attributes:
+        of: the expression.
+        low, high: the least and the largest value for which it is true, and whether that itself is one.
+        other: the value for which it is not true, of `<>`.
+    """
+
+    of: Expression
+    low: tuple[object, bool] | None = None
+    high: tuple[object, bool] | None = None
+    other: object = None
+
+    @property
+    def constants(self) -> list[object]:
+        """The constants."""
+        bounds = (end[0] for end in (self.low, self.high) if end is not None)
+        return [*bounds, *(() if self.other is None else (self.other,))]
+
+
+_ANY_ROW: Final = Asked(Literal(0, BIGINT), low=(0, True))
+
+
+def asked(part: Expression) -> Asked | None:
+    """What a part of a predicate compares with constants; None if it is something else.
+
+    Args:
+        part: a BOOLEAN expression.
+    """
+    match part:
+        case Call(function="BETWEEN", arguments=(of, Literal() as low, Literal() as high)):
+            found = _compared(">=", of, low), _compared("<=", of, high)
+            return None if None in found else Asked(of, (low.value, True), (high.value, True))
+        case Call(function=operator, arguments=(Literal() as constant, of)) if operator in _TURNED:
+            return _compared(_TURNED[operator], of, constant)
+        case Call(function=operator, arguments=(of, Literal() as constant)) if operator in _TURNED:
+            return _compared(operator, of, constant)
+    return None
+
+
+def _compared(operator: str, of: Expression, constant: Literal) -> Asked | None:
+    value = constant.value
+    if value is None or isinstance(of, Literal) or not _is_sorted(of) or constant.type != of.type:
+        return None
+    match operator:
+        case "=":
+            return Asked(of, (value, True), (value, True))
+        case "<" | "<=":
+            return Asked(of, high=(value, operator == "<="))
+        case ">" | ">=":
+            return Asked(of, low=(value, operator == ">="))
+        case _:
+            return Asked(of, other=value)
+
+
+def _is_sorted(of: Expression) -> bool:
+    """Whether values of an expression's type can be sorted here as comparisons do."""
+    return of.type in (*_NUMBERS, STRING) or bool(pa.types.is_decimal(of.type))
+
+
+class _Attribute:
+    """The constants that one expression is compared with.
+
+    Args:
+        of: the expression.
+        constants: some of its type, none of them NULL.
+    """
+
+    def __init__(self, of: Expression, constants: Iterable[object]) -> None:
+        self.of = of
+        values = _sortable(pa.array(list(dict.fromkeys(constants)), of.type))
+        self._sorted = np.unique(values)
+
+    def places(self, values: pa.Array) -> Int64Array:
+        """int64[n]: an odd number for each constant, and even ones for what is between; `_NONE` for NULL."""
+        if self._sorted.dtype == object:
+            coded = values.dictionary_encode()
+            found = np.append(self._of(_sortable(coded.dictionary)), _NONE)
+            places: Int64Array = found[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+            return places
+        found = self._of(_sortable(values.fill_null(0) if values.null_count else values))
+        if values.null_count:
+            found[values.is_null().to_numpy(zero_copy_only=False)] = _NONE
+        return found
+
+    @property
+    def largest(self) -> int:
+        """The largest number."""
+        return 2 * len(self._sorted)
+
+    def _of(self, values: np.ndarray[Any, Any]) -> Int64Array:
+        below = np.searchsorted(self._sorted, values)
+        met = self._sorted[np.minimum(below, len(self._sorted) - 1)]
+        equal = np.asarray(met == values, dtype=np.bool_)
+        if values.dtype == np.float64:
+            # NaN equals itself, and is larger than all others, as NumPy sorts it.
+            equal |= np.isnan(met) & np.isnan(values)
+        return np.asarray(2 * below + equal, dtype=np.int64)
+
+
+def _sortable(values: pa.Array) -> np.ndarray[Any, Any]:
+    """Values that are not NULL as numbers, or as texts and decimals that Python compares."""
+    if values.type == TIMESTAMP:
+        values = values.cast(pa.int64())
+    elif values.type == DATE:
+        values = values.cast(pa.int32())
+    elif values.type not in _NUMBERS:
+        found = np.empty(len(values), dtype=object)
+        found[:] = values.to_pylist()
+        return found
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+class PredicateIndex:
+    """The predicates of a `Match`, so that those of a row are found without asking each of them.
+
+    Args:
+        predicates: the fewer rows the parts leave that `asked` knows, the better.
+    """
+
+    def __init__(self, predicates: Sequence[Expression]) -> None:
+        parts = [conjuncts(predicate) for predicate in predicates]
+        known = [[(part, asked(part)) for part in listed] for listed in parts]
+        ranges = [[one for _, one in listed if one is not None] or [_ANY_ROW] for listed in known]
+        rests = (conjunction(part for part, one in listed if one is None) for listed in known)
+        self._rests = {number: rest for number, rest in enumerate(rests) if rest is not None}
+        constants: dict[Expression, list[object]] = {}
+        for one in (one for listed in ranges for one in listed):
+            constants.setdefault(one.of, []).extend(one.constants)
+        self._attributes = [_Attribute(of, listed) for of, listed in constants.items()]
+        self._ranges = self._made(ranges, {of: number for number, of in enumerate(constants)})
+
+    def _made(self, asked_by: Sequence[Sequence[Asked]], columns: dict[Expression, int]) -> Ranges:
+        listed = [one for ranges in asked_by for one in ranges]
+        column = np.array([columns[one.of] for one in listed], dtype=np.int64)
+        largest = np.array([attribute.largest for attribute in self._attributes], dtype=np.int64)
+        low, high, other = np.zeros(len(listed), np.int64), largest[column], np.full(len(listed), _NONE)
+        for number, attribute in enumerate(self._attributes):
+            of_column = np.flatnonzero(column == number).tolist()
+            self._set(attribute, [(place, listed[place].low) for place in of_column], low, 1)
+            self._set(attribute, [(place, listed[place].high) for place in of_column], high, -1)
+            others = [(place, (listed[place].other, True)) for place in of_column]
+            self._set(attribute, [(place, end) for place, end in others if end[0] is not None], other, 0)
+        count = np.array([len(ranges) for ranges in asked_by], dtype=np.int64)
+        return Ranges(np.cumsum(count) - count, count, column, low, high, other)
+
+    @staticmethod
+    def _set(
+        attribute: _Attribute,
+        ends: Sequence[tuple[int, tuple[object, bool] | None]],
+        found: Int64Array,
+        inward: int,
+    ) -> None:
+        """Put the numbers of constants at their places, one further inward where they do not belong."""
+        given = [(place, end) for place, end in ends if end is not None]
+        numbers = attribute.places(pa.array([end[0] for _, end in given], attribute.of.type))
+        open_ends = np.array([not end[1] for _, end in given], dtype=np.int64)
+        found[[place for place, _ in given]] = numbers + inward * open_ends
+
+    def candidates(self, rows: pa.RecordBatch) -> Candidates:
+        """The rows that predicates may be true of."""
+        values = [attribute.places(evaluate(attribute.of, rows).values) for attribute in self._attributes]
+        return candidates_of(np.array(values, dtype=np.int64), self._ranges)
+
+    def match(self, rows: pa.RecordBatch, candidates: Candidates) -> tuple[Int64Array, Int64Array]:
+        """The predicates that are true of some rows: int64[m] predicates, ascending, and int64[m] rows."""
+        predicates, places = candidates.pairs()
+        kept = self._kept(rows, predicates, places)
+        return predicates[kept], places[kept]
+
+    def _kept(self, rows: pa.RecordBatch, predicates: Int64Array, places: Int64Array) -> BoolArray:
+        """Which candidates the other parts of their predicates are true of."""
+        kept: BoolArray = np.ones(len(places), dtype=np.bool_)
+        if not self._rests or not len(places):
+            return kept
+        starts = np.flatnonzero(np.diff(predicates, prepend=-1))
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(places)], strict=True):
+            rest = self._rests.get(int(predicates[start]))
+            if rest is not None:
+                kept[start:end] = predicate_mask(evaluate(rest, take_rows(rows, places[start:end])))
+        return kept
+
+
+_MOST: Final = 4_000_000
+"""So many pairs of a predicate and a row are looked at together, unless one row has more."""
+
+_KEPT: Final = 8
+"""So many indexes are kept from one epoch to the next."""
+
+_indexes: dict[int, tuple[tuple[Expression, ...], PredicateIndex]] = {}
+
+
+def index_of(node: Match) -> PredicateIndex:
+    """The index of a node's predicates, made once while the node is in use.
+
+    Thousands of predicates take longer to compare than to look up a batch, so an index is known by the object
+    that holds them.
+    """
+    known = _indexes.pop(id(node.predicates), None)
+    if known is None:
+        known = node.predicates, PredicateIndex(node.predicates)
+    _indexes[id(node.predicates)] = known
+    for oldest in list(_indexes)[:-_KEPT]:
+        _indexes.pop(oldest, None)
+    return known[1]
+
+
+def matched(node: Match, batch: Batch) -> Batch:
+    """The elements that a `Match` makes of some of its input.
+
+    Args:
+        node: the plan node.
+        batch: elements of its input.
+    """
+    return concat(node.schema, list(matched_parts(node, batch)))
+
+
+def matched_parts(node: Match, batch: Batch) -> Iterator[Batch]:
+    """What `matched` makes, in parts that fit in memory also where most queries select most rows.
+
+    Args:
+        node: the plan node.
+        batch: elements of its input.
+    """
+    index = index_of(node)
+    candidates = index.candidates(batch.payload)
+    if candidates.count > _MOST and len(batch) > 1:
+        half = len(batch) // 2
+        yield from matched_parts(node, batch.slice(0, half))
+        yield from matched_parts(node, batch.slice(half, len(batch) - half))
+        return
+    predicates, places = index.match(batch.payload, candidates)
+    found = batch.take(places)
+    columns = [*found.payload.columns, pa.array(predicates)]
+    yield found.with_payload(record_batch(columns, node.schema, len(found)))

@@ -104,6 +104,10 @@ class DeliveryError(UserError):
     """A sink that cannot take committed results, or would take them with a gap."""
 
 
+class ReplacedError(UserError):
+    """The query that is followed was replaced by one with other columns; all it has said was given."""
+
+
 class HeadraceWarning(UserWarning):
     """Something that is done, and may not be what was meant, such as a column that is left out."""
 

@@ -12,15 +12,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import count
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Filter, Plan, Project, column
+from headrace.algebra.nodes import Filter, Plan, Project, Source, column
+from headrace.algebra.properties import walk
 from headrace.elements import from_rows, to_rows
 from headrace.errors import PlanError, UserError
 from headrace.expressions.functions import literal
-from headrace.expressions.tree import Call
+from headrace.expressions.tree import Call, Expression, Literal
 from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
@@ -53,7 +55,7 @@ REFUSED = ("at different times", "have not reached", "is part of a query", "is f
 
 @dataclass
 class Answered:
-    """A query of the script: its plan, how far each stream was read when it came, and its epochs."""
+    """A query of the script: its plan, how far each stream was read when it came, its epochs and instants."""
 
     name: str
     plan: Plan
@@ -61,6 +63,13 @@ class Answered:
     start: int
     end: int | None = None
     answers_from: int = BEGINNING
+    answers_until: int = INFINITY
+    before: tuple[Answered, ...] = ()
+
+    @property
+    def pieces(self) -> tuple[Answered, ...]:
+        """What the query was before it was replaced, and what it is now."""
+        return (*self.before, self)
 
 
 class Script:
@@ -88,6 +97,7 @@ class Script:
         self.live: dict[str, Answered] = {}
         self.journal: Journal | None = None
         self.exchanged = 0
+        self.clipped = 0
         for plan in (case.plan, *data.draw(st.lists(relatives(case.plan), max_size=2))):
             self._register(next(self.names), plan, 1, {})
         self.run = self._start()
@@ -112,13 +122,11 @@ class Script:
                 elif action == "add past":
                     known = st.sampled_from([query.plan for query in self.everything])
                     self._add_past(self.data.draw(known | plans(self.case.leaves, depth=2)))
-                elif action == "drop" and len(self.live) > 1:
-                    self._drop(self.data.draw(st.sampled_from(sorted(self.live))))
+                elif action in ("drop", "replace", "exchange"):
+                    self._turn(action, self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "restart" and self.journal is not None:
                     self.journal.close()
                     self.run = self._start()
-                elif action == "exchange":
-                    self._exchange(self.data.draw(st.sampled_from(sorted(self.live))))
                 elif share := self.run.next_share():
                     self.run.step(share)
                     self.run.merge()
@@ -128,6 +136,15 @@ class Script:
         finally:
             if self.journal is not None:
                 self.journal.close()
+
+    def _turn(self, action: str, name: str) -> None:
+        """Do something to a query that is answered."""
+        if action == "replace":
+            self._replace(name)
+        elif action == "exchange":
+            self._exchange(name)
+        elif len(self.live) > 1:
+            self._drop(name)
 
     def check(self) -> None:
         """Every query, dropped or not, answers as the reference over the rows since it was added."""
@@ -139,18 +156,7 @@ class Script:
                 if part.epoch >= query.start and (query.end is None or part.epoch < query.end)
             ]
             reader = ResultReader(query.name, form_of(query.plan), self.store, parts)
-            rows = {
-                stream.name: Stream(
-                    stream.schema.names, stream.elements[query.positions.get(stream.name, 0) :]
-                )
-                for stream in self.case.streams
-            }
-            rows |= {relation.name: relation.stream() for relation in self.case.relations}
-            history = [
-                (row, max(ts, query.answers_from), te)
-                for row, ts, te in evaluate(query.plan, rows)
-                if te > query.answers_from
-            ]
+            history = [part for piece in query.pieces for part in self._expected(piece)]
             expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in history])
             found = reader.elements()
             assert equivalent(found, expected, reader.heartbeat), (
@@ -158,6 +164,19 @@ class Script:
                 history,
                 to_rows(canonical(found)),
             )
+
+    def _expected(self, query: Answered) -> list[tuple[Any, int, int]]:
+        """What the reference says of a query, for the instants at which it answers."""
+        rows = {
+            stream.name: Stream(stream.schema.names, stream.elements[query.positions.get(stream.name, 0) :])
+            for stream in self.case.streams
+        }
+        rows |= {relation.name: relation.stream() for relation in self.case.relations}
+        found = [
+            (row, max(ts, query.answers_from), min(te, query.answers_until))
+            for row, ts, te in evaluate(query.plan, rows)
+        ]
+        return [(row, ts, te) for row, ts, te in found if ts < te]
 
     def _plans(self) -> dict[str, Plan]:
         return {name: query.plan for name, query in self.live.items()}
@@ -199,6 +218,27 @@ class Script:
         with suppress(PlanError):
             self.run.exchange(name, form(self.live[name].plan))
             self.exchanged += 1
+
+    def _replace(self, name: str) -> None:
+        """Another plan under the name of a query, with the same columns."""
+        known, read = self.live[name], self.run.results
+        until = read[-1].heartbeats[name] if read else BEGINNING
+        if until == INFINITY:
+            return
+        plan = self.data.draw(others(known.plan, self.case))
+        said = self.run.replacement_of(name, plan, alike=True, waits=False)
+        positions: Mapping[str, int] = {
+            part: self.run.point(part).position for part in self.run.known_streams
+        }
+        if said.reason is None:
+            positions, until = known.positions, said.at
+            self.clipped += 1
+        before = (
+            replace(piece, answers_until=min(until, piece.answers_until), before=()) for piece in known.pieces
+        )
+        new = Answered(name, plan, positions, known.start, answers_from=said.at, before=tuple(before))
+        self.everything[self.everything.index(known)] = self.live[name] = new
+        self.run.replace(name, self._plans(), self.streams, self._description())
 
     def _add_warm(self, other: str) -> None:
         """A query that answers as another one from now on, or its rows of one kind."""
@@ -255,6 +295,19 @@ class Script:
         self.live.pop(name).end = self.run.totals.epochs + 1
         self.run.change(self._plans(), self.streams, self._description())
         assert name not in self.run.results[-1].heartbeats
+
+
+@st.composite
+def others(draw: st.DrawFn, plan: Plan, case: Case) -> Plan:
+    """Plans with the columns of one: of another part of it, or over the same streams."""
+    parts = [part for part in walk(plan) if not isinstance(part, Source)]
+    other = draw(st.sampled_from(parts) | plans(case.leaves, depth=2)) if parts else draw(plans(case.leaves))
+    items: list[tuple[str, Expression]] = []
+    for field in plan.schema:
+        places = [place for place, one in enumerate(other.schema) if one.type == field.type]
+        value = column(other, draw(st.sampled_from(places))) if places else Literal(None, field.type)
+        items.append((field.name, value))
+    return Project(other, tuple(items))
 
 
 EPOCHS = st.tuples(st.sampled_from((1, 2, 5)), st.sampled_from((DEFAULT_EPOCH_BYTES, 40)))

@@ -11,7 +11,7 @@ from headrace.algebra.properties import sources_of
 from headrace.elements import Batch
 from headrace.engine.query import Query
 from headrace.engine.subscription import Subscription
-from headrace.errors import StoreError, UserError
+from headrace.errors import ReplacedError, StoreError, UserError
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.run import Run
 from headrace.runtime.journal.records import EpochResults
@@ -32,11 +32,13 @@ class _Span:
         start: the first of them.
         end: the first one after them; INFINITY while the query is answered.
         failed: why the query had failed when it was dropped, or None.
+        replaced: whether a query with other columns has taken its place.
     """
 
     start: int
     end: int = INFINITY
     failed: Reason | None = None
+    replaced: bool = False
 
     @property
     def is_over(self) -> bool:
@@ -74,11 +76,21 @@ class Answers:
             epoch: that of the change.
             failed: the queries that had failed before it.
         """
-        for query, span in self._spans.items():
-            if query not in queries and not span.is_over:
+        new = {query.name: query for query in queries if query not in self._spans}
+        # A query that was replaced may share the span of the one in its place.
+        going_on = {id(span) for query, span in self._spans.items() if query in queries}
+        for query, span in list(self._spans.items()):
+            other = new.get(query.name)
+            if id(span) in going_on or span.is_over:
+                continue
+            if other is not None and self._run.start_of(query.name) == span.start:
+                # Its answer goes on; whoever has the query that was replaced reads it as well.
+                self._spans[other] = span
+            else:
                 span.failed = failed.get(query.name)
+                span.replaced = other is not None
                 span.end = epoch
-        for query in queries:
+        for query in new.values():
             if query not in self._spans:
                 self._spans[query] = _Span(self._run.start_of(query.name))
         with self._changed:
@@ -135,6 +147,8 @@ class Answers:
                 self._refuse_failed(reader.name, span)
                 if error is not None:
                     raise error
+                if span.replaced:
+                    raise _replaced(reader.name)
                 return
             if news and not last:
                 begin, last = _beginning(reader.name, news, from_epoch, span.start)
@@ -204,6 +218,13 @@ def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int, sta
         raise _gone(query, from_epoch, whole)
     begin = max(from_epoch, whole)
     return begin, since_of(query, results, begin) - 1
+
+
+def _replaced(query: str) -> ReplacedError:
+    return ReplacedError(
+        f"{query} was replaced by a query with other columns",
+        hint=f"subscribe to the new one: db['{query}'].subscribe()",
+    )
 
 
 def _gone(query: str, due: int, oldest: int) -> UserError:

@@ -44,7 +44,7 @@ from headrace.language.catalog_statements import Kind
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.past import StartClause
-from headrace.language.statements import STRONG, Consistency, Heartbeats
+from headrace.language.statements import STRONG, Consistency, CreateQuery, Heartbeats
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
@@ -87,6 +87,7 @@ class Core:
         self._made: Runner | None = None
         self._attachments: list[Attachment] = []
         self._stored: Mapping[str, Choices] | None = None
+        self._replaced: dict[str, Callable[[Definitions], Definitions]] = {}
         self.lock = threading.RLock()
         self._gathering = False
         self.settings = settings
@@ -254,9 +255,10 @@ class Core:
                     hint="leave out WARM; all queries that a run begins with start together",
                 )
             found = self.compiled(asked, policy)
-            if found.decisions is not None and (known := self._stored_choices().get(name)) is not None:
+            known = self._stored_choices().get(name)
+            if found.decisions is not None and known is not None:
                 found = found.decided(decisions_in(known))
-            choices = choices_of(found.decisions, self._holds(name, found.optimized, heartbeats))
+            choices = choices_of(found.decisions, self._holds(found.optimized, heartbeats, known or {}))
             since = None if start is None else start_of(start, found.plan.domain)
             query = Query(
                 self, name, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since
@@ -269,6 +271,36 @@ class Core:
             new = self.definitions.with_query(query, plan, found.streams, position).recording(definition)
             self.change(self.claiming(new, definition))
             return query
+
+    def drafted(self, made: CreateQuery, known: Query | None, policy: Policy) -> tuple[Query, Plan, Compiled]:
+        """The query of a CREATE OR REPLACE QUERY, its plan at its level, and what its text means.
+
+        Args:
+            made: the statement.
+            known: the query that it is to replace, which is decided alike if it is the same.
+            policy: what it may reach.
+
+        Raises:
+            LanguageError: it is wrong.
+        """
+        found = self.compiled(made.query, policy)
+        same = known is not None and known.plan == found.plan and known.heartbeats is made.heartbeats
+        choices = known.choices if known is not None and same else {}
+        if same and found.decisions is not None:
+            found = found.decided(decisions_in(choices))
+        if not same or made.heartbeats is not Heartbeats.OPERATOR:
+            chosen = holds_in(choices) or self._holds(found.optimized, made.heartbeats, {})
+            choices = choices_of(found.decisions, chosen)
+        name = made.name.text if known is None else known.name
+        query = Query(
+            self, name, found.plan, found.notes, choices, place_of(made.query), heartbeats=made.heartbeats
+        )
+        inputs = self.definitions.inputs
+        return query, at_level(found.optimized, made.consistency, inputs, warm=False, new=not same), found
+
+    def sinks_of(self, query: str) -> tuple[str, ...]:
+        """The names of the sinks that are attached to a query."""
+        return tuple(part.name for part in self._attachments if part.query == query)
 
     def compiled(self, asked: Syntax | Piece, policy: Policy) -> Compiled:
         """What a query means, and how it would run if it were new.
@@ -392,6 +424,47 @@ class Core:
         if self.execution is not None:
             self.execution.settle(self.settings)
 
+    def replace(self, new: Definitions, name: str, undo: Callable[[Definitions], Definitions]) -> None:
+        """Let definitions take effect in which a query is another one.
+
+        Where no run goes on, and a store has the one that is replaced, that is done when the next run has
+        begun with it.
+
+        Args:
+            new: the definitions.
+            name: the query's.
+            undo: makes definitions with the one that is replaced.
+        """
+        if not self.running and self.is_known_to_store(name):
+            self._replaced.setdefault(name, undo)
+        self.change(new)
+
+    def is_known_to_store(self, query: str) -> bool:
+        """Whether a durable store has a query of that name, which is answered."""
+        return query in self._stored_choices()
+
+    def replace_waiting(self) -> None:
+        """Replace what was to be replaced once a run goes on; where that fails, the run ends.
+
+        Raises:
+            UserError: a query cannot be replaced; the store has the other one.
+        """
+        while self._replaced:
+            self._replaced.popitem()
+            try:
+                self.started.change(self._begun_with())
+            except BaseException:
+                self.started.stop(None)
+                raise
+
+    def _begun_with(self) -> Definitions:
+        """The definitions with what was to be replaced once a run goes on as the store has it."""
+        found = self.definitions
+        for name, undo in self._replaced.items():
+            if name in found.queries:
+                found = undo(found)
+        return found
+
     def runner(self) -> Runner:
         """What queries run on, made when it is first needed."""
         if self._made is None:
@@ -437,9 +510,14 @@ class Core:
             raise UserError(
                 "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
             )
+        if not adapt and self._replaced:
+            raise UserError(
+                f"{next(iter(self._replaced))} is replaced by a query over the rows that arrive from then on",
+                hint="replace it in an endless run: call start() instead of run()",
+            )
         self._check_known()
         self._forget()
-        self.execution = Execution(self.runner(), self.settings, self.definitions, adapt=adapt)
+        self.execution = Execution(self.runner(), self.settings, self._begun_with(), adapt=adapt)
         try:
             for attachment in self._attachments:
                 self.execution.attach(attachment)
@@ -519,11 +597,11 @@ class Core:
                 self.execution.attach(attachment)
             self._attachments.append(attachment)
 
-    def _holds(self, name: str, plan: Plan, heartbeats: Heartbeats) -> Holds | None:
+    def _holds(self, plan: Plan, heartbeats: Heartbeats, known: Choices) -> Holds | None:
         """Which operators of a new query wait for others; a restart goes by what the store remembers."""
         if heartbeats is Heartbeats.OPERATOR:
             return None
-        stored = holds_in(self._stored_choices().get(name, {})) if self.execution is None else None
+        stored = holds_in(known) if self.execution is None else None
         if stored is not None:
             return stored
         return chosen_holds(self.definitions, plan, heartbeats, lambda: self.known_status)

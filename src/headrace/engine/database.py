@@ -463,6 +463,7 @@ class Database(UserCode):
         """
         with self._core.lock:
             self._core.new_execution(adapt=True).start(progress)
+            self._core.replace_waiting()
 
     def stop(self, timeout: float | None = STOP_TIMEOUT) -> Summary:
         """End an endless run between two epochs; what was committed stays readable.

@@ -272,6 +272,36 @@ class Definitions:
             spelled=self.spelled.adding(query.name.lower(), query.name),
         )
 
+    def replacing(
+        self, query: Query, optimized: Plan, streams: frozenset[str], given: Definition, position: Position
+    ) -> Definitions:
+        """Another query in the place of the one of its name, which is not paused.
+
+        Args:
+            query: the query.
+            optimized: its plan, optimized.
+            streams: the streams that its text names, in lower case.
+            given: how it is defined; what was said of the other one stays.
+            position: where it is defined.
+
+        Raises:
+            LanguageError: it reads a relation that is refreshed otherwise than other queries do.
+        """
+        others = (known.plan for known in self.queries.values() if known.name != query.name)
+        check_refreshed(query.name, query.plan, others, position)
+        holding = self.holding.without(query.name)
+        holds = query.heartbeats is not Heartbeats.OPERATOR
+        known = self.records.known[given.key].columns.items()
+        said = {column: text for column, text in known if query.schema.find(column) is not None}
+        return replace(
+            self,
+            queries=self.queries.replacing(query.name, query),
+            holding=holding.adding(query.name, query) if holds else holding,
+            plans=self.plans.replacing(query.name, optimized),
+            named=self.named.replacing(_query(query.name), streams),
+            records=self.records.having(given).saying(given.key, said),
+        )
+
     def with_level(self, query: Query, consistency: Consistency) -> Definitions:
         """A query at another level of consistency.
 
@@ -487,6 +517,10 @@ class Definitions:
         """The streams that a derived stream is written over, as text."""
         read = {stream_of_letters(name) or name for name in self.named[_stream(stream)]}
         return ", ".join(name for name in self.catalog.names if name.lower() in read)
+
+    def streams_of_query(self, name: str) -> frozenset[str]:
+        """The streams that a query's text names, in lower case."""
+        return self.named[_query(name)]
 
     def free_name(self) -> str:
         """A name for a query that was given none: `query_1`, `query_2` and so on.

@@ -16,12 +16,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.engine.answers import Answers
 from headrace.engine.choices import holds_in
 from headrace.engine.definitions import Definitions
 from headrace.engine.holds import identity_of
 from headrace.engine.inputs import TemporaryFolders, stream_folder, system_feed
+from headrace.engine.query import Query
 from headrace.engine.samples import looked_at
 from headrace.engine.status import Status, status_of
 from headrace.engine.summary import Summary, summarise
@@ -29,6 +31,7 @@ from headrace.engine.times import instant_of
 from headrace.errors import ExecutionError, StoreError, UserError
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
+from headrace.language.statements import Heartbeats
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation
@@ -42,6 +45,7 @@ from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.replaced import Exchange
+from headrace.runtime.driver.replacing import Replacement
 from headrace.runtime.driver.replay import Choose, Replayed
 from headrace.runtime.driver.retries import run_to_end
 from headrace.runtime.driver.run import Run, RunSettings
@@ -195,6 +199,13 @@ class Execution:
         description = self._described(defined, self._buckets) if self._journal is not None else None
         self._asked = defined
         failed = self.run.failed
+        replaced = (
+            name
+            for name, query in defined.queries.items()
+            if (before := self._defined.queries.get(name, query)) is not query
+            and name not in failed
+            and form_of(query.plan).is_like(form_of(before.plan))
+        )
         known = {name: query.plan for name, query in self._defined.queries.items()}
         goes_on = {*known, *self.run.paused}
         new = ((name, query) for name, query in defined.queries.items() if name not in goes_on)
@@ -211,6 +222,7 @@ class Execution:
                 | _resumed(defined, self.run),
                 defined.not_answered,
                 defined.keeping_input,
+                next(replaced, None),
             )
         )
         self._defined = defined
@@ -239,6 +251,22 @@ class Execution:
         """
         assert self._live is not None
         return self._live.reoptimize(query)
+
+    def replacement_of(self, query: Query, plan: Plan) -> Replacement:
+        """What would become of a query that another one replaces now.
+
+        Args:
+            query: the other one, of its name.
+            plan: its plan, optimized.
+
+        Raises:
+            UserError: the run has ended.
+        """
+        assert self._live is not None
+        before = self._defined.queries[query.name]
+        alike = form_of(query.plan).is_like(form_of(before.plan))
+        waits = query.heartbeats is not Heartbeats.OPERATOR
+        return self._live.replacement_of(query.name, plan, alike=alike, waits=waits)
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; see `LiveRun.refresh`."""

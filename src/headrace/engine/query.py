@@ -16,7 +16,7 @@ from headrace.engine.display import PlanText
 from headrace.engine.readable import Readable, View
 from headrace.engine.subscription import Subscription
 from headrace.engine.why import Why
-from headrace.errors import Position, UserError
+from headrace.errors import Position, ReplacedError, UserError
 from headrace.language.notes import Note
 from headrace.language.statements import Heartbeats, Stage
 from headrace.lowering.explain import explain_graph
@@ -193,6 +193,7 @@ class Query(Readable):
                 query's first epoch means the oldest one that is kept.
 
         Raises:
+            ReplacedError: at its end, if a query with other columns has taken its place.
             UserError: an epoch that is due is no longer kept (`retain_epochs`), or what ended the run.
         """
         return self._answers.follow(self, from_epoch)
@@ -219,7 +220,14 @@ class Query(Readable):
     def _follow(self, view: str, begun: bool, changes: Subscription[Change]) -> Iterator[pa.Table]:
         reader = self._reader()
         finals = Finals(reader.form.schema)
-        for change in changes:
+        replaced: ReplacedError | None = None
+        while True:
+            try:
+                change = next(changes, None)
+            except ReplacedError as error:
+                change, replaced = None, error
+            if change is None:
+                break
             if view == "changes":
                 yield change.rows
             else:
@@ -230,6 +238,8 @@ class Query(Readable):
                 yield reader.history_table(final)
         if view != "changes":
             yield reader.history_table(finals.rest())
+        if replaced is not None:
+            raise replaced
 
     def deliver(
         self, to: SinkLike, name: str | None = None, from_epoch: int = 1, retry: Retry | None = None

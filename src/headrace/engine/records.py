@@ -51,6 +51,10 @@ class Records:
         }
         return replace(self, known=Entries(known))
 
+    def saying(self, key: str, columns: Mapping[str, str]) -> Records:
+        """The same with other comments on the columns of something."""
+        return self.changed(key, replace(self.known[key], columns=columns))
+
     def without(self, key: str) -> Records:
         """The same without a definition, if there is one."""
         if key not in self.known:

@@ -22,6 +22,7 @@ from headrace.engine.query import Query, explain_plan, with_notes
 from headrace.engine.refreshing import refreshed_text
 from headrace.engine.relations import Table, declared_relation, with_values
 from headrace.engine.reoptimize import reoptimized
+from headrace.engine.replacing import replaced, replacement_text
 from headrace.engine.replay import replayed
 from headrace.engine.setting import setting_rows
 from headrace.engine.sharing import shared_by, users_of
@@ -53,6 +54,7 @@ from headrace.language.statements import (
     Explain,
     ExplainAnalyze,
     ExplainCost,
+    ExplainReplace,
     ExplainShared,
     RefreshRelation,
     Reoptimize,
@@ -93,8 +95,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _define(core, statement, base, policy)
         case AlterStream() | CreateSkew():
             _retime(core, statement, policy)
-        case ShowCreate() | Describe():
-            return PlanText(told_of(core.definitions, statement, core.known_status))
+        case ShowCreate() | Describe() | ExplainReplace():
+            return PlanText(_told(core, statement, policy))
         case Comment() | PauseQuery() | ResumeQuery() | SetConsistency() | SetOption():
             return alter(core, statement, policy)
         case Reoptimize(query=name, position=position):
@@ -132,6 +134,13 @@ def _check_definition(statement: Statement | Piece, policy: Policy) -> None:
             policy.check_definition("defining a query", place_of(query))
 
 
+def _told(core: Core, statement: ShowCreate | Describe | ExplainReplace, policy: Policy) -> str:
+    """What there is to say of something that is defined, or of what would replace it."""
+    if isinstance(statement, ExplainReplace):
+        return replacement_text(core, statement.made, policy)
+    return told_of(core.definitions, statement, core.known_status)
+
+
 class Move(Enum):
     """What several statements in a row do by one change; none of them depends on the others."""
 
@@ -142,7 +151,7 @@ class Move(Enum):
 def move_of(statement: Statement | Piece) -> Move | None:
     """What a statement does by one change with those like it beside it, or None where it acts alone."""
     match statement:
-        case CreateQuery(warm=False, start=None) | Select() | Piece():
+        case CreateQuery(warm=False, start=None, replaces=False) | Select() | Piece():
             return Move.COMES
         case DropQuery():
             return Move.GOES
@@ -151,7 +160,7 @@ def move_of(statement: Statement | Piece) -> Move | None:
 
 
 def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
-    """Take in the query of CREATE QUERY.
+    """Take in the query of CREATE QUERY, in the place of the one of its name if it says OR REPLACE.
 
     Args:
         core: the database.
@@ -160,12 +169,15 @@ def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
         policy: what it may reach.
 
     Raises:
-        UserError: as `Core.register` does.
+        UserError: as `Core.register` does, or the one of its name cannot be replaced.
     """
+    made = replace(made, name=Name(name, made.name.position))
+    if made.replaces and (other := replaced(core, made, policy)) is not None:
+        return other
     defaults = core.definitions.catalog.defaults
 
     def given(name: str) -> Definition:
-        return definition_of(replace(made, name=Name(name, made.position)), Path(), policy, defaults)
+        return definition_of(made, Path(), policy, defaults)
 
     return core.register(
         name, made.query, made.position, policy,
@@ -245,7 +257,9 @@ def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy)
 
 
 def _text(
-    core: Core, statement: Explain | ExplainAnalyze | ExplainCost | ExplainShared | Show | Why, policy: Policy
+    core: Core,
+    statement: Explain | ExplainAnalyze | ExplainCost | ExplainShared | Show | Why,
+    policy: Policy,
 ) -> str:
     """What a statement asks of streams, queries and plans, as text."""
     catalog = policy.visible(core.definitions.catalog)

@@ -429,7 +429,7 @@ STRONG: Final = Consistency()
 
 @dataclass(frozen=True)
 class CreateQuery:
-    """`CREATE QUERY name [CONSISTENCY ...] [STARTING AT ...] [WARM] [HEARTBEATS ...] AS query`.
+    """`CREATE [OR REPLACE] QUERY name [CONSISTENCY ...] [STARTING AT ...] [WARM] [HEARTBEATS ...] AS query`.
 
     Attributes:
         name: the query's.
@@ -440,6 +440,7 @@ class CreateQuery:
         consistency: how long its answer waits for rows that come late.
         start: since when it answers; from now on if None.
         text: the query as it is written.
+        replaces: whether it takes the place of the query of that name, if there is one.
     """
 
     name: Name
@@ -450,6 +451,7 @@ class CreateQuery:
     consistency: Consistency = STRONG
     start: StartClause | None = None
     text: str = field(default="", compare=False)
+    replaces: bool = False
 
 
 @dataclass(frozen=True)
@@ -512,6 +514,21 @@ class ExplainCost:
     """
 
     query: Query
+    position: Position
+
+
+@dataclass(frozen=True)
+class ExplainReplace:
+    """`EXPLAIN REPLACE name AS query`, or `EXPLAIN CREATE OR REPLACE QUERY name ... AS query`.
+
+    It says what the replacement would do, and does nothing.
+
+    Attributes:
+        made: the CREATE OR REPLACE QUERY.
+        position: where the statement starts.
+    """
+
+    made: CreateQuery
     position: Position
 
 
@@ -612,6 +629,7 @@ Statement = (
     | ExplainAnalyze
     | ExplainCost
     | ExplainShared
+    | ExplainReplace
     | Why
     | DropStream
     | DropRelation

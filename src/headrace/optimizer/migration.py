@@ -21,6 +21,16 @@ both plans, those above it read the union.
 Clipped results of the two do not touch, so that nothing has to fuse them (the thesis' algorithm 27): a row
 that both plans yield is one that goes on, in two elements.
 
+A plan is also exchanged for one of another meaning: the old answer holds below T and the new one from T on.
+Then both plans are boxes as a whole, since what is above would mix what the two say; and operators that are
+the same in both, and the rows of which end, are inputs of both boxes, which keep their state:
+
+    Filter n > 5                 Union of 2                                Filter n > 3
+      Aggregate a COUNT n  ->      Filter n > 5                       ->     Aggregate a COUNT n
+                                     Clip BELOW T: Aggregate a COUNT n
+                                   Filter n > 3
+                                     Clip FROM T: Aggregate a COUNT n
+
 Rows of a relation, of a window of rows or of an unbounded window may never end. A join with rows that do end
 needs no clip on that side: where the other side has no rows, it has none. So both plans read such a side
 *whole*, and the joins of the new one begin with what those of the old one keep of it.
@@ -28,7 +38,7 @@ needs no clip on that side: where the other side has no rows, it has none. So bo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -98,12 +108,13 @@ POINTWISE: Final = (
 
 @dataclass(frozen=True)
 class Migration:
-    """The exchange of a plan for another with the same content.
+    """The exchange of a plan for another with the same content, or with another one.
 
     Attributes:
         old: the plan so far.
         new: the plan from then on.
         at: where the new one takes over (instant); whatever has entered the old box ends there or before.
+        is_another: whether the new plan means something else.
 
     Raises:
         PlanError: the plans cannot be exchanged, whatever the instant; the message says why.
@@ -112,14 +123,17 @@ class Migration:
     old: Plan
     new: Plan
     at: int
+    is_another: bool = False
 
     def __post_init__(self) -> None:
         boxes = self.boxes
-        assert boxes[0].schema == boxes[1].schema, "the plans yield other columns"
+        if boxes[0].schema != boxes[1].schema:
+            raise PlanError("the plans yield other columns")
         if set(names_read(self.old)) != set(names_read(self.new)):
             raise PlanError("the plans do not read the same streams")
         known = {part for entry in entries(boxes[0]) for part in walk(entry) if is_stateful(part)}
-        for entry in entries(boxes[1]):
+        known.update(part for part in self.common if is_stateful(part))
+        for entry in entries(boxes[1], self.common):
             other = next((part for part in walk(entry) if is_stateful(part) and part not in known), None)
             if other is not None:
                 raise PlanError(
@@ -130,13 +144,28 @@ class Migration:
     @cached_property
     def boxes(self) -> tuple[Plan, Plan]:
         """The parts of both plans that are exchanged, under what is the same in both."""
-        return _boxes(self.old, self.new)
+        return (self.old, self.new) if self.is_another else _boxes(self.old, self.new)
+
+    @cached_property
+    def common(self) -> frozenset[Plan]:
+        """The operators in both boxes that go on for both, and all of whose rows end."""
+        if not self.is_another:
+            return frozenset()
+        old, new = (
+            {part for part in walk(box) if isinstance(part, POINTWISE) and is_stateful(part)}
+            for box in self.boxes
+        )
+        ends = ((part, ends_by(part, dict.fromkeys(names_read(part), 0))) for part in old & new)
+        return frozenset(part for part, end in ends if end < INFINITY)
 
     @cached_property
     def parts(self) -> tuple[Plan, Plan]:
         """The old box over what lies below the instant, and the new one over what lies from it on."""
         old, new = self.boxes
-        return clipped(old, BEGINNING, self.at), clipped(new, self.at, INFINITY)
+        return (
+            clipped(old, BEGINNING, self.at, self.common),
+            clipped(new, self.at, INFINITY, self.common),
+        )
 
     @cached_property
     def plan(self) -> Plan:
@@ -148,30 +177,42 @@ class Migration:
         return _around(self.old, self.boxes[0], box)
 
 
-def entries(box: Plan) -> tuple[Plan, ...]:
+def entries(box: Plan, common: Collection[Plan] = ()) -> tuple[Plan, ...]:
     """The inputs of a box that are clipped: the first nodes from above that look at more than one instant.
 
     Leaves are among them; what is read whole is not.
+
+    Args:
+        box: the box.
+        common: operators that are inputs of it too.
     """
-    return tuple(part for part, _ in _reached(box) if not isinstance(part, POINTWISE))
+    return tuple(
+        part for part, _ in _reached(box, common) if not isinstance(part, POINTWISE) or part in common
+    )
 
 
-def whole_sides(box: Plan) -> dict[int, int]:
+def whole_sides(box: Plan, common: Collection[Plan] = ()) -> dict[int, int]:
     """The joins of a box one side of which is not clipped, by id, each with that side's port.
 
     Rows of that side may have no end, and those of the other side all have one.
+
+    Args:
+        box: the box.
+        common: operators that are inputs of it.
     """
-    return {id(part): port for part, port in _reached(box) if port is not None}
+    return {id(part): port for part, port in _reached(box, common) if port is not None}
 
 
-def _reached(box: Plan) -> list[tuple[Plan, int | None]]:
+def _reached(box: Plan, common: Collection[Plan]) -> list[tuple[Plan, int | None]]:
     """The parts of a box and its inputs but for what is read whole, top down, each with the port of that."""
     known: dict[int, bool] = {}
 
     def is_open(part: Plan) -> bool:
         """Whether some rows of a part may have no end."""
         if id(part) not in known:
-            if isinstance(part, POINTWISE):
+            if part in common:
+                known[id(part)] = False
+            elif isinstance(part, POINTWISE):
                 sides = [is_open(below) for below in inputs_of(part)]
                 known[id(part)] = all(sides) if isinstance(part, Join) else any(sides)
             else:
@@ -184,7 +225,7 @@ def _reached(box: Plan) -> list[tuple[Plan, int | None]]:
         part = ahead.pop()
         if id(part) in found:
             continue
-        below = inputs_of(part) if isinstance(part, POINTWISE) else ()
+        below = inputs_of(part) if isinstance(part, POINTWISE) and part not in common else ()
         open_sides = [is_open(one) for one in below]
         whole = open_sides.index(True) if isinstance(part, Join) and sum(open_sides) == 1 else None
         found[id(part)] = part, whole
@@ -192,15 +233,22 @@ def _reached(box: Plan) -> list[tuple[Plan, int | None]]:
     return list(found.values())
 
 
-def clipped(box: Plan, begin: int, end: int) -> Plan:
-    """A box over its inputs' contents at the instants of `[begin, end)`."""
-    whole = whole_sides(box)
+def clipped(box: Plan, begin: int, end: int, common: Collection[Plan] = ()) -> Plan:
+    """A box over its inputs' contents at the instants of `[begin, end)`.
+
+    Args:
+        box: the box.
+        begin, end: the instants.
+        common: operators that are inputs of it.
+    """
+    whole = whole_sides(box, common)
     known: dict[int, Plan] = {}
 
     def over(part: Plan) -> Plan:
         # What is used twice stays one object, or chains of joins would double with every link.
         if id(part) not in known:
-            known[id(part)] = inside(part) if isinstance(part, POINTWISE) else Clip(part, begin, end)
+            is_inside = isinstance(part, POINTWISE) and part not in common
+            known[id(part)] = inside(part) if is_inside else Clip(part, begin, end)
         return known[id(part)]
 
     def inside(part: Plan) -> Plan:
@@ -228,8 +276,25 @@ def takeover(old: Plan, latest: Mapping[str, int]) -> int:
     Raises:
         PlanError: some of what has entered may have no end.
     """
+    return _last_end(box_of(old), latest)
+
+
+def takeover_of(migration: Migration, latest: Mapping[str, int]) -> int:
+    """The same for a plan that means something else, which lacks nothing from there on.
+
+    Args:
+        migration: the exchange, at any instant.
+        latest: as of `takeover`.
+
+    Raises:
+        PlanError: some of what has entered either of the plans may have no end.
+    """
+    return max(_last_end(box, latest) for box in migration.boxes)
+
+
+def _last_end(box: Plan, latest: Mapping[str, int]) -> int:
     found = BEGINNING
-    for entry in entries(box_of(old)):
+    for entry in entries(box):
         end = ends_by(entry, latest)
         if end == INFINITY:
             raise PlanError(

@@ -28,6 +28,8 @@ STEPS = (
     "ALTER STREAM s DISORDER 3",
     "ALTER QUERY first RESUME",
     "DROP STREAM other",
+    "CREATE OR REPLACE QUERY second AS SELECT COUNT(*) + 1 AS n FROM s [RANGE 10]",
+    "CREATE OR REPLACE QUERY first AS SELECT MIN(v) AS least FROM s [RANGE 10]",
 )
 
 
@@ -48,7 +50,8 @@ def defined(storage: Path) -> list[object]:
     found = contents(storage).description
     assert found.catalog is not None
     records = [(one.kind, one.name, one.text, one.comment, one.paused) for one in found.catalog]
-    return [*records, *sorted(found.queries), *sorted(found.paused)]
+    exchanges = sorted(found.exchanges.get("another", ()))
+    return [*records, *sorted(found.queries.items()), *sorted(found.paused), *exchanges]
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ from headrace.language.statements import (
     Explain,
     ExplainAnalyze,
     ExplainCost,
+    ExplainReplace,
     ExplainShared,
     RefreshRelation,
     Reoptimize,
@@ -114,6 +115,7 @@ def test_closed_sql_asks_the_streams_that_there_are(db: hr.Database) -> None:
     [
         *("DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"),
         *("COMMENT ON QUERY theirs IS 'mine'", "ALTER QUERY theirs PAUSE"),
+        "CREATE OR REPLACE QUERY theirs AS SELECT v + 1 AS v FROM s",
     ],
 )
 def test_closed_sql_changes_nothing_that_others_defined(db: hr.Database, text: str) -> None:
@@ -137,7 +139,13 @@ def test_sql_that_only_asks_defines_nothing(db: hr.Database, text: str) -> None:
     assert len(db.execute("SHOW STREAMS; EXPLAIN SELECT v FROM s", policy=asks)) == 2
 
 
-@pytest.mark.parametrize("text", ["WHY theirs", "EXPLAIN ANALYZE theirs", "EXPLAIN SHARED"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("WHY theirs", "EXPLAIN ANALYZE theirs", "EXPLAIN SHARED"),
+        "EXPLAIN REPLACE theirs AS SELECT v + 1 AS v FROM s",
+    ],
+)
 def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, text: str) -> None:
     db.run()
     with pytest.raises(hr.PolicyError, match=r"1:1: .* is not allowed"):
@@ -151,7 +159,7 @@ def test_every_kind_of_statement_has_been_judged() -> None:
     changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
-    looks = {ExplainAnalyze, ExplainShared, Why}
+    looks = {ExplainAnalyze, ExplainReplace, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (
         "what may a new one reach under a policy?"
     )

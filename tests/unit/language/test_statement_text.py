@@ -133,9 +133,9 @@ def test_every_part_of_a_statement_is_written() -> None:
         *("ahead", "heartbeats", "per", "letters", "retain"),
     }
     assert {one.name for one in fields(Consistency)} == {"block", "position", "remember"}
-    # How a query once started, by `warm`, does not belong to its definition.
+    # How a query once started, by `warm`, or came to its name, by `replaces`, is not part of its definition.
     assert names[CreateQuery] == {
-        *("name", "query", "position", "warm", "heartbeats", "consistency", "start", "text"),
+        *("name", "query", "position", "warm", "heartbeats", "consistency", "start", "text", "replaces"),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, assert_never
 
 from headrace.errors import LanguageError, Position
@@ -32,6 +33,7 @@ from headrace.language.statements import (
     Explain,
     ExplainAnalyze,
     ExplainCost,
+    ExplainReplace,
     ExplainShared,
     Heartbeats,
     RefreshRelation,
@@ -174,6 +176,8 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         return parse_create_relation(cursor, cursor.name("the relation's name"), position)
     if cursor.accept("SKEW"):
         return parse_create_skew(cursor, position)
+    if cursor.at("OR", "REPLACE", "QUERY"):
+        return _replacing(cursor, position)
     if hint := CREATABLE.get(cursor.word()):
         what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
         raise cursor.error(f"CREATE {what} is not supported yet", hint)
@@ -183,8 +187,14 @@ def _create(cursor: Cursor, position: Position) -> Statement:
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
 
 
+def _replacing(cursor: Cursor, position: Position) -> CreateQuery:
+    """Read what follows CREATE where that is OR REPLACE QUERY."""
+    cursor.accept("OR", "REPLACE", "QUERY")
+    return replace(_create_query(cursor, position), replaces=True)
+
+
 def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
-    """Read what follows CREATE QUERY."""
+    """Read what follows CREATE QUERY, or EXPLAIN REPLACE."""
     name = cursor.name("the query's name")
     consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
     if not consistency.is_strong and cursor.at("HEARTBEATS"):
@@ -281,7 +291,14 @@ def _refuse_condition(cursor: Cursor) -> None:
         raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a name is defined once")
 
 
-def _explain(cursor: Cursor, position: Position) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared:
+def _explain(
+    cursor: Cursor, position: Position
+) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace:
+    if cursor.accept("REPLACE"):
+        return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
+    if cursor.at("CREATE", "OR", "REPLACE", "QUERY"):
+        cursor.accept("CREATE")
+        return ExplainReplace(_replacing(cursor, position), position)
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)

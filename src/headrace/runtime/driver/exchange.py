@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 from headrace.algebra.nodes import Early, Plan
@@ -34,13 +34,14 @@ class Begun:
     given: Mapping[StateKey, Manifest]
 
 
-def begun(holding: Holding, name: str, new: Plan) -> Begun:
+def begun(holding: Holding, name: str, new: Plan, *, is_another: bool = False) -> Begun:
     """The beginning of the exchange of a query's plan.
 
     Args:
         holding: the queries that are answered, and their state.
         name: whose plan is exchanged.
         new: the plan that takes over.
+        is_another: whether it means something else, so that it is what the query is from then on.
 
     Raises:
         PlanError: the plan cannot be exchanged, and why.
@@ -48,16 +49,20 @@ def begun(holding: Holding, name: str, new: Plan) -> Begun:
     queries = holding.queries
     require_at_rest(queries, name)
     old = carried_out(queries, name)
-    at = max(takeover_with_sides(holding, name, old), MIN_INSTANT)
+    carried = _by_itself(new)
+    other = Migration(old, carried, MIN_INSTANT, is_another=True) if is_another else None
+    at = max(takeover_with_sides(holding, name, old, other), MIN_INSTANT)
     # Each exchange has operators of its own: what equal ones have said already depends on when they began.
     taken = {known.at for known in queries.migrations.values()}
     at = next(instant for instant in count(at) if instant not in taken)
-    migration = Migration(old, _by_itself(new), at)
+    migration = Migration(old, carried, at, is_another)
     adopted = adoptions(migration, queries.state_start_of(name), queries.merges)
+    if is_another:
+        queries = replace(queries, plans={**queries.plans, name: new})
     both, alone = queries.replacing({name: migration}), queries.replacing({name: migration.new})
     given = begun_sides(holding, name, migration, both.graph)
     if holding.buckets > 1:
-        require_same_places(adopted.begin, queries.graph, both.graph)
+        require_same_places(adopted.begin, holding.queries.graph, both.graph)
         require_same_places(adopted.end, both.graph, alone.graph)
     return Begun(both, adopted.begin, given)
 

@@ -149,14 +149,14 @@ def spoken(
         output = dict(after.graph.outputs)[name]
         batch = concat(change.new.schema, [*parts.values()])
         if kept:
-            refs = _answers(name, batch, found.reach, before, results, answers, output)
+            refs = said_from(name, batch, found.reach, before, results, answers, output)
             said[name] = tuple(refs)
     answers.close()
     states.close()
     return Spoken({name: refs for name, refs in said.items() if refs}, state)
 
 
-def _answers(
+def said_from(
     query: str,
     batch: Batch,
     reach: int,
@@ -165,7 +165,17 @@ def _answers(
     writer: SegmentWriter,
     output: int,
 ) -> Iterator[ResultRef]:
-    """What is written of an answer that reaches up to another instant: what is said and taken back."""
+    """What is written of an answer that reaches up to another instant: what is said and taken back.
+
+    Args:
+        query: its name.
+        batch: what it says, which takes back what is not to hold any more.
+        reach: up to where it speaks from then on (instant).
+        before: the queries that run.
+        results: those of the epochs that are kept, in order.
+        writer: writes it.
+        output: the number of the node that it is the output of.
+    """
     schema = before.queries.plans[query].schema
     reader = reader_of(query, before, results)
     if reader.horizon > reach:

@@ -22,6 +22,7 @@ from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.replaced import Exchange
+from headrace.runtime.driver.replacing import Replacement
 from headrace.runtime.driver.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
@@ -61,6 +62,7 @@ class PlanChange:
         past: the new queries that answer over rows from before them, and since when.
         to_pause: the queries that are not answered from then on, until they are among the plans again.
         keeping: those of them for which the rows of their streams are kept meanwhile.
+        replaced: the query the plan of which is another one, while its answer goes on; None if there is none.
     """
 
     plans: Mapping[str, Plan]
@@ -72,6 +74,7 @@ class PlanChange:
     past: Mapping[str, Start] = field(default_factory=dict)
     to_pause: Collection[str] = ()
     keeping: Collection[str] = ()
+    replaced: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +205,10 @@ class LiveRun:
     def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
+
+    def replacement_of(self, query: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
+        """What would become of a query that is replaced now; see `Run.replacement_of`."""
+        return self._between_epochs(lambda: self._run.replacement_of(query, plan, alike=alike, waits=waits))
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; returns when what was read counts.
@@ -475,14 +482,19 @@ class LiveRun:
                 if isinstance(change.streams.get(name), LiveStream) and name not in self._feeds:
                     started[name] = change.feed(name)
                     started[name].start(self._run.point(name), columns[name])
-            if joining is None:
+            if joining is not None:
+                self._run.join(joining, change.plans, change.streams, change.description, change.holds)
+            elif change.replaced is not None:
+                self._run.replace(
+                    *(change.replaced, change.plans, change.streams, change.description, change.holds),
+                    to_pause=change.to_pause,
+                )
+            else:
                 self._run.change(
                     *(change.plans, change.streams, change.description, change.warm, change.holds),
                     to_pause=change.to_pause,
                     keeping=self._kept_for(change),
                 )
-            else:
-                self._run.join(joining, change.plans, change.streams, change.description, change.holds)
         except BaseException:
             for feed in started.values():
                 feed.stop()

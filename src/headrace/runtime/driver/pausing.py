@@ -181,6 +181,21 @@ def resumed(
     names = [name for name in before.paused if name in queries.plans and name not in queries.failed]
     if not names:
         return queries
+    begins = answering_from(queries, names, points)
+    starts = {name: WarmStart(epoch, at) for name, at in begins.items()}
+    return replace(queries, warm={**queries.warm, **starts})
+
+
+def answering_from(
+    queries: QuerySet, names: Iterable[str], points: Callable[[str], StreamPoint]
+) -> dict[str, int]:
+    """From which instants on queries answer that start anew now, by name.
+
+    Args:
+        queries: with these.
+        names: theirs.
+        points: how far an input has been read, by its name.
+    """
     graph, outputs = queries.graph, dict(queries.graph.outputs)
     relations = {node.reads for node in graph.nodes if isinstance(node.plan, Relation)}
     read = {name: points(name) for name in queries.inputs}
@@ -188,6 +203,4 @@ def resumed(
     heartbeats = {name: INFINITY if name in relations else point.heartbeat for name, point in read.items()}
     newest = {name: point.time.latest for name, point in read.items()}
     said = graph.heartbeats(heartbeats, newest)
-
-    starts = {name: WarmStart(epoch, said[graph.node_of(outputs[name])]) for name in names}
-    return replace(queries, warm={**queries.warm, **starts})
+    return {name: said[graph.node_of(outputs[name])] for name in names}

@@ -24,7 +24,7 @@ from headrace.runtime.driver.replaced import Exchange, packed_exchanges, unpacke
 from headrace.runtime.journal.description import Description, Paused, WarmStart
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY
 
 _TITLE_CHARACTERS: Final = 200
 """So much of what an operator does is stored for people."""
@@ -140,6 +140,7 @@ class QuerySet:
         holds: Mapping[str, Holds] = MappingProxyType({}),
         paused: Mapping[str, Paused] = MappingProxyType({}),
         levels: Mapping[str, Plan] = MappingProxyType({}),
+        replaced: Collection[str] = (),
     ) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
 
@@ -151,14 +152,18 @@ class QuerySet:
             holds: which of their operators wait for others.
             paused: the queries that are not answered from now on, until they are resumed.
             levels: what those are carried out as that go on at another level of consistency.
+            replaced: the queries whose plans are others from now on, which start anew, while their answers go
+                on.
         """
         kept = levels.keys() | {
             name
             for name, plan in plans.items()
-            if self.plans.get(name) == plan and self.holds.get(name) == holds.get(name)
+            if self.plans.get(name) == plan
+            and self.holds.get(name) == holds.get(name)
+            and name not in replaced
         }
         again = self.paused.keys() & plans.keys()
-        starts = {name: self.start_of(name) if name in kept else epoch for name in plans}
+        starts = {name: self.start_of(name) if name in kept or name in replaced else epoch for name in plans}
         starts |= {name: one.start for name, one in {**self.paused, **paused}.items()}
         cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
         adopted = {name: adoption.plan for name, adoption in adoptions.items()}
@@ -166,6 +171,8 @@ class QuerySet:
             name: WarmStart(adoption.start, adoption.answers_from) for name, adoption in adoptions.items()
         }
         warm |= {name: WarmStart(epoch, self.paused[name].heartbeat) for name in again}
+        # From which instant on they answer is known once there is a graph.
+        warm |= {name: WarmStart(epoch, BEGINNING) for name in replaced}
         found = QuerySet(
             dict(plans),
             starts,

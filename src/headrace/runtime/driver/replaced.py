@@ -49,6 +49,7 @@ def packed_exchanges(
     new = {name: found.new if isinstance(found, Migration) else found for name, found in replaced.items()}
     return {
         "at": {name: found.at for name, found in going_on.items()},
+        "another": sorted(name for name, found in going_on.items() if found.is_another),
         "old": packed_plans({name: found.old for name, found in going_on.items()}),
         "new": packed_plans(new),
         "last": {name: asdict(exchange) for name, exchange in last.items()},
@@ -68,9 +69,9 @@ def unpacked_exchanges(content: Mapping[str, Any], known: Mapping[str, Plan]) ->
     try:
         users = users_in(known.values())
         old, new = (unpacked_plans(content.get(part, {}), users) for part in ("old", "new"))
-        at = content.get("at", {})
+        at, others = content.get("at", {}), content.get("another", ())
         return {
-            name: Migration(old[name], plan, int(at[name])) if name in at else plan
+            name: Migration(old[name], plan, int(at[name]), name in others) if name in at else plan
             for name, plan in new.items()
             if name in known
         }

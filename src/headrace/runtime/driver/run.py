@@ -54,6 +54,14 @@ from headrace.runtime.driver.relation_index import given_to, with_indices, writt
 from headrace.runtime.driver.relation_sides import without_reading
 from headrace.runtime.driver.reordering import Reordered, reordered
 from headrace.runtime.driver.replaced import Exchange
+from headrace.runtime.driver.replacing import (
+    Replacement,
+    begun_anew,
+    exchange_of,
+    replacement,
+    require_open,
+    taken_back,
+)
 from headrace.runtime.driver.replay import Choose, Found, letters_for
 from headrace.runtime.driver.reports import log_epoch, log_exchange, log_refused
 from headrace.runtime.driver.retaining import RowKeeper, keeping_all
@@ -267,6 +275,7 @@ class Run:
         to_pause: Collection[str] = (),
         known: Mapping[str, Known] | None = None,
         keeping: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        replaced: Collection[str] = (),
     ) -> None:
         """Answer other queries from now on; what goes on keeps its state.
 
@@ -282,6 +291,7 @@ class Run:
             to_pause: the queries that are not answered from now on, until they are among the plans again.
             known: what is known of queries that may be paused; of those that are answered if None.
             keeping: of queries that are paused, the streams whose rows are kept meanwhile.
+            replaced: the queries whose plans are others, which start anew, while their answers go on.
 
         Raises:
             UserError: a query has no state that it could take over.
@@ -309,10 +319,12 @@ class Run:
         paused = {**stopped, **stayed}
         levels = level_changes(self._queries, plans)
         carried_out = {name: level.new for name, level in levels.items()}
+        replaced = [name for name in replaced if name not in levels]
         changed = self._queries.changed(
-            plans, epoch, self._settings.look, adoptions, holds, paused, carried_out
+            plans, epoch, self._settings.look, adoptions, holds, paused, carried_out, replaced
         )
         changed = resumed(changed, epoch, self._queries, self.point)
+        changed = begun_anew(changed, epoch, replaced, before, self.results)
         changed = going_on(changed, self._queries, levels)
         queries, given = without_reading(changed, before, epoch)
         queries = with_indices(queries, before, epoch)
@@ -322,6 +334,8 @@ class Run:
         given |= {**at_once.state, **said.state}
         queries = self._merging.merged(self._holding(queries, given))
         begins = self._begun(queries, at_once.results, f"{prefix}-rows") | {**said.results}
+        if kept:
+            begins |= taken_back(replaced, before, queries, self.results, begins, f"{prefix}-replaced")
         for place, (name, found) in enumerate(adopted.items()):
             beginning = begin(name, found, before, queries, self.results, f"{prefix}-warm{place}")
             begins[name] = beginning.results
@@ -330,6 +344,54 @@ class Run:
         end = ended_answers(stopped, self._store, self.results, f"e{epoch}-{self._token}-paused")
         description = description or self._description
         self._change(queries, streams, description, started, begins=begins, given=given, ended=end)
+
+    def replace(
+        self,
+        name: str,
+        plans: Mapping[str, Plan],
+        streams: Streams,
+        description: Description | None = None,
+        holds: Mapping[str, Holds] = MappingProxyType({}),
+        to_pause: Collection[str] = (),
+    ) -> None:
+        """Let another plan answer a query from some instant on, below which the old answer holds.
+
+        It is a change of the plan. See `headrace.runtime.driver.replacing` for the instant.
+
+        Args:
+            name: the query's, whose columns are the same.
+            plans, streams, description, holds, to_pause: as for `change`; no other query is new or gone.
+
+        Raises:
+            PlanError: all of its answer is final.
+            StoreError: the record cannot be written; nothing has changed then.
+        """
+        started = time.perf_counter()
+        require_open(name, self.results)
+        new = exchange_of(self._holding(self._queries), name, plans[name], waits=name in holds)
+        if isinstance(new, PlanError):
+            self.change(plans, streams, description, holds=holds, to_pause=to_pause, replaced=(name,))
+            return
+        description = description or self._description
+        self._change(new.queries, streams, description, started, new.adopted, given=new.given)
+        self.end_exchanges()
+
+    def replacement_of(self, name: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
+        """What would become of a query that another plan takes the place of now.
+
+        Args:
+            name: the query's, which has not failed.
+            plan: the other plan, optimized.
+            alike: whether its columns are the same.
+            waits: whether some of its operators are to wait for others.
+
+        Raises:
+            PlanError: all of its answer is final, and the new one's is to be a part of it.
+        """
+        if alike:
+            require_open(name, self.results)
+        holding = self._holding(self._queries)
+        return replacement(holding, name, plan, self.results, alike=alike, waits=waits)
 
     def _begun(
         self, queries: QuerySet, results: Mapping[str, Batch], file: str

@@ -14,7 +14,7 @@ from headrace.algebra.properties import names_read, walk
 from headrace.errors import PlanError
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import identities
-from headrace.optimizer.migration import Migration, box_of, takeover, whole_sides
+from headrace.optimizer.migration import Migration, box_of, takeover, takeover_of, whole_sides
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.relation_sides import AREAS
 from headrace.runtime.tasks.messages import Manifest, StateKey
@@ -40,22 +40,25 @@ class _Whole:
     reads: tuple[str, ...]
 
 
-def takeover_with_sides(holding: Holding, name: str, old: Plan) -> int:
+def takeover_with_sides(holding: Holding, name: str, old: Plan, other: Migration | None = None) -> int:
     """The first instant at which a new plan can take over, with what is kept of sides that are read whole.
 
     Args:
         holding: the queries and their state.
         name: whose plan is exchanged.
         old: what it is carried out as.
+        other: the exchange for a plan that means something else, at any instant; None for one with the same
+            content.
 
     Raises:
         PlanError: there is none, and why.
     """
     latest = {point: seen.time.latest for point, seen in holding.points.items()}
-    at = takeover(old, latest)
+    at = takeover(old, latest) if other is None else takeover_of(other, latest)
+    box = box_of(old) if other is None else other.boxes[0]
     graph = holding.queries.graph
     heartbeats = holding.heartbeats(graph)
-    for side in _sides(holding, name, old, box_of(old), graph):
+    for side in _sides(holding, name, old, box, graph):
         heartbeat = heartbeats[side.other]
         if heartbeat == INFINITY:
             raise PlanError(

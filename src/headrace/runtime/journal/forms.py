@@ -30,6 +30,10 @@ class Form:
     order: tuple[SortKey, ...]
     reads: tuple[str, ...]
 
+    def is_like(self, other: Form) -> bool:
+        """Whether an answer of one form can go on in the other: with the same columns and instants."""
+        return (self.schema, self.domain, self.steps) == (other.schema, other.domain, other.steps)
+
 
 def packed_form(form: Form) -> dict[str, Any]:
     """A form as JSON has it."""

@@ -1,0 +1,40 @@
+"""A query that is replaced while it runs: below an instant the old answer holds, then the new one."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import closing
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
+from headrace.runtime.store.segments import FolderStore, MemoryStore
+from property.plan_strategies import Case, cases
+from property.strategies import BUCKETS
+from property.test_plan_changes import EPOCHS, Script, prolonged
+
+REPLACING = ("go on", "replace", "go on", "replace", "restart", "add", "exchange", "drop")
+
+
+@settings(max_examples=20)
+@given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), BUCKETS, EPOCHS)
+def test_a_replaced_query_answers_as_both(
+    data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
+) -> None:
+    script = Script(data, prolonged(case, 2), MemoryStore(), buckets, epoch, REPLACING)
+    script.play()
+    event(f"clipped {script.clipped}")
+    script.check()
+
+
+@settings(max_examples=8)
+@given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((2, 4)))
+def test_a_replaced_query_answers_as_both_between_restarts(
+    data: st.DataObject, case: Case, rows: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
+        script = Script(data, prolonged(case, 3), store, 2, (rows, DEFAULT_EPOCH_BYTES), REPLACING)
+        script.play()
+        event(f"clipped {script.clipped}")
+        script.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -48,6 +49,11 @@ class TableSource:
 
     def weigh(self, start: int, end: int) -> int:
         return int(self.table.slice(start, end - start).nbytes)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """None: it is in memory."""
+        return ()
 
     def mark(self, position: int) -> str:
         return ""

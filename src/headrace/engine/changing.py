@@ -22,6 +22,7 @@ from headrace.language.statements import (
 )
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
+from headrace.runtime.sources.files import stamps_of
 
 
 def declared_changes(
@@ -164,6 +165,7 @@ def _with_changes(statement: CreateRelation, clause: ChangesClause, stream: Inpu
     assert info.changes is not None
     by = info.changes.by
     if read_first and isinstance(read, BoundedStream):
-        return Table(info, BoundedRelation(read.source, (timestamp, None), by), stream.origin)
+        stamps = stamps_of(read.source.paths)
+        return Table(info, BoundedRelation(read.source, (timestamp, None), by, stamps), stream.origin)
     changing = replace(stream, stream=replace(read, changes=by), relation=info)
     return changing.retimed(stream.clauses) if changing.is_live else changing

@@ -24,6 +24,7 @@ from headrace.language.statements import FORMATS, CreateRelation, PerClause, Tim
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RefreshedRelation
 from headrace.runtime.sources import SplitSource, open_source
+from headrace.runtime.sources.files import stamps_of
 from headrace.runtime.sources.tables import digest_of_rows, read_table
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import BIGINT
@@ -204,7 +205,7 @@ def _table(statement: CreateRelation, source: SplitSource, origin: str, again: R
         every = None if statement.refresh.every is None else statement.refresh.every.length
         relation = RefreshedRelation(source, read_again=again, every=every, key=info.key)
         return Table(info, relation, origin or "handed over")
-    return Table(info, BoundedRelation(source, info.valid), origin)
+    return Table(info, BoundedRelation(source, info.valid, stamps=stamps_of(source.paths)), origin)
 
 
 def _check_key(info: RelationInfo, source: SplitSource) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -186,6 +187,27 @@ def test_a_query_that_is_added_later_sees_all_of_a_relation(db: Database) -> Non
     db.execute("CREATE QUERY kept AS SELECT room FROM sensor")
     db.push("reading", {"id": 1, "v": 30, "ts": 14})
     assert db["kept"].snapshot(0).to_pydict() == {"room": ["hall", "roof"]}
+    db.stop()
+
+
+@pytest.mark.parametrize("content", ["id,room\n1,HALL\n2,roof\n", "id,room\n1,hall\n", None])
+def test_a_relation_is_not_read_from_another_file(db: Database, tmp_path: Path, content: str | None) -> None:
+    """It never changes: no query sees other rows of it than those before."""
+    path = tmp_path / "sensors.csv"
+    path.write_text("id,room\n1,hall\n2,roof\n")
+    os.utime(path, (0, 0))
+    db.execute(f"CREATE RELATION sensor (id BIGINT, room STRING) FROM csv OPTIONS (path '{path}'); {PUSHED}")
+    db.query(LOOK_UP)
+    db.start()
+    whole = db.query("SELECT COUNT(*) AS n FROM sensor")
+    db.push("reading", {"id": 2, "v": 10, "ts": 5})
+    assert whole.snapshot(0).to_pydict() == {"n": [2]}
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(UserError, match=r"sensor would be read again, and its file .*csv has changed"):
+        db.query("SELECT MAX(room) AS last FROM sensor")
+    again = db.query(LOOK_UP)
+    db.push("reading", [{"id": 1, "v": 30, "ts": 6}, {"id": 3, "v": 30, "ts": 7}])
+    assert again.snapshot(6).column("room").to_pylist() == ["hall"]
     db.stop()
 
 

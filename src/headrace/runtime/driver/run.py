@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import has_unbounded_state
+from headrace.algebra.properties import has_unbounded_state, relations_of
 from headrace.elements import Batch
 from headrace.errors import PlanError
 from headrace.heartbeats.estimated import in_force
@@ -82,6 +82,7 @@ from headrace.runtime.intake.streams import (
     Incoming,
     Intake,
     ReadAgain,
+    check_not_rewritten,
     check_unchanged,
 )
 from headrace.runtime.journal.description import Description, Differences, Paused, WarmStart
@@ -333,6 +334,8 @@ class Run:
         said = spoken(levels, before, queries, self.results, f"{prefix}-level", kept)
         given |= {**at_once.state, **said.state}
         queries = self._merging.merged(self._holding(queries, given))
+        for name in queries.inputs.keys() - self._points.keys():
+            check_not_rewritten(queries.inputs[name], streams.get(queries.inputs[name]))
         begins = self._begun(queries, at_once.results, f"{prefix}-rows") | {**said.results}
         if kept:
             begins |= taken_back(replaced, before, queries, self.results, begins, f"{prefix}-replaced")
@@ -408,7 +411,12 @@ class Run:
             name: the query's.
             plan: its plan.
             streams: what it reads.
+
+        Raises:
+            UserError: a file of a relation that it reads has changed.
         """
+        for leaf in relations_of(plan):
+            check_not_rewritten(leaf.name, streams.get(leaf.name))
         how = replace(self._settings, buckets=self._buckets, retain=None)
         return Run(self._runner, self._store, streams, {name: plan}, how)
 

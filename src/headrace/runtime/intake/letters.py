@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -60,6 +61,11 @@ class LetterSource:
         """About how many bytes the rows of the positions `[start, end)` have."""
         size = sum(file.part.length for file in self.files)
         return size * (end - start) // max(self.size, 1)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """None: the files are the store's own."""
+        return ()
 
     def mark(self, position: int) -> str:
         """Nothing: the files are the store's own."""

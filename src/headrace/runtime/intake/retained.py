@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -51,6 +52,11 @@ class RetainedSource:
         """About how many bytes the rows of the positions `[start, end)` have."""
         size = sum(file.part.length for file in self.files)
         return size * (end - start) // max(self.size, 1)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """None: the files are the store's own."""
+        return ()
 
     def mark(self, position: int) -> str:
         """Nothing: the files are the store's own."""

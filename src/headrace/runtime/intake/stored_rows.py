@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -45,6 +46,11 @@ class StoredRows:
     def weigh(self, start: int, end: int) -> int:
         """The bytes of the part, in proportion to the rows."""
         return self.part.length * (end - start) // max(self.rows, 1)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """None: a segment does not change."""
+        return ()
 
     def mark(self, position: int) -> str:
         """Nothing: a segment does not change."""

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
-from headrace.errors import StoreError
+from headrace.errors import StoreError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.records import Content, StreamPoint
 from headrace.runtime.sources.contract import Rejected, SplitSource
+from headrace.runtime.sources.files import Stamp, stamps_of
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY
@@ -101,11 +102,13 @@ class BoundedRelation:
         valid: the columns that begin and end the period of a row, or the one with its instant; None where
             every row is always valid.
         changes: what its rows change, if they are changes.
+        stamps: of its files, when it was created.
     """
 
     source: SplitSource
     valid: tuple[str, str | None] | None = None
     changes: Changes | None = None
+    stamps: tuple[Stamp, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -245,6 +248,27 @@ def is_read(stream: BoundedRelation, point: StreamPoint) -> bool:
         return True
     content = point.content
     return isinstance(stream, RefreshedRelation) and content is not None and point.position >= content.rows
+
+
+def check_not_rewritten(name: str, stream: Incoming | None) -> None:
+    """See that what is read from now on, if it is a relation, is what others have read of it.
+
+    Args:
+        name: its name.
+        stream: what is read.
+
+    Raises:
+        UserError: a file of it was written since the relation was created.
+    """
+    if not isinstance(stream, BoundedRelation) or isinstance(stream, RefreshedRelation):
+        return
+    for stamp in stream.stamps:
+        if stamps_of([stamp.path]) != (stamp,):
+            raise UserError(
+                f"{name} would be read again, and its file {stamp.path} has changed since it was created",
+                hint="the relation is what was read: put the file back, or create another relation from it; "
+                "with REFRESH it would be read again for all queries",
+            )
 
 
 def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, StreamPoint]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
@@ -76,6 +77,11 @@ class SplitSource(Protocol):
 
     def weigh(self, start: int, end: int) -> int:
         """About how many bytes the rows of the positions `[start, end)` have, known without reading them."""
+        ...
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that are read, which may be changed by others; none where there are none."""
         ...
 
     def mark(self, position: int) -> str:

@@ -87,6 +87,11 @@ class CsvSource:
         sizes = [part.text.size for part in self.parts]
         return sum(sizes[index] for index, first, _ in overlaps(sizes, start, end) if first == 0)
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files."""
+        return tuple(part.text.path for part in self.parts)
+
     def mark(self, position: int) -> str:
         """Identifies the files up to a byte; with `multiline`, all of the last one."""
         pieces = [(part.text.path.name, part.text.size) for part in self.parts]

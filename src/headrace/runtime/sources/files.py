@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import PolicyError, SourceError
@@ -116,6 +117,34 @@ def mark_of(pieces: Sequence[tuple[str, int]], position: int, *, whole: bool = F
         digest.update(f"{name}\0{size if is_read else ''}\0".encode())
         offset += size
     return digest.hexdigest()[:16] if position else ""
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What is known of a file without reading it; see `stamps_of`.
+
+    Attributes:
+        path: where it is.
+        size: bytes; -1 where there is no such file.
+        changed: when it was changed last (nanoseconds).
+    """
+
+    path: Path
+    size: int
+    changed: int
+
+
+def stamps_of(paths: Iterable[Path]) -> tuple[Stamp, ...]:
+    """What is known now of some files: it is another one once a file has been written again."""
+    found = []
+    for path in paths:
+        try:
+            known = path.stat()
+        except OSError:
+            found.append(Stamp(path, -1, 0))
+        else:
+            found.append(Stamp(path, known.st_size, known.st_mtime_ns))
+    return tuple(found)
 
 
 def overlaps(sizes: Sequence[int], start: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -62,6 +62,11 @@ class JsonSource:
         """Bytes of the files."""
         return end - start
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files."""
+        return tuple(part.path for part in self.parts)
+
     def mark(self, position: int) -> str:
         """Identifies the files up to a byte."""
         return mark_of([(part.path.name, part.size) for part in self.parts], position)

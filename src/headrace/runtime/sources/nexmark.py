@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from headrace.errors import SourceError, UserError
 from headrace.runtime.sources.contract import BATCH_ROWS, Read
@@ -50,6 +51,11 @@ class NexmarkSource:
     def weigh(self, start: int, end: int) -> int:
         """Bytes of the rows that come with those events, about as many as they have in memory."""
         return (end - start) * self.rows * _ROW_BYTES // max(self.size, 1)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """None: what is generated never changes."""
+        return ()
 
     def mark(self, position: int) -> str:
         """Nothing: what is generated never changes."""

@@ -77,6 +77,11 @@ class TypedSource(ABC, Generic[Part]):
             for index, first, last in overlaps(blocks, start, end)
         )
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files."""
+        return tuple(part.path for part in self.parts)
+
     def mark(self, position: int) -> str:
         """Identifies the files up to a row."""
         return mark_of([(part.path.name, sum(part.blocks)) for part in self.parts], position)

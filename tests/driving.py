@@ -94,7 +94,7 @@ def drive(
             name: max([newest[name], *(ts for _, ts, _, _ in rows)]) for name, rows in epoch.elements.items()
         }
         after = graph.heartbeats(epoch.heartbeats, newest)
-        reaches = graph.reaches(epoch.heartbeats, newest)
+        reaches = graph.reaches(epoch.heartbeats, newest, {})
         horizons = {horizon: (reached[horizon], reaches[horizon]) for horizon in graph.horizons}
         run = _Epoch(graph, given, epoch, before, after, state, horizons, dict(state))
         output = graph.node_of(graph.outputs[0][1])

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.algebra.arrival import Unit
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
@@ -36,8 +37,13 @@ from property.strategies import BUCKETS
 
 MAXIMAL = -INFINITY
 """The block of a query that says all that it knows."""
-LEVELS: tuple[int | None, ...] = (None, MAXIMAL, -3, 0, 2, 5)
-"""Blocks; None for STRONG."""
+Level = tuple[int, Unit] | None
+"""A block and its unit; None for STRONG."""
+LEVELS: tuple[Level, ...] = (
+    None,
+    *((block, Unit.TIME) for block in (MAXIMAL, -3, 0, 2, 5)),
+    *((1, Unit.ROWS), (4, Unit.ROWS)),
+)
 
 
 class Script:
@@ -114,8 +120,10 @@ class Script:
     def _plans(self) -> dict[str, Plan]:
         return {"q": self._at(self.level)} | {_twin(level): self._at(level) for level in LEVELS}
 
-    def _at(self, level: int | None) -> Plan:
-        return at_horizon(self.case.plan, None if level is None else Horizon(self.read, level))
+    def _at(self, level: Level) -> Plan:
+        return at_horizon(
+            self.case.plan, None if level is None else Horizon(self.read, level[0], unit=level[1])
+        )
 
     def _start(self) -> Run:
         run = Run(InlineRunner(), self.store, self.streams, self._plans(), self.settings)
@@ -130,7 +138,7 @@ class Script:
         return Description(queries, dict.fromkeys(self.streams, "a table"), self.settings.buckets or 1)
 
 
-def _twin(level: int | None) -> str:
+def _twin(level: Level) -> str:
     return f"always at {level}"
 
 
@@ -159,7 +167,7 @@ FORGETFUL = (
     f"SELECT DISTINCT k, n FROM {_CHANGED} [RANGE UNBOUNDED]",
 )
 """Over what is final all of these forget what can never matter again."""
-WRITTEN = ("STRONG", "MIDDLE", "(BLOCK 3)")
+WRITTEN = ("STRONG", "MIDDLE", "(BLOCK 3)", "(BLOCK 2 ROWS)")
 
 
 @pytest.mark.parametrize("text", FORGETFUL)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, assert_never
 
+from headrace.algebra.arrival import Unit
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
+from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -50,7 +52,7 @@ from headrace.algebra.properties import has_unbounded_state, is_insert_only
 from headrace.expressions.render import quote, render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Expression, columns_of, shift_columns
 from headrace.schema import Schema
-from headrace.time import BEGINNING, INFINITY, format_instant, format_length
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
 
 
 def explain(plan: Plan) -> str:
@@ -204,11 +206,23 @@ def _window(
             return _clip(plan)
         case Early(input=below, horizon=horizon):
             what = f" of {describe(below)}" if plan.corrects else ""
-            return f"Early BLOCK {format_length(horizon.block, plan.domain)}{what}"
+            return f"Early BLOCK {_block(horizon, plan.domain)}{what}"
         case Remember(length=length):
             return f"Remember {format_length(length, plan.domain)}"
         case _:
             assert_never(plan)
+
+
+def _block(horizon: Horizon, domain: TimeDomain) -> str:
+    match horizon.unit:
+        case Unit.TIME:
+            return format_length(horizon.block, domain)
+        case Unit.ARRIVAL:
+            return f"{format_length(horizon.block, TimeDomain.TIMESTAMP)} BY ARRIVAL"
+        case Unit.ROWS:
+            return f"{horizon.block} ROWS"
+        case _:
+            assert_never(horizon.unit)
 
 
 def _lifetime(plan: Lifetime) -> str:

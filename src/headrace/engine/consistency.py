@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from headrace.algebra.arrival import Unit
 from headrace.algebra.changes import Changes
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Plan, RefreshedRelation
@@ -40,11 +41,12 @@ def at_level(
         # Without streams everything is final.
         return plan
     block, remember = consistency.block, consistency.remember
-    for length, what in ((block, "BLOCK"), (remember, "REMEMBER")):
+    by_time = consistency.unit is Unit.TIME
+    for length, what in ((block if by_time else None, "BLOCK"), (remember, "REMEMBER")):
         if length is not None:
             check_duration(length, plan.domain, what, consistency.position)
     if remember is not None:
-        if block is not None and block.length > remember.length:
+        if by_time and block is not None and block.length > remember.length:
             raise LanguageError(
                 f"BLOCK {block} is longer than REMEMBER {remember}: when it speaks, it takes no further rows",
                 position=consistency.position,
@@ -65,8 +67,8 @@ def at_level(
         late = (name for name, timing in timings.items() if not timing.by_arrival)
         plan = remembering(plan, dict.fromkeys(late, remember.length))
     refreshed = {leaf.name for leaf in relations_of(plan) if isinstance(leaf, RefreshedRelation)}
-    horizon = None if block is None else Horizon(streams, block.length, tuple(sorted(refreshed)))
-    return at_horizon(plan, horizon)
+    relations, unit = tuple(sorted(refreshed)), consistency.unit
+    return at_horizon(plan, None if block is None else Horizon(streams, block.length, relations, unit))
 
 
 def _check(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
+from headrace.algebra.arrival import Moment
 from headrace.elements import Int64Array
 from headrace.heartbeats.counting import Counting, Due, merged
 from headrace.heartbeats.positions import Positions
@@ -156,6 +157,11 @@ class State:
         start = Counting(0, rows, own=True)
         counting = next((one for one in self.counting[place] if one.is_like(start)), start)
         return Positions(counting, int(self.rows[place]), int(self.heartbeats[place]))
+
+    def moments(self, clock: int) -> Iterator[Moment]:
+        """What each stream has brought, at a reading of the clock (microseconds since 1970-01-01 UTC)."""
+        for rows, newest in zip(self.rows.tolist(), self.latest.tolist(), strict=True):
+            yield Moment(clock, rows, newest)
 
     def streams(self, granule: int) -> tuple[StreamState, ...]:
         """The state of each stream."""

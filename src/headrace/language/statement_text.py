@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+from headrace.algebra.arrival import Unit
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.statements import (
     NOTHING_SAID,
@@ -220,7 +221,8 @@ def _consistency(level: Consistency) -> Iterable[str]:
     if level.block == Duration(0) and level.remember in (None, Duration(0)):
         yield f"CONSISTENCY {'MIDDLE' if level.remember is None else 'WEAK'}"
         return
-    block = [] if level.block is None else [f"BLOCK {level.block}"]
+    unit = {Unit.TIME: "", Unit.ARRIVAL: " BY ARRIVAL", Unit.ROWS: " ROWS"}[level.unit]
+    block = [] if level.block is None else [f"BLOCK {level.block}{unit}"]
     remember = [] if level.remember is None else [f"REMEMBER {level.remember}"]
     yield f"CONSISTENCY ({', '.join(block + remember)})"
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Final
 
+from headrace.algebra.arrival import Unit
 from headrace.errors import Position
 from headrace.language.catalog_statements import (
     Comment,
@@ -407,15 +408,17 @@ class Consistency:
 
     Attributes:
         block: so far behind the newest row it is said, and corrected where that turns out wrong; None waits
-            until it is final.
+            until it is final. Microseconds of the clock where the unit is ARRIVAL, a number of rows for ROWS.
         position: of the clause, if there is one.
         remember: rows that are behind the newest one by more than that are left out; None takes all that are
             in time for their stream.
+        unit: what `block` counts.
     """
 
     block: Duration | None = None
     position: Position | None = None
     remember: Duration | None = None
+    unit: Unit = Unit.TIME
 
     @property
     def is_strong(self) -> bool:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from headrace.algebra.arrival import Dial, Past
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.memory import Memory, reached
 from headrace.algebra.nodes import (
@@ -294,16 +295,20 @@ class Graph:
                 result.append(output_heartbeat(node.plan, below_all))
         return tuple(result)
 
-    def reaches(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> dict[Horizon, tuple[int, ...]]:
+    def reaches(
+        self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Mapping[str, Past]
+    ) -> dict[Horizon, tuple[int, ...]]:
         """Per horizon up to where every node speaks (instants).
 
         Args:
             inputs: the heartbeats of streams and relations.
             newest: per stream the largest timestamp that came, BEGINNING before the first (instants).
+            pasts: what the streams of `dials` had brought before.
         """
         read = self.refreshed
         return {
-            horizon: self.heartbeats(horizon.of(inputs, newest, read), newest) for horizon in self.horizons
+            horizon: self.heartbeats(horizon.of(inputs, newest, read, pasts), newest)
+            for horizon in self.horizons
         }
 
     @cached_property
@@ -321,6 +326,16 @@ class Graph:
         """The different horizons up to which nodes speak."""
         plans = (node.plan for node in self.nodes)
         return tuple(dict.fromkeys(plan.horizon for plan in plans if isinstance(plan, Early)))
+
+    @cached_property
+    def dials(self) -> dict[str, tuple[Dial, ...]]:
+        """Per stream how far back some horizon looks at what it had brought; without others."""
+        found: dict[str, dict[Dial, None]] = {}
+        for horizon in self.horizons:
+            if (dial := horizon.dial) is not None:
+                for name in horizon.streams:
+                    found.setdefault(name, {})[dial] = None
+        return {name: tuple(dials) for name, dials in found.items()}
 
     @cached_property
     def memories(self) -> dict[Memory, tuple[str, ...]]:

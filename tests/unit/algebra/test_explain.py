@@ -7,7 +7,10 @@ from textwrap import dedent
 import pytest
 
 from auctions import plan_of
+from headrace.algebra.arrival import Unit
 from headrace.algebra.explain import describe, explain
+from headrace.algebra.horizon import Horizon
+from headrace.algebra.nodes import Early
 
 
 def tree(text: str) -> str:
@@ -88,3 +91,16 @@ def test_the_warning_stands_where_state_grows_and_not_above() -> None:
 )
 def test_nodes_in_one_line(text: str, line: str) -> None:
     assert describe(plan_of(text)) == line
+
+
+def test_how_long_an_early_answer_waits() -> None:
+    below = plan_of("SELECT id FROM tick")
+    said = [
+        describe(Early(below, Horizon(("tick",), 5_000_000, unit=unit)))
+        for unit in (Unit.ARRIVAL, Unit.ROWS, Unit.TIME)
+    ]
+    assert said == [
+        "Early BLOCK 5 SECONDS BY ARRIVAL",
+        "Early BLOCK 5000000 ROWS",
+        "Early BLOCK 5000000",
+    ]

@@ -189,7 +189,7 @@ def _skew_pair(cursor: Cursor) -> SkewPair:
     if not cursor.accept("("):
         raise cursor.error(f"a bound is missing, before {cursor.shown()}", _SKEW)
     if cursor.word(1) in ("ROW", "ROWS"):
-        wait, rows = Duration(0), _rows(cursor, "a bound")
+        wait, rows = Duration(0), parse_rows(cursor, "a bound")
     else:
         wait, rows = parse_duration_at(cursor, "the wait"), 0
         if wait.unit is None and wait.length:
@@ -239,7 +239,7 @@ def _disorder(cursor: Cursor) -> dict[str, Any]:
     token, unit = cursor.peek(), cursor.word(1)
     if token is None or token.token_type != TokenType.NUMBER or unit not in ("ROW", "ROWS"):
         return {"disorder": parse_duration_at(cursor, "the bound after DISORDER")}
-    return {"rows": _rows(cursor, "DISORDER")}
+    return {"rows": parse_rows(cursor, "DISORDER")}
 
 
 def _corrections(cursor: Cursor) -> dict[str, Any]:
@@ -316,7 +316,7 @@ def _alpha(cursor: Cursor) -> Decimal:
 
 def _window(cursor: Cursor) -> dict[str, Any]:
     if cursor.word(1) in ("ROW", "ROWS"):
-        return {"rows": _rows(cursor, "WINDOW")}
+        return {"rows": parse_rows(cursor, "WINDOW")}
     length = parse_duration_at(cursor, "the length after WINDOW")
     if not length.length:
         raise cursor.error("WINDOW needs a length above zero", _ESTIMATED)
@@ -327,8 +327,12 @@ _MOST_ROWS: Final = 1_000_000
 """Of DISORDER n ROWS and other numbers of rows."""
 
 
-def _rows(cursor: Cursor, what: str) -> int:
-    """Read `10 ROWS`, where a number and that word come next."""
+def parse_rows(cursor: Cursor, what: str) -> int:
+    """Read `10 ROWS`, where a number and that word come next.
+
+    Raises:
+        LanguageError: there are too many, or none.
+    """
     text = str(getattr(cursor.peek(), "text", ""))
     if not text.isdecimal() or len(text) > len(str(_MOST_ROWS)) or not 1 <= int(text) <= _MOST_ROWS:
         message = f"{what} takes a number of rows from 1 to {_MOST_ROWS:,}, not {cursor.shown()}"

@@ -8,6 +8,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from headrace.algebra.arrival import NO_PAST, Moment, Past
+from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Early
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate, follow
@@ -137,7 +139,11 @@ def commit_of_epoch(
     points = points_after(before.points, streams, intakes, times, estimates, values, skews)
     points = letters.after(streams, points, intakes, reports)
     points = rows.after(streams, before.points, points, intakes, reports)
-    said = results_of(work, reports, heartbeats, work.time.newest(after), queries.failed, before.results)
+    pasts = work.pasts_after(arrivals)
+    points = {name: replace(point, past=pasts.get(name, NO_PAST)) for name, point in points.items()}
+    said = results_of(
+        work, reports, heartbeats, work.time.newest(after), pasts, queries.failed, before.results
+    )
     results, oldest = keep(with_paused(said, queries.paused, before.results))
     commit = Commit(
         epoch=work.epoch,
@@ -185,6 +191,7 @@ def commit_of_change(
         for name, point in before.points.items()
         if name in new or (name in streams and not isinstance(streams[name], BoundedRelation | LetterStream))
     }
+    points = _looking_back(queries.graph, points, before.clock)
     results = results_of_change(epoch, queries, points, before.results)
     results = replace(results, results=begins, clock=before.clock)
     results = with_paused(results, queries.paused, before.results, ended)
@@ -223,11 +230,22 @@ def _begun(stream: Incoming | None, epoch: int) -> StreamPoint:
     return StreamPoint(epoch if isinstance(stream, LetterStream) else 0)
 
 
+def _looking_back(graph: Graph, points: Mapping[str, StreamPoint], clock: int) -> dict[str, StreamPoint]:
+    """Points that remember what their streams have brought, from now on, where queries look back to that."""
+    found = {}
+    for name, point in points.items():
+        dials = graph.dials.get(name)
+        now = Moment(clock, point.time.rows, point.time.latest)
+        found[name] = replace(point, past=NO_PAST if dials is None else point.past.then(now, dials))
+    return found
+
+
 def results_of(
     work: EpochWork,
     reports: Sequence[TaskReport],
     heartbeats: Mapping[str, int],
     newest: Mapping[str, int],
+    pasts: Mapping[str, Past],
     failed: Container[str],
     before: Sequence[EpochResults],
 ) -> EpochResults:
@@ -238,6 +256,7 @@ def results_of(
         reports: of its tasks.
         heartbeats: of the inputs after it (instants).
         newest: of the streams, the largest timestamp that came (instant).
+        pasts: what the streams had brought before, of those that matter.
         failed: the queries that have failed.
         before: the results that are kept of the epochs before it.
     """
@@ -256,7 +275,7 @@ def results_of(
         users=dict(enumerate(work.graph.users)) if letters else {},
         since={name: since_of(name, before, work.epoch) for name, _ in going_on},
         clock=work.clock,
-        horizons=_horizons(work.graph, going_on, heartbeats, newest),
+        horizons=_horizons(work.graph, going_on, work.graph.reaches(heartbeats, newest, pasts)),
         departures=_departures(work.graph, reports),
     )
 
@@ -271,10 +290,9 @@ def _departures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, int]:
 
 
 def _horizons(
-    graph: Graph, outputs: Iterable[tuple[str, int]], heartbeats: Mapping[str, int], newest: Mapping[str, int]
+    graph: Graph, outputs: Iterable[tuple[str, int]], reaches: Mapping[Horizon, tuple[int, ...]]
 ) -> dict[str, int]:
     """Up to where those queries speak that do not wait."""
-    reaches = graph.reaches(heartbeats, newest)
     nodes = {name: graph.nodes[graph.node_of(output)] for name, output in outputs}
     return {
         name: reaches[node.plan.horizon][node.number]
@@ -297,6 +315,7 @@ def results_of_change(
     graph = queries.graph
     inputs = {name: points[name].heartbeat for name in queries.columns}
     newest = {name: points[name].time.latest for name in queries.columns}
+    pasts = {name: points[name].past for name in graph.dials}
     heartbeats = graph.heartbeats(inputs, newest)
     since = {
         name: epoch if queries.start_of(name) == epoch else since_of(name, before, epoch)
@@ -314,7 +333,7 @@ def results_of_change(
             for name, carried in (before[-1].carried if before else {}).items()
             if name in since and queries.start_of(name) < epoch
         },
-        horizons=_horizons(graph, graph.outputs, inputs, newest),
+        horizons=_horizons(graph, graph.outputs, graph.reaches(inputs, newest, pasts)),
     )
 
 

@@ -209,7 +209,7 @@ class _Side:
         self.graph = graph
         self.nodes = _nodes_of(graph, query)
         self.heartbeats = holding.heartbeats(graph)
-        self._reaches = graph.reaches(*holding.reached(graph))
+        self._reaches = graph.reaches(*holding.reached(graph), holding.pasts(graph))
         self.horizon = horizon_of(queries.plans[query])
         output = graph.node_of(dict(graph.outputs)[query])
         self.reach = self.horizons(self.horizon)[output]

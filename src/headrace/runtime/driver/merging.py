@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.arrival import Past
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import (
     Granularity,
@@ -81,6 +82,10 @@ class Holding:
             {name: point.heartbeat for name, point in points.items()},
             {name: point.time.latest for name, point in points.items()},
         )
+
+    def pasts(self, graph: Graph) -> dict[str, Past]:
+        """What the streams of a graph's `dials` had brought before."""
+        return {name: self.point(name).past for name in graph.dials}
 
 
 class Merging:

@@ -141,7 +141,7 @@ class _Content:
         news = newest | dict.fromkeys(told, BEGINNING), newest
         self._heartbeats = tuple(map(graph.heartbeats, points, news))
         self._limits = tuple(map(graph.limits, points, news))
-        self._horizons = graph.reaches(after, newest)
+        self._horizons = graph.reaches(after, newest, before.pasts(graph))
 
     @property
     def state(self) -> Mapping[StateKey, Manifest]:

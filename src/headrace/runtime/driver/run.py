@@ -772,6 +772,7 @@ class Run:
             keep_results=self._settings.keep_results,
             time=self._time.epoch(promises_of(taken), clock, intakes),
             clock=clock,
+            pasts={name: self._points[name].past for name in queries.graph.dials},
         )
 
     def _timekeeper(self) -> Timekeeper:

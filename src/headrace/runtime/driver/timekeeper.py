@@ -95,7 +95,16 @@ class Timekeeper:
 
         Where streams are timed by arrival, the clock itself does so only while an answer may change.
         """
-        return (self.counts_time and self._is_moved()) or (bool(self._by_clock) and self._is_settling())
+        return (
+            (self.counts_time and self._is_moved())
+            or (bool(self._by_clock) and self._is_settling())
+            or (bool(self._pasts) and self._brings_news())
+        )
+
+    def _brings_news(self) -> bool:
+        """Whether an answer that is said so long after its rows have come is said further now."""
+        clock, dials = self._clock.now(), self._queries.graph.dials
+        return any(past.brings_news(clock, dials[name]) for name, past in self._pasts.items())
 
     def _is_moved(self) -> bool:
         """Whether the time that has counted moves the heartbeat of an answer."""
@@ -137,6 +146,7 @@ class Timekeeper:
             self._timings = timings
             self.rules = rules_of(timings, self._queries.meetings)
         found = [points[name].time for name in self._names]
+        self._pasts = {name: points[name].past for name in self._queries.graph.dials}
         self._state = State.of(found, self.rules.granule, self.rules.width)
         self._values: dict[int, tuple[ValueRules, ValuesPoint]] = {}
         for place, (name, timing) in enumerate(self._timings.items()):

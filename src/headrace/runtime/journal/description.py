@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final, TypeVar
 
+from headrace.algebra.arrival import Unit
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.system_streams import system_stream
@@ -162,6 +163,9 @@ def packed(description: Description) -> dict[str, Any]:
     content["paused"] = {
         name: {**vars(one), "form": packed_form(one.form)} for name, one in description.paused.items()
     }
+    content["horizons"] = {
+        name: {**vars(horizon), "unit": horizon.unit.value} for name, horizon in description.horizons.items()
+    }
     if description.catalog is not None:
         content["catalog"] = [packed_definition(one) for one in description.catalog]
     for domains in ("query_domains", "stream_domains"):
@@ -199,7 +203,12 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         },
         None if catalog is None else tuple(map(unpacked_definition, catalog)),
         {
-            name: Horizon(tuple(horizon["streams"]), horizon["block"], tuple(horizon.get("relations", ())))
+            name: Horizon(
+                tuple(horizon["streams"]),
+                horizon["block"],
+                tuple(horizon.get("relations", ())),
+                Unit(horizon.get("unit", Unit.TIME.value)),
+            )
             for name, horizon in content.get("horizons", {}).items()
         },
         content.get("levels", {}),

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 from headrace.algebra import frames, horizon, kinds, nodes
+from headrace.algebra.arrival import Unit
 from headrace.algebra.nodes import Plan, inputs_of
 from headrace.algebra.properties import parameter_names, parameters_of, walk
 from headrace.expressions import tree
@@ -41,7 +42,7 @@ _CLASSES: Final[dict[str, type[Any]]] = {
 """What plans are made of, after outer and semi-joins have become other nodes."""
 
 _ENUMS: Final[dict[str, type[Enum]]] = {
-    known.__name__: known for known in (kinds.JoinKind, kinds.SetKind, kinds.Ranking, TimeDomain)
+    known.__name__: known for known in (kinds.JoinKind, kinds.SetKind, kinds.Ranking, TimeDomain, Unit)
 }
 
 

@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from headrace.algebra.arrival import NO_PAST, Moment, Past
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate
@@ -88,6 +89,7 @@ class StreamPoint:
         letters: its dead letters, as far as they are kept with their columns, oldest first.
         content: what was read last, of a relation that is refreshed.
         retained: the rows that are kept, if any are to be.
+        past: what it had brought before, as far as queries look back to that; see `Graph.dials`.
     """
 
     position: int
@@ -100,6 +102,7 @@ class StreamPoint:
     letters: tuple[LetterFile, ...] = ()
     content: Content | None = None
     retained: Retained | None = None
+    past: Past = NO_PAST
 
     @property
     def heartbeat(self) -> int:
@@ -439,7 +442,8 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    last = point.content is not None or point.retained is not None
+    past = bool(point.past.moments)
+    last = point.content is not None or point.retained is not None or past
     kept = point.letters or last
     if point.estimate is not None or point.values is not None or point.skews or kept:
         found.append(point.estimate and point.estimate.to_json())
@@ -449,8 +453,10 @@ def _packed_point(point: StreamPoint) -> list[Any]:
         found.append([_packed_letters(file) for file in point.letters])
     if last:
         found.append(None if point.content is None else _packed_content(point.content))
-    if point.retained is not None:
-        found.append(packed_retained(point.retained))
+    if point.retained is not None or past:
+        found.append(point.retained and packed_retained(point.retained))
+    if past:
+        found.append(list(map(list, point.past.moments)))
     return found
 
 
@@ -465,6 +471,7 @@ def _unpacked_point(
     letters: Sequence[list[Any]] = (),
     content: list[Any] | None = None,
     retained: list[Any] | None = None,
+    past: Sequence[list[int]] = (),
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
@@ -473,7 +480,10 @@ def _unpacked_point(
     read = None if content is None else _unpacked_content(content)
     reached = StreamState.from_json(time)
     rows = None if retained is None else unpacked_retained(*retained)
-    return StreamPoint(position, reached, producers, mark, estimated, found, behind, kept, read, rows)
+    moments = Past(tuple(Moment(*one) for one in past))
+    return StreamPoint(
+        position, reached, producers, mark, estimated, found, behind, kept, read, rows, moments
+    )
 
 
 def _packed_content(content: Content) -> list[Any]:

@@ -121,7 +121,8 @@ class Level:
         newest = task.work.newest_before(), task.work.newest_after(inbox.arrivals)
         self._before, self._after = map(graph.heartbeats, (before, after), newest)
         self._limits = tuple(map(graph.limits, (before, after), newest))
-        self._horizons = tuple(map(graph.reaches, (before, after), newest))
+        pasts = task.work.pasts, task.work.pasts_after(inbox.arrivals)
+        self._horizons = tuple(map(graph.reaches, (before, after), newest, pasts))
         self.failures: list[tuple[int, str, str | None]] = []
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from headrace.algebra.arrival import Past
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.algebra.memory import Memory
@@ -224,6 +225,7 @@ class EpochWork:
         time: how the heartbeats at its end follow from what arrives.
         clock: the driver's one reading of the clock for the epoch (microseconds since 1970-01-01 UTC).
         relations: by the name of their reading.
+        pasts: what the streams of the graph's `dials` had brought before the epoch.
     """
 
     epoch: int
@@ -239,6 +241,7 @@ class EpochWork:
     time: EpochTime
     clock: int = 0
     relations: Mapping[str, RelationInput] = field(default_factory=dict)
+    pasts: Mapping[str, Past] = field(default_factory=dict)
 
     @property
     def replayed(self) -> tuple[str, ...]:
@@ -261,6 +264,13 @@ class EpochWork:
     def newest_after(self, arrivals: Mapping[str, Arrivals]) -> dict[str, int]:
         """The largest timestamp of each stream at its end, from what arrived."""
         return self.time.newest(self.time.after(arrivals))
+
+    def pasts_after(self, arrivals: Mapping[str, Arrivals]) -> dict[str, Past]:
+        """What the streams had brought before, as of its end, from what arrived."""
+        if not self.pasts:
+            return {}
+        after = dict(zip(self.time.names, self.time.after(arrivals).moments(self.clock), strict=True))
+        return {name: past.then(after[name], self.graph.dials[name]) for name, past in self.pasts.items()}
 
     def joined(self, parts: Iterable[Mapping[str, Arrivals]]) -> dict[str, Arrivals]:
         """What arrived on each stream, from the summaries of the tasks of level 0, in their order."""

@@ -1,0 +1,145 @@
+"""Changes as server-sent events: nothing is lost or comes twice, wherever a client is cut off."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from headrace.server.events import Place, place_of
+from headrace.server.limits import Limits
+from unit.server.serving_for_tests import running
+from unit.server.sse_for_tests import Received, read_events
+
+LINES = {"Content-Type": "application/x-ndjson"}
+TEXT = (
+    "CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts; CREATE QUERY q AS SELECT v FROM r [NOW]"
+)
+EVENTS = "/queries/q/events"
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    limits = Limits(part_rows=1, heartbeat=0.05, subscribers=50)
+    with (
+        running(tmp_path_factory.mktemp("events"), limits, retain_epochs=5) as url,
+        httpx.Client(base_url=url, timeout=120) as made,
+    ):
+        assert made.post("/statements", json={"text": TEXT}).status_code == 200
+        yield made
+
+
+def push(client: httpx.Client, *instants: int) -> None:
+    rows = "\n".join(json.dumps({"ts": ts, "v": ts}) for ts in instants)
+    assert client.post("/streams/r/rows", content=rows, headers=LINES).json()["committed"]
+
+
+def last_event_has_come(body: bytes) -> bool:
+    """Whether the last row of the second epoch has come, and its event is complete."""
+    return b'"v":4' in body and body.endswith(b"\n\n")
+
+
+def test_a_client_that_is_cut_at_any_byte_of_an_epoch_continues(client: httpx.Client) -> None:
+    push(client, 1)
+    push(client, 2, 3, 4, 5)
+    url = str(client.base_url)
+    whole = read_events(url, EVENTS, last_event_has_come)
+    expected = Received()
+    expected.take(whole)
+    assert [row["v"] for row in expected.rows] == [1, 2, 3, 4]
+    ids = [line.decode() for line in whole.splitlines() if line.startswith(b"id: 1.2.")]
+    assert ids == ["id: 1.2.1", "id: 1.2.2", "id: 1.2.3", "id: 1.2.4.end"]
+    with httpx.stream("GET", url + EVENTS + "?since=now", timeout=60) as watching:
+        assert watching.status_code == 200
+        for cut in range(whole.index(b"id: 1.2.1"), len(whole) + 1):
+            got = Received()
+            got.take(read_events(url, EVENTS, lambda body: False, most=cut))
+            if len(got.rows) < len(expected.rows):
+                rest = read_events(url, EVENTS, last_event_has_come, got.last_id)
+                got.take(rest)
+            assert got.rows == expected.rows, cut
+
+
+def test_epochs_without_changes_move_the_id_on_and_quiet_times_have_comments(client: httpx.Client) -> None:
+    push(client, 10)
+    push(client, 10)
+    url = str(client.base_url)
+    body = read_events(url, EVENTS + "?since=now", lambda body: body.count(b": waiting") >= 2)
+    assert b"event:" not in body
+    everything = Received()
+    everything.take(read_events(url, EVENTS, lambda body: b".0.end\n\n" in body))
+    assert (everything.last_id or "").endswith(".0.end")
+
+
+def test_what_is_no_longer_kept_or_was_replaced_is_410_with_where_to_start(client: httpx.Client) -> None:
+    for ts in range(20, 30):
+        push(client, ts)
+    gone = client.get(EVENTS, headers={"Last-Event-ID": "1.2.1"})
+    assert gone.status_code == 410
+    assert gone.json()["error"]["kind"] == "gone"
+    begin = gone.json()["start_from"]
+    history = client.get(begin["history"])
+    assert history.status_code == client.get(begin["snapshot"]).status_code == 200
+    push(client, 30)
+    more = Received()
+    more.take(
+        read_events(str(client.base_url), EVENTS, lambda body: b'"v":29' in body, begin["id"]) + b"\n\n"
+    )
+    known = [json.loads(line)["v"] for line in history.text.splitlines()]
+    assert [*known, *(row["v"] for row in more.rows)][-3:] == [27, 28, 29]
+    assert client.get(EVENTS).status_code == 410
+    assert client.get(EVENTS, headers={"Last-Event-ID": "9.9.9"}).status_code == 410
+    assert client.get(EVENTS, headers={"Last-Event-ID": "1.999.0"}).status_code == 410
+    assert client.get(EVENTS, headers={"Last-Event-ID": "x"}).status_code == 400
+    assert place_of("4.17.812.end") == Place(4, 17, 812, True)
+    assert str(Place(4, 17, 5, False)) == "4.17.5"
+
+
+def test_who_does_not_read_holds_up_nobody_and_too_many_are_refused(client: httpx.Client) -> None:
+    parts = urlsplit(str(client.base_url))
+    stalled = [socket.create_connection((parts.hostname or "", parts.port or 0)) for _ in range(50)]
+    try:
+        for one in stalled:
+            one.sendall(f"GET {EVENTS}?since=now HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
+            assert one.recv(12) == b"HTTP/1.1 200"
+        refused = client.get(EVENTS + "?since=now")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+        for ts in range(100, 110):
+            push(client, ts)
+        assert "headrace_subscribers 50.0" in client.get("/metrics").text
+    finally:
+        for one in stalled:
+            one.close()
+
+
+def test_a_query_that_is_dropped_ends_its_events_and_its_next_one_has_other_ids(client: httpx.Client) -> None:
+    client.post("/statements", json={"text": "CREATE QUERY d AS SELECT v + 1 AS v FROM r"})
+    push(client, 200)
+    path = "/queries/d/events"
+    with httpx.stream("GET", str(client.base_url) + path, timeout=60) as stream:
+        parts = stream.iter_raw()
+        body = next(parts)
+        client.delete("/queries/d")
+        body += b"".join(parts)
+    got = Received()
+    got.take(body)
+    assert got.names == ["end"]
+    client.post("/statements", json={"text": "CREATE QUERY d AS SELECT v + 2 AS v FROM r"})
+    push(client, 201)
+    assert client.get(path, headers={"Last-Event-ID": got.last_id or ""}).status_code == 410
+
+
+def test_status_is_another_stream(client: httpx.Client) -> None:
+    body = read_events(str(client.base_url), "/status/events", lambda body: body.endswith(b"}\n\n"))
+    status = json.loads(body.partition(b"data: ")[2])
+    assert status["running"] is True
+    assert [stream["name"] for stream in status["streams"]] == ["r"]
+
+
+def test_the_path_of_a_store_is_not_shown(client: httpx.Client, tmp_path: Path) -> None:
+    assert str(tmp_path.parent) not in client.get("/status").text

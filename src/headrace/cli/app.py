@@ -13,6 +13,7 @@ from headrace.cli.ask import ask
 from headrace.cli.doctor import doctor
 from headrace.cli.explain import explain
 from headrace.cli.heartbeats import heartbeats
+from headrace.cli.keys import keys
 from headrace.cli.nexmark import nexmark
 from headrace.cli.run import run
 from headrace.cli.serve import serve
@@ -39,6 +40,7 @@ class _Command(TyperCommand):
 
 for _function in (run, explain, heartbeats, spectrum, nexmark, store, ask, shell, top, doctor, serve):
     app.command(cls=_Command)(_function)
+app.add_typer(keys, name="keys")
 
 
 def _show_version(wanted: bool) -> None:

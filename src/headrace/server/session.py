@@ -17,7 +17,7 @@ from headrace.engine.asking.question import Limits as QuestionLimits
 from headrace.engine.asking.tables import ask
 from headrace.engine.readable import Readable
 from headrace.engine.status import Status
-from headrace.errors import SourceError, UserError
+from headrace.errors import PolicyError, SourceError, UserError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.writing.texts import row_texts
@@ -172,7 +172,10 @@ class _Seen:
     def dead_letters(self, stream: str | None = None) -> pa.Table:
         """The dead letters of all streams, or of one with its columns."""
         if stream is None:
-            self.caller.check_unlimited("DEAD LETTERS")
+            if self.caller.only is not None:
+                raise PolicyError(
+                    "DEAD LETTERS needs a key for all names", hint="write DEAD LETTERS OF a stream"
+                )
         else:
             self._check(stream)
         return self.db.dead_letters(stream)

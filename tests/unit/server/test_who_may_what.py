@@ -1,0 +1,198 @@
+"""Keys, roles and names; hosts and origins; TLS."""
+
+from __future__ import annotations
+
+import ssl
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from headrace.cli import app
+from headrace.errors import UserError
+from headrace.server.access import Door, hosts_of
+from headrace.server.address import Address
+from headrace.server.errors import RequestError
+from headrace.server.keys import KeyFile, Role
+from unit.server.serving_for_tests import running
+
+LINES = {"Content-Type": "application/x-ndjson"}
+TEXT = """CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;
+CREATE STREAM other (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;
+CREATE QUERY q AS SELECT v FROM r [NOW]; CREATE QUERY hidden AS SELECT v FROM other [NOW]"""
+ROW = '{"ts": 1, "v": 1}'
+
+
+class Served:
+    """A server with keys, and clients that have one each."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._url = url
+        self.file = KeyFile(folder / "keys.json")
+        self.sent = {name: self.file.add(name, role) for name, role in (("a", Role.ADMIN), ("w", Role.WRITE))}
+        self.sent["r"] = self.file.add("r", Role.READ)
+        self.sent["only"] = self.file.add("only", Role.WRITE, ("R", "q"))
+
+    def by(self, name: str | None) -> httpx.Client:
+        headers = {} if name is None else {b"Authorization": f"Bearer {self.sent.get(name, name)}".encode()}
+        return httpx.Client(base_url=self._url, headers=headers, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("keys")
+    with running(folder) as url:
+        found = Served(url, folder)
+        with found.by("a") as client:
+            assert client.post("/statements", json={"text": TEXT}).status_code == 200
+        yield found
+
+
+def status_of(served: Served, name: str | None, method: str, path: str, **sent: object) -> int:
+    with served.by(name) as client:
+        answer = client.request(method, path, **sent)  # type: ignore[arg-type]
+        return answer.status_code
+
+
+def test_without_a_known_key_nothing_is_answered_but_that_the_server_is_there(served: Served) -> None:
+    for name in (None, "hr_wrong", "é"):
+        for path in ("/streams", "/metrics", "/openapi.json", "/status/events", "/nowhere"):
+            assert status_of(served, name, "GET", path) == 401
+        assert status_of(served, name, "POST", "/statements", json={"text": "SHOW STREAMS"}) == 401
+    assert status_of(served, None, "GET", "/healthz") == 200
+    assert status_of(served, None, "GET", "/readyz") == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent", "allowed"),
+    [
+        ("GET", "/queries/q/changes", {}, "raw"),
+        ("GET", "/why/q", {}, "raw"),
+        ("POST", "/ask", {"json": {"sql": "FROM CHANGES OF q"}}, "raw"),
+        ("POST", "/statements", {"json": {"text": "EXPLAIN SELECT v FROM r"}}, "raw"),
+        ("POST", "/statements", {"json": {"text": "CREATE STREAM x AS SELECT v FROM r"}}, "w"),
+        ("POST", "/statements", {"json": {"text": "COMMENT ON QUERY q IS 'x'"}}, "a"),
+        ("POST", "/streams/r/rows", {"content": ROW, "headers": LINES}, "wa"),
+        ("POST", "/streams/r/heartbeat", {"json": {"at": 1}}, "wa"),
+        ("DELETE", "/streams/x", {}, "a"),
+    ],
+)
+def test_each_role_may_do_what_it_says(
+    served: Served, method: str, path: str, sent: dict[str, object], allowed: str
+) -> None:
+    for name in "rwa" if "w" in allowed or allowed == "a" else "raw":
+        expected = {True: 200, False: 403}[name in allowed]
+        if "CREATE STREAM x" in str(sent) and name == "a":
+            continue
+        assert status_of(served, name, method, path, **sent) == expected, name
+
+
+def test_a_key_for_some_names_sees_no_others(served: Served) -> None:
+    with served.by("only") as client:
+        assert client.post("/streams/r/rows", content='{"ts": 9, "v": 1}', headers=LINES).status_code == 200
+        assert client.get("/queries/q/history").status_code == 200
+        shown = [client.get(path).text for path in ("/streams", "/queries", "/status", "/sinks")]
+        assert not any("other" in text or "hidden" in text for text in shown)
+        for path in ("/queries/hidden", "/queries/hidden/events", "/streams/other", "/why/hidden"):
+            answer = client.get(path)
+            assert answer.status_code == 404
+            missing = client.get(path.replace("hidden", "nobody").replace("other", "nothing"))
+            assert missing.json()["error"]["kind"] == answer.json()["error"]["kind"]
+        assert client.post("/streams/other/rows", content=ROW, headers=LINES).status_code == 404
+        for path in ("/catalog", "/metrics", "/dead-letters"):
+            assert client.get(path).status_code == 403
+        assert client.post("/statements", json={"text": "SHOW STREAMS"}).status_code == 403
+        for question in ("FROM HISTORY OF hidden", "FROM DEAD LETTERS", "FROM DEAD LETTERS OF other"):
+            assert client.post("/ask", json={"sql": question}).status_code in (400, 403), question
+        assert client.post("/ask", json={"sql": "FROM HISTORY OF q"}).status_code == 200
+
+
+def test_keys_are_kept_as_hashes_and_act_at_once(served: Served, tmp_path: Path) -> None:
+    text = served.file.path.read_text()
+    assert not any(sent in text or sent[3:] in text for sent in served.sent.values())
+    assert stat.S_IMODE(served.file.path.stat().st_mode) == 0o600
+    sent = served.file.add("late", Role.READ)
+    assert status_of(served, sent, "GET", "/streams") == 200
+    served.file.drop("late")
+    assert status_of(served, sent, "GET", "/streams") == 401
+    with pytest.raises(UserError, match="there is a key a already"):
+        served.file.add("a", Role.READ)
+    damaged = KeyFile(tmp_path / "keys.json")
+    damaged.path.write_text('{"keys": [{"name": "a"}]}')
+    with pytest.raises(UserError, match="cannot be read"):
+        Door(damaged).caller("Bearer x")
+
+
+def test_the_command_adds_lists_and_drops(tmp_path: Path) -> None:
+    def run(*words: str) -> str:
+        told = CliRunner().invoke(app, ["keys", *words, "--keys", str(tmp_path / "k.json")])
+        return told.stdout if told.exit_code == 0 else f"{told.exit_code}: {told.stderr}"
+
+    sent = run("add", "ann", "--role", "write", "--only", "a, b").strip()
+    assert KeyFile(tmp_path / "k.json").find(sent) is not None
+    assert run("list") == "ann  write  only a, b\n"
+    assert run("drop", "ann") == ""
+    assert run("drop", "ann").startswith("2: ")
+    assert run("add", "a b", "--role", "read").startswith("2: ")
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "allowed"),
+    [
+        ("127.0.0.1:7878", None, True),
+        ("localhost", "http://localhost", True),
+        ("[::1]:7878", "http://[::1]:7878", True),
+        ("evil.example", None, False),
+        ("evil.example:7878", "http://evil.example:7878", False),
+        ("127.0.0.1.evil.example", None, False),
+        ("localhost:7878", "http://evil.example", False),
+        ("localhost:7878", "http://localhost:80", False),
+        ("localhost:7878", "null", False),
+        ("[::1", None, False),
+        (None, None, False),
+    ],
+)
+def test_pages_of_others_and_names_of_others_are_refused(
+    tmp_path: Path, host: str | None, origin: str | None, allowed: bool
+) -> None:
+    door = Door(KeyFile(tmp_path / "none.json"), hosts_of("127.0.0.1", ()))
+    with nullcontext() if allowed else pytest.raises(RequestError):
+        door.check_host(host)
+        door.check_origin(origin, host)
+
+
+def test_a_request_for_another_host_gets_nothing(served: Served) -> None:
+    sent = {"Host": "evil.example", "Authorization": f"Bearer {served.sent['a']}"}
+    with served.by(None) as client:
+        assert client.get("/streams", headers=sent).status_code == 421
+        other = {"Origin": "http://evil.example", "Authorization": f"Bearer {served.sent['a']}"}
+        assert client.get("/streams", headers=other).status_code == 403
+
+
+def test_an_address_that_others_reach_needs_keys_and_tls() -> None:
+    for host in ("127.0.0.1", "localhost", "::1"):
+        Address(host).check(has_keys=False)
+    with pytest.raises(UserError, match="there are no keys"):
+        Address("0.0.0.0", insecure=True).check(has_keys=False)
+    with pytest.raises(UserError, match="could read keys and rows"):
+        Address("::").check(has_keys=True)
+    Address("0.0.0.0", insecure=True).check(has_keys=True)
+
+
+def test_tls(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "1"]
+    files = ["-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made, *subject, *files], check=True, capture_output=True)
+    with running(tmp_path, address=Address(port=0, certificate=certificate, private_key=key)) as url:
+        assert url.startswith("https://")
+        trusted = ssl.create_default_context(cafile=str(certificate))
+        assert httpx.get(f"{url}/streams", verify=trusted).json() == {"streams": []}
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{url}/streams")

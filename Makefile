@@ -4,6 +4,9 @@ BIN := .venv/bin
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 
+# Each process would otherwise compile 300 test files anew, with their assertions: half of the time of collecting them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test kills check docs docs-serve bench bench-peers spectrum golden soak clean
 
@@ -21,8 +24,8 @@ test: setup  ## all tests but the longest: kernels and operators with bounds che
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels \
 		pytest -n 2 tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
-	pytest -n 2 -m "not spark and not kills" --ignore=tests/property/test_operators.py; plain=$$?; \
-	pytest -m "spark and not kills"; spark=$$?; \
+	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py; plain=$$?; \
+	pytest -n 2 -m "spark and not kills"; spark=$$?; \
 	exit $$((bounds || plain || spark))
 
 kills: setup  ## the tests that end whole runs at every step, without a JVM and on Spark

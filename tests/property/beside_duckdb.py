@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 
 import duckdb
 import pyarrow as pa
@@ -64,10 +65,16 @@ def rows(seed: int) -> pa.Table:
 INSTANTS = (0, 3, 7, 9, 12, 18, 24, 33, LAST - 1, LAST + 4)
 
 
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    """One for the process: to open another takes as long as to ask it ten questions."""
+    return duckdb.connect(config={"threads": 1})
+
+
 def compare(query: Query, seed: int, instants: tuple[int, ...] = INSTANTS) -> None:
     """Fails where a snapshot is not what DuckDB answers about the rows of that instant."""
     tables = {name: rows(1000 * seed + place) for place, name in enumerate(STREAMS)}
-    with headrace.connect(runner="inline") as db, duckdb.connect() as other:
+    with headrace.connect(runner="inline") as db, _duckdb().cursor() as other:
         for name, table in tables.items():
             db.stream(name, table, timestamp="ts")
             other.register(name, table)

@@ -89,9 +89,9 @@ def table(name: str, instant: int | None = None) -> pa.Table:
 def answers_of_duckdb(query: str) -> dict[int, Content]:
     """DuckDB's answer at each instant."""
     found = {}
-    for instant in range(LAST + SIZE + 1):
-        with duckdb.connect() as db:
-            db.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+    with duckdb.connect() as db:
+        db.execute("SET default_null_order = 'nulls_first_on_asc_last_on_desc'")
+        for instant in range(LAST + SIZE + 1):
             for name in STREAMS:
                 db.register(name, table(name, instant))
             found[instant] = Counter(db.execute(query.format(l="l", r="r")).fetchall())

@@ -180,7 +180,7 @@ def _lines(found: Contents) -> list[str]:
         *_catalog(found),
         *_streams(found.streams, found.description),
         *_state(found),
-        *_results(found.results, found.description.answer_domains),
+        *_results(found.results, found.description),
         count(found.dead_letters, "dead letter"),
     ]
 
@@ -206,7 +206,8 @@ def _state(found: Contents) -> list[str]:
     return _table(("state of operator", "buckets", "rows", "size"), rows, right=(1, 2, 3))
 
 
-def _results(results: Sequence[KeptResults], domains: Mapping[str, TimeDomain]) -> list[str]:
+def _results(results: Sequence[KeptResults], description: Description) -> list[str]:
+    domains = description.answer_domains
     rows = [
         (
             part.query,
@@ -215,11 +216,19 @@ def _results(results: Sequence[KeptResults], domains: Mapping[str, TimeDomain]) 
             readable_bytes(part.bytes),
             _heartbeat(part.heartbeat, domains.get(part.query, TimeDomain.INTEGER))
             + (f"; failed: {part.failed}" if part.failed else "")
-            + ("; dropped" if part.dropped else ""),
+            + ("; paused" if part.paused else "")
+            + ("; dropped" if part.dropped else _lacks(description, part.query)),
         )
         for part in results
     ]
     return _table(("results of query", "elements", "files", "size", "final below"), rows, right=(1, 2, 3))
+
+
+def _lacks(description: Description, query: str) -> str:
+    """About which instants a query says nothing, if there are any."""
+    domain = description.answer_domains.get(query, TimeDomain.INTEGER)
+    gaps = [gap.text(domain) for gap in description.gaps_of(query) if gap.end is not None]
+    return f"; nothing {', nor '.join(gaps)}" if gaps else ""
 
 
 def _heartbeat(instant: int | None, domain: TimeDomain) -> str:

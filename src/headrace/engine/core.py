@@ -51,6 +51,7 @@ from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
@@ -573,6 +574,10 @@ class Core:
     def warm_start(self, query: str) -> WarmStart | None:
         """How the query of that name began, if it took over the state of another one."""
         return None if self.execution is None else self.execution.run.warm_start_of(query)
+
+    def gaps(self, query: str) -> tuple[Gap, ...]:
+        """The instants about which the query of that name says nothing; see `Query.gaps`."""
+        return () if self.execution is None else self.execution.run.gaps_of(query)
 
     def paused_at(self, query: str) -> int | None:
         """Up to where the answer of a paused query is final (instant); None if no run has paused it."""

@@ -26,6 +26,7 @@ from headrace.optimizer.decisions import Decisions
 from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.driver.past import Start
 from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals
@@ -68,6 +69,10 @@ class Answers(Protocol):
         """How the query of that name began, if it took over the state of another one."""
         ...
 
+    def gaps(self, query: str) -> tuple[Gap, ...]:
+        """The instants about which the query of that name says nothing."""
+        ...
+
     def why(self, query: str) -> Why:
         """Why the query of that name has no output, or no newer one."""
         ...
@@ -106,6 +111,9 @@ class Query(Readable):
         self.warm = warm
         self.heartbeats = heartbeats
         self.start = start
+
+    def _gaps(self) -> tuple[Gap, ...]:
+        return self._answers.gaps(self.name)
 
     def noted(self, other: Query) -> None:
         """Take over the notes of the same query as it was given elsewhere, with their places there."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.engine.display import html_of_rows, html_of_table
@@ -13,6 +15,7 @@ from headrace.engine.frames import to_pandas, to_polars
 from headrace.engine.plotting import chart_of
 from headrace.engine.times import instant_of
 from headrace.errors import StoreError, UserError
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.past import as_of_epoch, differences, differences_at, epoch_at, epochs_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
@@ -44,6 +47,29 @@ class Readable(ABC):
     @abstractmethod
     def _reader(self) -> ResultReader:
         """What has been committed so far."""
+
+    @abstractmethod
+    def _gaps(self) -> tuple[Gap, ...]:
+        """The instants about which the answer says nothing, since the query was paused."""
+
+    def gaps(self) -> pa.Table:
+        """The instants about which the answer says nothing: the query was paused, and they look empty.
+
+        The same is in the metadata of the schema of `history`, as `headrace.gaps`: pairs of instants in JSON.
+
+        Returns:
+            `lacks_from`, NULL where nothing is said before, and `lacks_to`, NULL while the query is paused.
+
+        Raises:
+            UserError: the query has no answer.
+        """
+        reader, gaps = self._reader(), self._gaps()
+        begins = [INFINITY if gap.begin == BEGINNING else gap.begin for gap in gaps]
+        ends = [INFINITY if gap.end is None else gap.end for gap in gaps]
+        columns = {"lacks_from": begins, "lacks_to": ends}
+        return pa.table(
+            {name: reader.instants(np.array(part, dtype=np.int64)) for name, part in columns.items()}
+        )
 
     def _read(self, view: Callable[[ResultReader], pa.Table], as_of: object = None) -> pa.Table:
         """A view of it; what is no longer kept by the time it is read is left out, as if asked later."""
@@ -114,6 +140,7 @@ class Readable(ABC):
     def history(self, as_of: object = None) -> pa.Table:
         """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever).
 
+        Instants in which the query was paused look empty; see `gaps`.
         Where `retain_epochs` has removed results, it begins at the last instant that they made final.
 
         Args:
@@ -124,7 +151,11 @@ class Readable(ABC):
         Raises:
             UserError: the epoch is not committed, or no longer kept; or the query has no answer.
         """
-        return self._read(ResultReader.history, as_of)
+        table, gaps = self._read(ResultReader.history, as_of), self._gaps()
+        if not gaps:
+            return table
+        said = json.dumps([[gap.begin, gap.end] for gap in gaps])
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), b"headrace.gaps": said})
 
     def changes(self, as_of: object = None) -> pa.Table:
         """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`.

@@ -15,6 +15,7 @@ from headrace.errors import StoreError, UserError
 from headrace.runtime.intake.letters import read_letters
 from headrace.runtime.intake.retained import not_kept, read_retained
 from headrace.runtime.journal.forms import Form
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.inspect import Committed, committed
 from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.reader import ResultReader
@@ -152,6 +153,9 @@ class StoredQuery(Readable):
         epochs = tuple(part for part in found.results if part.epoch >= start and self.name in part.heartbeats)
         carried = epochs[-1].carried.get(self.name) if epochs else None
         return ResultReader(self.name, form, found.store, epochs, carried, start)
+
+    def _gaps(self) -> tuple[Gap, ...]:
+        return committed(self._folder).description.gaps_of(self.name)
 
     def _newest(self) -> int:
         seen = committed(self._folder).arrivals

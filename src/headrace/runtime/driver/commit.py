@@ -469,6 +469,7 @@ def described(
         paused=queries.paused,
         horizons=queries.horizons,
         levels=queries.levels,
+        gaps={name: gaps for name, gaps in queries.gaps.items() if gaps},
         streams={name: text for name, text in description.streams.items() if name in known},
         shared=queries.packed,
         exchanges=queries.packed_exchanges,

@@ -19,6 +19,7 @@ from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.journal.description import Description, Paused, WarmStart
 from headrace.runtime.journal.forms import Form
+from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.records import EpochResults, StreamPoint
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.results.instants import form_of
@@ -183,7 +184,11 @@ def resumed(
         return queries
     begins = answering_from(queries, names, points)
     starts = {name: WarmStart(epoch, at) for name, at in begins.items()}
-    return replace(queries, warm={**queries.warm, **starts})
+    gaps = {
+        name: with_gap(queries.gaps.get(name, ()), Gap(before.paused[name].heartbeat, at))
+        for name, at in begins.items()
+    }
+    return replace(queries, warm={**queries.warm, **starts}, gaps={**queries.gaps, **gaps})
 
 
 def answering_from(

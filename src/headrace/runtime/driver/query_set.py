@@ -22,6 +22,7 @@ from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.replaced import Exchange, packed_exchanges, unpacked_exchanges, unpacked_last
 from headrace.runtime.journal.description import Description, Paused, WarmStart
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import BEGINNING, INFINITY
@@ -67,6 +68,7 @@ class QuerySet:
         paused: the queries that are not answered until they are resumed.
         levels: the epochs in which queries came to their levels of consistency that have had others. Since
             then their operators have state of their own, which may have become that of others.
+        gaps: per query that has been paused the instants about which it says nothing.
     """
 
     plans: Mapping[str, Plan]
@@ -80,6 +82,7 @@ class QuerySet:
     exchanged: Mapping[str, Exchange] = field(default_factory=dict)
     paused: Mapping[str, Paused] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
+    gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
 
     @classmethod
     def begun(
@@ -129,6 +132,7 @@ class QuerySet:
             unpacked_last(present.exchanges, known),
             present.paused,
             {name: epoch for name, epoch in present.levels.items() if name in known},
+            present.gaps,
         )
 
     def changed(
@@ -189,6 +193,11 @@ class QuerySet:
             dict(paused),
             {name: since for name, since in self.levels.items() if name in kept}
             | dict.fromkeys(levels, epoch),
+            {
+                name: gaps
+                for name, gaps in self.gaps.items()
+                if name in kept | again | paused.keys() | {*replaced}
+            },
         )
         return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
 

@@ -85,7 +85,8 @@ from headrace.runtime.intake.streams import (
     check_not_rewritten,
     check_unchanged,
 )
-from headrace.runtime.journal.description import Description, Differences, Paused, WarmStart
+from headrace.runtime.journal.description import Description, Differences, Paused, WarmStart, gaps_of
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
     EpochResults,
@@ -685,6 +686,10 @@ class Run:
     def paused(self) -> Mapping[str, Paused]:
         """The queries that are not answered until they are resumed."""
         return self._queries.paused
+
+    def gaps_of(self, query: str) -> tuple[Gap, ...]:
+        """The instants about which a query says nothing, since it was paused."""
+        return gaps_of(query, self._queries.gaps, self._queries.paused)
 
     def start_of(self, query: str) -> int:
         """The epoch from which on a query answers."""

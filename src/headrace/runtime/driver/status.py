@@ -24,6 +24,7 @@ from headrace.runtime.intake.streams import (
     LiveStream,
     RefreshedRelation,
 )
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.records import Content, EpochResults, StreamPoint, Totals
 from headrace.runtime.journal.retained import Retained
 from headrace.schema import BIGINT
@@ -169,6 +170,7 @@ class QueryStatus:
         exchanged: the last time that its plan was exchanged for a better one, or None.
         departures: how many rows it has left out that are in time for their streams, by its REMEMBER; None if
             it takes all of them.
+        gaps: the instants about which it says nothing, since it was paused.
     """
 
     name: str
@@ -186,6 +188,7 @@ class QueryStatus:
     failed: str | None = None
     exchanged: Exchange | None = None
     departures: int | None = None
+    gaps: tuple[Gap, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -377,6 +380,7 @@ def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterato
             unreleased=_unreleased(name, heartbeat, kept),
             exchanged=queries.exchanged.get(name),
             departures=totals.departures.get(name, 0) if name in remembering else None,
+            gaps=tuple(queries.gaps.get(name, ())),
         )
 
 

@@ -15,8 +15,9 @@ from headrace.errors import StoreError
 from headrace.lowering.graph import Merge
 from headrace.runtime.journal.definition import Definition, packed_definition, unpacked_definition
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
+from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.plans import Packed
-from headrace.time import TimeDomain
+from headrace.time import INFINITY, TimeDomain
 
 T = TypeVar("T")
 
@@ -58,6 +59,19 @@ class Paused:
     keeps: tuple[str, ...] = ()
 
 
+def gaps_of(query: str, gaps: Mapping[str, tuple[Gap, ...]], paused: Mapping[str, Paused]) -> tuple[Gap, ...]:
+    """The instants about which a query says nothing.
+
+    Args:
+        query: its name.
+        gaps: per query those of pauses that are over.
+        paused: the queries that are paused.
+    """
+    known, now = gaps.get(query, ()), paused.get(query)
+    lacks = now is not None and not now.keeps and now.heartbeat != INFINITY
+    return with_gap(known, Gap(now.heartbeat, None)) if now is not None and lacks else known
+
+
 @dataclass(frozen=True)
 class Description:
     """The queries and streams of a run.
@@ -81,6 +95,7 @@ class Description:
         catalog: all that is defined, in order; None where an earlier Headrace has written it.
         horizons: up to where those queries speak that do not wait for their heartbeats.
         levels: the epochs in which the queries came to their levels of consistency that have had others.
+        gaps: per query that has been paused the instants about which it says nothing.
     """
 
     queries: Mapping[str, str]
@@ -101,6 +116,11 @@ class Description:
     catalog: tuple[Definition, ...] | None = None
     horizons: Mapping[str, Horizon] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
+    gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+
+    def gaps_of(self, query: str) -> tuple[Gap, ...]:
+        """The instants about which a query says nothing, the one included in which it is paused."""
+        return gaps_of(query, self.gaps, self.paused)
 
     def domain_of(self, stream: str) -> TimeDomain:
         """What the instants of a stream count; integers where the store does not say it."""
@@ -212,6 +232,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
             for name, horizon in content.get("horizons", {}).items()
         },
         content.get("levels", {}),
+        {name: tuple(Gap(**gap) for gap in gaps) for name, gaps in content.get("gaps", {}).items()},
     )
 
 

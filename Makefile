@@ -8,7 +8,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test kills check docs docs-serve bench bench-peers spectrum golden soak clean
+.PHONY: help setup demo test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -27,6 +27,9 @@ test: setup  ## all tests but the longest: kernels and operators with bounds che
 	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py; plain=$$?; \
 	pytest -n 2 -m "spark and not kills"; spark=$$?; \
 	exit $$((bounds || plain || spark))
+
+runs: setup  ## the properties of whole runs again, with three times as many examples
+	HEADRACE_HYPOTHESIS=runs $(BIN)/pytest -n 2 --dist worksteal -m "runs and not spark"
 
 kills: setup  ## the tests that end whole runs at every step, without a JVM and on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \

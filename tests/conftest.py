@@ -18,6 +18,8 @@ _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 settings.register_profile(
     "ci", max_examples=50, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
 )
+# With more examples of whole runs (tests/property/whole_runs.py).
+settings.register_profile("runs", settings.get_profile("ci"))
 settings.register_profile(
     "soak", max_examples=5000, deadline=None, database=None, print_blob=True, suppress_health_check=_SLOW
 )
@@ -37,7 +39,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = config.option.markexpr
     asked = [] if " or " in wanted else [part for part in wanted.split(" and ") if part.isidentifier()]
     text = collection_path.read_text() if asked else ""
-    return True if any(f"mark.{mark}" not in text for mark in asked) else None
+    return True if any(mark not in text for mark in asked) else None
 
 
 @pytest.fixture(scope="session")

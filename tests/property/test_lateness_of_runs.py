@@ -25,6 +25,7 @@ from headrace.runtime.driver.run import RunSettings
 from headrace.runtime.sources import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING, MAX_INSTANT
+from property.whole_runs import whole_runs
 
 SCHEMA = pa.schema([("n", pa.int64()), ("price", pa.int64()), ("ts", pa.int64())])
 QUERIES = {
@@ -187,6 +188,7 @@ def check_answers(db: hr.Database, case: Case, times: list[int | None]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@whole_runs(15)
 @given(case=cases())
 def test_files(form: str, case: Case) -> None:
     times = case.usable(text=form in ("csv", "json"))
@@ -206,6 +208,7 @@ class InterruptionError(Exception):
     """Ends a run between two epochs."""
 
 
+@whole_runs(15)
 @given(cases(), st.integers(1, 6))
 def test_a_restart(case: Case, epochs: int) -> None:
     times = case.usable(text=False)

@@ -10,7 +10,7 @@ import tempfile
 from contextlib import closing, suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -34,6 +34,7 @@ from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import INFINITY
 from property.plan_strategies import FORMS, Case, cases
 from property.strategies import BUCKETS
+from property.whole_runs import whole_runs
 
 MAXIMAL = -INFINITY
 """The block of a query that says all that it knows."""
@@ -142,12 +143,13 @@ def _twin(level: Level) -> str:
     return f"always at {level}"
 
 
+@whole_runs(15)
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3)))
 def test_a_query_goes_on_at_another_level(data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     Script(data, data.draw(cases(max_relations=1)), MemoryStore(), buckets, epoch_rows).play()
 
 
-@settings(max_examples=15)
+@whole_runs(5)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3)))
 def test_levels_over_restarts(data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     case = data.draw(cases(max_streams=2, max_relations=1))
@@ -171,7 +173,7 @@ WRITTEN = ("STRONG", "MIDDLE", "(BLOCK 3)", "(BLOCK 2 ROWS)")
 
 
 @pytest.mark.parametrize("text", FORGETFUL)
-@settings(max_examples=10)
+@whole_runs(5)
 @given(
     st.lists(
         st.tuples(

@@ -21,6 +21,7 @@ from headrace.time import BEGINNING, INFINITY, Duration
 from property.plan_strategies import FORMS, Case, cases
 from property.strategies import BUCKETS
 from property.test_plan_changes import EPOCHS, Script, prolonged
+from property.whole_runs import whole_runs
 from support import run_plans
 
 
@@ -109,7 +110,7 @@ def test_what_has_entered_ends_by_then(case: Case) -> None:
 EXCHANGING = ("go on", "exchange", "restart", "exchange", "add", "add again")
 
 
-@settings(max_examples=40)
+@whole_runs(14)
 @given(st.data(), EXCHANGEABLE, BUCKETS, EPOCHS)
 def test_plans_are_exchanged_while_they_run(
     data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
@@ -120,7 +121,7 @@ def test_plans_are_exchanged_while_they_run(
     script.check()
 
 
-@settings(max_examples=15)
+@whole_runs(6)
 @given(st.data(), beside_endless_rows(), BUCKETS, EPOCHS)
 def test_what_is_read_whole_goes_on(
     data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
@@ -131,7 +132,7 @@ def test_what_is_read_whole_goes_on(
     script.check()
 
 
-@settings(max_examples=12)
+@whole_runs(6)
 @given(st.data(), EXCHANGEABLE, EPOCHS)
 def test_plans_are_exchanged_between_restarts(
     data: st.DataObject, case: Case, epoch: tuple[int, int]

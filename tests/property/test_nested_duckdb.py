@@ -17,6 +17,7 @@ from headrace.language.printer import to_sql
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import TimeDomain
 from property.beside_duckdb import STREAMS, Query, Window, compare
+from property.whole_runs import TIMES
 
 NAMES = "xyzw"
 COMPARISONS = ("=", "=", "<", "<=", ">", ">=", "<>")
@@ -189,7 +190,8 @@ class Making:
         return Query(text, tuple(self.windows))
 
 
-@pytest.mark.parametrize("seed", range(300))
+@pytest.mark.runs
+@pytest.mark.parametrize("seed", range(100 * TIMES))
 def test_nested_queries_answer_as_duckdb(seed: int) -> None:
     compare(Making(random.Random(seed)).query(), seed, (3, 9, 18, 33))
 

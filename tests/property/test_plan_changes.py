@@ -42,6 +42,7 @@ from headrace.time import BEGINNING, INFINITY
 from property.plan_strategies import FORMS, Case, cases, plans
 from property.relatives import above, relatives
 from property.strategies import BUCKETS
+from property.whole_runs import whole_runs
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart", "exchange")
 EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart", "exchange")
@@ -314,6 +315,7 @@ EPOCHS = st.tuples(st.sampled_from((1, 2, 5)), st.sampled_from((DEFAULT_EPOCH_BY
 """About how many rows and bytes an epoch takes; with the smaller number relations come in several."""
 
 
+@whole_runs(18)
 @given(st.data(), cases(max_relations=2), BUCKETS, EPOCHS)
 def test_queries_come_and_go(data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]) -> None:
     script = Script(data, case, MemoryStore(), buckets, epoch)
@@ -321,7 +323,7 @@ def test_queries_come_and_go(data: st.DataObject, case: Case, buckets: int, epoc
     script.check()
 
 
-@settings(max_examples=25)
+@whole_runs(9)
 @given(st.data(), cases(max_streams=2, max_relations=2), EPOCHS)
 def test_queries_come_and_go_between_restarts(
     data: st.DataObject, case: Case, epoch: tuple[int, int]
@@ -360,7 +362,7 @@ def test_equal_plans_of_different_starts_are_merged_unnoticed(
         script.check()
 
 
-@settings(max_examples=15)
+@whole_runs(6)
 @given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((2, 4)))
 def test_a_warm_query_answers_as_the_one_that_it_follows_from(
     data: st.DataObject, case: Case, rows: int

@@ -14,6 +14,7 @@ from headrace.reference.operators import evaluate
 from headrace.time import ALWAYS, BEGINNING, INFINITY
 from property.plan_strategies import FORMS, ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
+from property.whole_runs import whole_runs
 from support import run_plans
 
 
@@ -27,6 +28,7 @@ def query_sets(draw: st.DrawFn, root: str) -> tuple[Case, dict[str, Plan]]:
 
 
 @pytest.mark.parametrize("root", ROOTS)
+@whole_runs(20)
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
 def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     case, queries = data.draw(query_sets(root))

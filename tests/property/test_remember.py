@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -35,6 +35,7 @@ from property.plan_strategies import FORMS, ROOTS, cases, plans
 from property.strategies import BUCKETS
 from property.test_corrections import DISORDER, KINDS, corrected
 from property.test_lateness_of_runs import SCHEMA, small_batches, write_parquet
+from property.whole_runs import whole_runs
 from support import run_plans
 
 __all__ = ["small_batches"]
@@ -97,7 +98,7 @@ def departed(times: Sequence[int | None], disorder: int, remember: int) -> int:
     return len(late_rows(usable(times), remember)) - len(late_rows(usable(times), disorder))
 
 
-@settings(max_examples=20)
+@whole_runs(8)
 @given(times, st.lists(st.integers(1, 4), max_size=8), memories, blocks, st.integers(1, 3))
 def test_pushed_rows(
     times: list[int | None], cuts: list[int], memory: tuple[int, int], block: int | None, tasks: int
@@ -131,7 +132,7 @@ class InterruptionError(Exception):
     """Ends a run between two epochs."""
 
 
-@settings(max_examples=20)
+@whole_runs(8)
 @given(times, st.sampled_from((500_000, 4, 8, 1)), memories, st.integers(1, 4), st.integers(1, 6))
 def test_files_and_restarts(
     times: list[int | None], epoch_rows: int, memory: tuple[int, int], tasks: int, epochs: int
@@ -178,7 +179,7 @@ def remembered(elements: Sequence[Element], remember: int) -> list[Element]:
 
 
 @pytest.mark.parametrize("root", ROOTS)
-@settings(max_examples=8)
+@whole_runs(4)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3, 1000)), st.integers(0, 3))
 def test_whole_plans(root: str, data: st.DataObject, buckets: int, epoch_rows: int, remember: int) -> None:
     case = data.draw(cases(root=root))
@@ -199,7 +200,7 @@ def test_whole_plans(root: str, data: st.DataObject, buckets: int, epoch_rows: i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=12)
+@whole_runs(5)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3, 1000)), st.integers(0, DISORDER - 1))
 def test_corrections(kind: str, data: st.DataObject, buckets: int, epoch_rows: int, remember: int) -> None:
     found = data.draw(corrected("s0", KINDS[kind]))

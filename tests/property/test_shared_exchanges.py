@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import headrace
@@ -17,6 +17,7 @@ from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.runtime.intake.streams import BoundedStream
 from property.strategies import BUCKETS
+from property.whole_runs import whole_runs
 from support import TableSource, check_by_reference, run_plans
 
 CALLS = (
@@ -67,7 +68,7 @@ def answers(plans: Mapping[str, Plan], table: pa.Table, buckets: int) -> dict[st
     return {name: repr(to_rows(canonical(reader.elements()))) for name, reader in readers.items()}
 
 
-@settings(max_examples=20)
+@whole_runs(8)
 @given(st.lists(rows, min_size=1, max_size=12), questions(), BUCKETS)
 def test_each_query_answers_as_it_does_alone(
     payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int
@@ -84,7 +85,7 @@ def test_each_query_answers_as_it_does_alone(
     asked=[(window, "v", ["COUNT(x)", "MAX(x)", "AVG(d)"]) for window in WINDOWS],
     buckets=2,
 )
-@settings(max_examples=20)
+@whole_runs(8)
 @given(st.lists(rows, min_size=1, max_size=12), questions(), BUCKETS)
 def test_each_query_answers_as_the_reference(
     payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int

@@ -14,6 +14,7 @@ from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Follow, Timing
 from headrace.reference.generation import Row, figure_2, least_later
 from headrace.time import BEGINNING
+from property.whole_runs import whole_runs
 from simulated_runs import ANSWERS, NAMES, SINGLE, SimulatedRun, declared, inferred
 
 SMALL = st.integers(0, 4)
@@ -58,7 +59,7 @@ def readings(
             done = now + 1
 
 
-@settings(max_examples=15)
+@whole_runs(6)
 @given(ANY, SEEDS, st.integers(1, 2))
 def test_no_row_is_late_and_the_answers_are_those_of_the_reference(
     timings: list[Timing], seed: int, tasks: int
@@ -77,7 +78,7 @@ def test_no_row_is_late_and_the_answers_are_those_of_the_reference(
     run.check_answers()
 
 
-@settings(max_examples=15)
+@whole_runs(6)
 @given(ANY, SEEDS)
 def test_rows_that_wait_are_not_late(timings: list[Timing], seed: int) -> None:
     """Epochs take parts of what waits, take long, and the clock is set back."""
@@ -142,7 +143,7 @@ def assumptions(draw: st.DrawFn) -> list[Timing]:
     return [replace(timing, idle_after=draw(length), timeout=draw(length)) for timing in draw(ANY)]
 
 
-@settings(max_examples=15)
+@whole_runs(6)
 @given(assumptions(), SEEDS)
 def test_the_answers_are_those_over_the_rows_that_were_taken(timings: list[Timing], seed: int) -> None:
     """Rows of a stream that has been idle, or had a timeout, may be late; all others are answered for."""

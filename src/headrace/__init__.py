@@ -23,6 +23,7 @@ means.
 
 import logging
 
+from headrace.client import Client
 from headrace.engine import Database, Policy, Query, Summary, connect
 from headrace.engine.display import show_tables_in_notebooks as _show_tables_in_notebooks
 from headrace.engine.logs import history_of, log_of
@@ -42,6 +43,7 @@ __all__ = [
     "BEGINNING",
     "INFINITY",
     "ByArrival",
+    "Client",
     "Database",
     "FileSink",
     "FunctionSink",

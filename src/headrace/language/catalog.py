@@ -42,7 +42,7 @@ class StreamInfo:
 
     Attributes:
         name: its name, as it was created.
-        schema: all columns that its rows come with, the timestamp column among them.
+        schema: all its columns, the timestamp column among them.
         timestamp: the column it is timed by.
         domain: what its instants count.
         by_arrival: whether rows come without that column, and get the clock's reading when they are taken.
@@ -55,6 +55,13 @@ class StreamInfo:
     domain: TimeDomain
     by_arrival: bool = False
     changes: Changes | Events | None = None
+
+    @property
+    def sent(self) -> Schema:
+        """The columns that its rows come with: all but the instant of arrival."""
+        if not self.by_arrival:
+            return self.schema
+        return Schema(tuple(field for field in self.schema if field.name != self.timestamp))
 
     @property
     def content(self) -> Schema:

@@ -198,6 +198,7 @@ def described_stream(stream: StreamInfo | DerivedStream, db: Database) -> dict[s
                 "name": stream.name,
                 "kind": "pushed" if stream.name in db.pushed else "source",
                 "timestamp": stream.timestamp,
+                "by_arrival": stream.by_arrival,
                 "time": stream.domain.name,
                 "columns": columns_of(stream.schema),
             }

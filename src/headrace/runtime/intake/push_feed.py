@@ -234,7 +234,7 @@ class PushFeed:
         if isinstance(rows, Mapping):
             rows = [rows]
         if isinstance(rows, Sequence):
-            return _of_dictionaries(rows, schema, self._name)
+            return table_of_dictionaries(rows, schema, self._name)
         try:
             table = to_arrow_table(rows)
             _refuse_misspelt(table.column_names, schema, self._name)
@@ -270,7 +270,7 @@ def _exact(rows: pa.RecordBatch, label: str) -> pa.RecordBatch:
     return rows
 
 
-def _of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Table:
+def table_of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Table:
     """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
 
     Raises:

@@ -50,7 +50,7 @@ async def add_rows(
     session, limit = context.session, context.limits.request_bytes
     info = session.pushed(name, caller)
     body = await read_body(request, limit)
-    rows = await context.blocking(table_of, body, media_type(request), info.name, info.schema, limit)
+    rows = await context.blocking(table_of, body, media_type(request), info.name, info.sent, limit)
     epoch, done = await context.blocking(session.push, info.name, rows, producer, sequence)
     if not wait:
         return JSONResponse(_answer(False, rows.num_rows), 202)

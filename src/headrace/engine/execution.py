@@ -62,6 +62,7 @@ from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
+from headrace.time import MAX_INSTANT, MIN_INSTANT
 
 _LOG: Final = logging.getLogger("headrace")
 
@@ -374,7 +375,10 @@ class Execution:
                 f"{name} is timed by arrival, so that the clock alone moves its heartbeat",
                 hint="leave it out: no answer waits for a row of it",
             )
-        self._live.promise(name, instant_of(at, info.domain)).result()
+        instant = instant_of(at, info.domain)
+        if not MIN_INSTANT <= instant <= MAX_INSTANT:
+            raise UserError(f"{instant} is not an instant of {name}", hint="instants have 62 bits at most")
+        self._live.promise(name, instant).result()
 
     def stop(self, timeout: float | None) -> Summary:
         """End between two epochs, when the sinks have taken what was committed.

@@ -331,3 +331,13 @@ def test_a_stream_that_is_there_already_is_refused_at_its_statement() -> None:
     create = "CREATE STREAM s (ts BIGINT) FROM push TIMESTAMP BY ts;"
     with hr.connect(runner="inline") as db, pytest.raises(LanguageError, match="2:3: there is a stream s al"):
         db.execute(f"{create}\n  {create}")
+
+
+@pytest.mark.parametrize("at", [2**62, -(2**62) - 1, 10**30])
+def test_a_heartbeat_out_of_time_is_refused_and_the_run_goes_on(at: int) -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM p (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts; SELECT v FROM p")
+        db.start()
+        with pytest.raises(UserError, match="is not an instant of p"):
+            db.heartbeat("p", at)
+        assert db.push("p", {"ts": 1, "v": 1})

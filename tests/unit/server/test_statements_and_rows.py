@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import headrace as hr
+from headrace.errors import BusyError
+from headrace.runtime.intake.push_feed import PushFeed
+from headrace.server.errors import response_of
 from headrace.server.limits import Limits
 from unit.server.serving_for_tests import running
 
@@ -175,3 +180,16 @@ def test_health_and_numbers(client: httpx.Client) -> None:
     assert 'headrace_stream_rows_total{stream="r"}' in numbers
     assert 'headrace_requests_total{method="POST",route="/streams/{name}/rows",status="200"}' in numbers
     assert "/queries/{name}/events" in client.get("/openapi.json").json()["paths"]
+
+
+def test_rows_without_room_are_refused_for_a_moment(tmp_path: Path) -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM r (ts BIGINT) FROM push TIMESTAMP BY ts")
+        feed = db._core.definitions.inputs["r"].feed(tmp_path, 1, 1_000, lambda: None)
+    assert isinstance(feed, PushFeed)
+    waiting = [feed.put({"ts": ts}, None, None, 0.0) for ts in range(4)]
+    with pytest.raises(BusyError, match="r takes no rows for now") as caught:
+        feed.put({"ts": 5}, None, None, 0.0)
+    status, body, headers = response_of(caught.value)
+    assert (status, body["error"]["kind"], headers) == (429, "busy", {"Retry-After": "1"})
+    assert not any(push.done() for push in waiting)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from schemathesis.core.result import Ok
 
 from headrace.server.limits import Limits
 from unit.server.serving_for_tests import running
@@ -44,7 +46,7 @@ def check(answer: httpx.Response) -> None:
 
 def test_requests_made_from_the_description(client: httpx.Client) -> None:
     schema = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
-    made = [found.ok() for found in schema.get_all_operations()]
+    made = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
     chosen = [one for one in made if not one.path.endswith("events") and one.method != "delete"]
     assert len(chosen) > 15
 
@@ -59,7 +61,7 @@ def test_requests_made_from_the_description(client: httpx.Client) -> None:
             suppress_health_check=list(HealthCheck),
         )
         @given(case=operation.as_strategy())
-        def ask(case: schemathesis.Case) -> None:
+        def ask(case: Any) -> None:
             sent = case.as_transport_kwargs(base_url=str(client.base_url))
             sent.pop("cookies", None)
             if isinstance(sent.get("data"), bytes | str):

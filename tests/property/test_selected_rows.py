@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,17 +14,20 @@ from hypothesis import strategies as st
 
 import headrace
 from headrace.algebra.failure import can_fail
-from headrace.algebra.nodes import Match, Source
+from headrace.algebra.nodes import Aggregate, Match, Source
 from headrace.algebra.predicates import conjunction
 from headrace.elements import from_rows, to_rows
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
 from headrace.expressions.functions import resolve
 from headrace.expressions.tree import Column, Expression, Literal
-from headrace.lowering import selections
+from headrace.lowering import matched_groups, selections
+from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
+from headrace.lowering.sharing.weighing import shows_nothing
 from headrace.operators import match
 from headrace.operators.match import matched
 from headrace.optimizer import optimize
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.schema import BOOLEAN, Field, Schema
 from headrace.time import TimeDomain
 from property.expression_strategies import expressions
@@ -69,14 +73,14 @@ def predicates(draw: st.DrawFn) -> Expression:
 def test_a_row_is_selected_by_the_predicates_that_are_true_of_it(
     asked_for: list[Expression], rows: list[tuple[Any, ...]], most: int
 ) -> None:
-    node = Match(SOURCE, tuple(asked_for), "query")
+    node = Match(SOURCE, tuple((place * 3, one) for place, one in enumerate(asked_for)), "query")
     batch = from_rows(SCHEMA, [(row, place, place + 1, 1) for place, row in enumerate(rows)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(match, "_MOST", most)
         found = [(element[0][-1], element[1]) for element in to_rows(matched(node, batch))]
     expected = [
         (number, place)
-        for number, predicate in enumerate(node.predicates)
+        for number, predicate in node.predicates
         for place in np.flatnonzero(predicate_mask(evaluate(predicate, batch.payload))).tolist()
     ]
     assert sorted(found) == expected
@@ -85,7 +89,8 @@ def test_a_row_is_selected_by_the_predicates_that_are_true_of_it(
 @pytest.fixture(autouse=True)
 def _two_are_enough() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selections, "FEWEST", 2)
+        for module in (selections, matched_groups):
+            patch.setattr(module, "FEWEST", 2)
         yield
 
 
@@ -147,3 +152,64 @@ def test_queries_come_and_go_as_if_each_were_asked_alone() -> None:
     assert together == alone
     assert {name: len(found) for name, found in alone[0].items()} == {"q0": 2, "fails": 2, "late": 1}
     assert len(alone[1]) == 2
+
+
+GROUPED = (
+    "SELECT COUNT(*) AS n FROM s [RANGE 3] WHERE {}",
+    "SELECT name, MAX(x) AS top FROM s [RANGE 4 SLIDE 2] WHERE {} GROUP BY name",
+    "SELECT AVG(x) AS mean FROM s WHERE {}",
+)
+
+
+def defined(texts: list[str]) -> QuerySet:
+    with headrace.connect(runner="inline") as db:
+        db.stream("s", TABLE, timestamp="ts")
+        plans = {f"q{place}": optimize(db.query(text).plan) for place, text in enumerate(texts)}
+    return QuerySet.begun(plans, shows_nothing)
+
+
+def test_aggregates_of_selected_rows_are_groups_of_one_aggregate() -> None:
+    queries = defined([shape.format(one) for shape in GROUPED for one in ASKED])
+    groups = queries.graph.groups_of
+    # Those with one number are where name = 'a' is a constant that is data.
+    assert sorted(map(len, groups.values())) == [1, 1, 1, 3, 3, 4]
+    check_by_reference(queries.plans, TABLE, 2)
+    few = defined([GROUPED[0].format(f"v > {n}") for n in range(2)])
+    many = few.changed({**few.plans, **defined([GROUPED[0].format("v < 7")]).plans}, 2, shows_nothing)
+    assert identities(few.graph) <= identities(many.graph)
+
+
+def identities(graph: Graph) -> set[str]:
+    return {node.identity for node in graph.nodes if isinstance(node.plan, Aggregate)}
+
+
+@pytest.mark.parametrize("storage", [False, True])
+def test_aggregates_come_and_go(storage: bool, tmp_path: Path) -> None:
+    found = []
+    for fewest in (2, 1_000):
+        folder = str(tmp_path / str(fewest)) if storage else None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matched_groups, "FEWEST", fewest)
+            found.append(_counted(folder))
+    assert found[0] == found[1]
+    assert all(found[0].values())
+
+
+def _counted(storage: str | None) -> dict[str, list[Any]]:
+    """What counts say that come and go, and begin again where there is a store."""
+    db = headrace.connect(runner="inline", storage=storage)
+    db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+    count = "CREATE QUERY {} AS SELECT COUNT(*) AS n FROM s [RANGE 3] WHERE {}"
+    db.execute("; ".join(count.format(f"q{n}", f"v > {n}") for n in range(4)))
+    db.start()
+    db.push("s", [{"v": 2, "ts": 1}, {"v": 5, "ts": 2}])
+    db.execute("; ".join([count.format("late", "v < 5"), "DROP QUERY q1"]))
+    db.push("s", [{"v": 3, "ts": 3}, {"v": 4, "ts": 4}])
+    if storage is not None:
+        db.close()
+        db = headrace.connect(runner="inline", storage=storage)
+        db.start()
+    db.push("s", [{"v": 3, "ts": 6}, {"v": 4, "ts": 9}])
+    found = {query.name: query.changes().to_pylist() for query in db.queries}
+    db.close()
+    return found

@@ -86,7 +86,7 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
     "Remember": lambda below: remembering(below, {"tick": 2}),
-    "Match": lambda below: Match(below, (_over_1(below), _over_1(below, 2)), "query"),
+    "Match": lambda below: Match(below, ((0, _over(below, 1)), (1, _over(below, 2))), "query"),
     "NestedAggregate": lambda below: _nested(
         next(part for part in walk(below) if isinstance(part, TimeWindow))
     ),
@@ -108,7 +108,7 @@ REWRITTEN = (OuterJoin, SemiJoin)
 """Nodes that have no operator: lowering writes them with others (`headrace.lowering.outer_joins`)."""
 
 
-def _over_1(below: Plan, least: int = 1) -> Expression:
+def _over(below: Plan, least: int) -> Expression:
     return resolve(">", (column(below, 0), literal(least)))
 
 

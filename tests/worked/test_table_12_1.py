@@ -195,7 +195,7 @@ TABLE: dict[str, Line] = {
         never,
     ),
     "rows of several predicates": Line(
-        lambda one, two: Match(one, (resolve("IS NOT NULL", (column(one, 0),)),), "query"),
+        lambda one, two: Match(one, ((0, resolve("IS NOT NULL", (column(one, 0),))),), "query"),
         first,
         Ends.RETAINED,
         always,

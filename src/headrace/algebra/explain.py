@@ -132,7 +132,7 @@ def _filter(plan: Filter | Match) -> str:
     """What is asked; of many predicates how many they are, and the columns that they read."""
     if isinstance(plan, Filter):
         return f"Filter {_text(plan.predicate, plan.input.schema)}"
-    read = set[int]().union(*map(columns_of, plan.predicates))
+    read = set[int]().union(*(columns_of(predicate) for _, predicate in plan.predicates))
     names = [plan.input.schema.names[index] for index in sorted(read)]
     return f"Match {len(plan.predicates):,} predicates on {', '.join(names)}"
 

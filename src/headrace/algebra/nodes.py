@@ -844,20 +844,20 @@ class Remember(Unary):
 class Match(Unary):
     """The rows that each of many predicates selects, with the predicate's number.
 
-    At t, for each predicate the rows of M(t) for which it is true, with its number as a last column: from 0
-    on, in the order given. Lowering makes such nodes of queries that select rows of one input
-    (`headrace.lowering.selections`): one operator finds the predicates of a row, whatever their number.
+    At t, for each predicate the rows of M(t) for which it is true, with its number as a last column. Lowering
+    makes such nodes of queries that select rows of one input (`headrace.lowering.selections`): one operator
+    finds the predicates of a row, however many there are.
 
     Attributes:
-        predicates: over the input's columns; none can fail.
+        predicates: numbers, each with a predicate over the input's columns that cannot fail.
         number: the name of the last column.
     """
 
-    predicates: tuple[Expression, ...]
+    predicates: tuple[tuple[int, Expression], ...]
     number: str
 
     def __post_init__(self) -> None:
-        for predicate in self.predicates:
+        for _, predicate in self.predicates:
             require_boolean(predicate, "a predicate that is matched")
             require_columns(predicate, len(self.input.schema))
             if can_fail(predicate):
@@ -875,11 +875,11 @@ class Match(Unary):
         columns = tuple(
             (field.name, column(self.input, place)) for place, field in enumerate(self.input.schema)
         )
-        parts = (
-            Project(Filter(self.input, predicate), (*columns, (self.number, Literal(place, BIGINT))))
-            for place, predicate in enumerate(self.predicates)
+        parts = tuple(
+            Project(Filter(self.input, predicate), (*columns, (self.number, Literal(number, BIGINT))))
+            for number, predicate in self.predicates
         )
-        return Union(tuple(parts))
+        return parts[0] if len(parts) == 1 else Union(parts)
 
 
 @dataclass(frozen=True)

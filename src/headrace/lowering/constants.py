@@ -14,7 +14,7 @@ depend on which other queries there are; only the list of constants does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, TypeGuard
 
@@ -24,6 +24,7 @@ from headrace.algebra.nodes import (
     Clip,
     Early,
     Filter,
+    Match,
     Plan,
     Project,
     Remember,
@@ -48,12 +49,15 @@ class Chosen:
     """The rows that some query of a shape asks for.
 
     Attributes:
-        filter: a filter whose predicate is `e IN ()`; it means the rows with any of the constants.
-        constant: the constant of one query.
+        filter: a filter whose predicate is `e IN ()`, which means the rows with any of the constants; or what
+            matches no predicate yet, and means those of all.
+        constant: the constant of one query; of a predicate the number.
+        predicate: that of the query, if the rows are matched by predicates.
     """
 
-    filter: Filter
+    filter: Filter | Match
     constant: Literal
+    predicate: Expression | None = None
 
 
 def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
@@ -91,12 +95,12 @@ def _said_below(plan: Plan, horizon: Horizon) -> Plan:
 
 
 def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
-    if isinstance(plan, Aggregate) and not _can_end_queries(plan):
+    if isinstance(plan, Aggregate) and not can_end_queries(plan):
         found = _keyed(plan.input)
         if found is not None:
             below, choice = found
             chosen.append(choice)
-            return _group(plan, below, choice.constant)
+            return group_of(plan, below, choice.constant)
     return plan
 
 
@@ -114,24 +118,37 @@ def _chosen_by(plan: Plan) -> Chosen | None:
             predicate=Call(function="=", arguments=(Column(index=index), Literal() as constant)),
         ) if index == len(keys) - 1:
             asked = asked_in(below)
+            if isinstance(asked, Match):
+                ((_, wanted),) = asked.predicates
+                return Chosen(replace(asked, predicates=()), constant, wanted)
             return None if asked is None else Chosen(asked, constant)
         case _:
             return None
 
 
-def asked_in(plan: Plan) -> Filter | None:
-    """The filter with an empty list of constants that makes the input of an aggregate, if one does."""
+def asked_in(plan: Plan) -> Filter | Match | None:
+    """What finds the rows of each query for an aggregate, if one node does for many.
+
+    That is a filter with an empty list of constants, or what matches the predicate of one query.
+    """
     while isinstance(plan, TimeWindow | Clip | Project):
         plan = plan.input
-    return plan if is_unfilled(plan) else None
+    return plan if isinstance(plan, Match) or is_unfilled(plan) else None
 
 
-def filled(chosen: Iterable[Chosen]) -> dict[Filter, Filter]:
-    """Each filter without constants, and the one with those of all queries on it, in a fixed order."""
-    constants: dict[Filter, set[Literal]] = {}
+def filled(chosen: Iterable[Chosen]) -> dict[Filter | Match, Filter | Match]:
+    """Each node without constants, and the one with those of all queries on it, in a fixed order."""
+    constants: dict[Filter | Match, dict[Literal, Expression | None]] = {}
     for choice in chosen:
-        constants.setdefault(choice.filter, set()).add(choice.constant)
+        constants.setdefault(choice.filter, {})[choice.constant] = choice.predicate
     return {node: _with_constants(node, wanted) for node, wanted in constants.items()}
+
+
+def unfilled(plan: Plan) -> Filter | Match | None:
+    """A node as `filled` knows it, if it is one whose constants are those of all queries."""
+    if isinstance(plan, Match):
+        return replace(plan, predicates=())
+    return plan if is_unfilled(plan) else None
 
 
 def is_unfilled(plan: Plan) -> TypeGuard[Filter]:
@@ -143,13 +160,21 @@ def is_unfilled(plan: Plan) -> TypeGuard[Filter]:
             return False
 
 
-def _with_constants(node: Filter, constants: Iterable[Literal]) -> Filter:
+def _with_constants(node: Filter | Match, constants: Mapping[Literal, Expression | None]) -> Filter | Match:
+    if isinstance(node, Match):
+        known = ((constant.value, predicate) for constant, predicate in constants.items())
+        pairs = [
+            (number, predicate)
+            for number, predicate in known
+            if isinstance(number, int) and predicate is not None
+        ]
+        return replace(node, predicates=tuple(sorted(pairs, key=lambda pair: pair[0])))
     assert isinstance(node.predicate, Call)
     listed = sorted(constants, key=lambda constant: repr(constant.value))
     return replace(node, predicate=replace(node.predicate, arguments=(*node.predicate.arguments, *listed)))
 
 
-def _can_end_queries(plan: Aggregate) -> bool:
+def can_end_queries(plan: Aggregate) -> bool:
     """Whether an aggregate may fail, which would end all queries that share it."""
     return any(ends_query(call) for _, call in plan.aggregates)
 
@@ -180,20 +205,20 @@ def _reads_a_source(plan: Plan) -> bool:
 
 
 def _chosen(below: Plan, parts: tuple[Expression, ...]) -> tuple[Plan, Chosen] | None:
-    selection = next((found for found in map(_selection, parts) if found is not None), None)
-    if selection is None:
+    found = next((found for found in map(selection, parts) if found is not None), None)
+    if found is None:
         return None
-    part, expression, constant = selection
+    part, expression, constant = found
     rest = conjunction(other for other in parts if other is not part)
     rows = below if rest is None else Filter(below, rest)
     names = below.schema.names
     items = [(name, column(rows, place)) for place, name in enumerate(names)]
-    keyed = Project(rows, (*items, (_fresh(names), expression)))
+    keyed = Project(rows, (*items, (fresh(names), expression)))
     wanted = Filter(keyed, Call("IN", (column(keyed, len(names)),), BOOLEAN))
     return wanted, Chosen(wanted, constant)
 
 
-def _selection(part: Expression) -> tuple[Expression, Expression, Literal] | None:
+def selection(part: Expression) -> tuple[Expression, Expression, Literal] | None:
     """A conjunct of the form `e = constant` or `constant = e`: itself, `e` and the constant."""
     match part:
         case (
@@ -205,10 +230,16 @@ def _selection(part: Expression) -> tuple[Expression, Expression, Literal] | Non
     return None
 
 
-def _group(plan: Aggregate, below: Plan, constant: Literal) -> Plan:
-    """The group of one constant in an aggregate whose last key is `e`."""
+def group_of(plan: Aggregate, below: Plan, constant: Literal) -> Plan:
+    """The group of one constant in an aggregate.
+
+    Args:
+        plan: the aggregate of the rows of that constant.
+        below: the rows of all constants, which are the last column.
+        constant: the constant.
+    """
     key = column(below, len(below.schema) - 1)
-    keys = (*plan.keys, (_fresh([name for name, _ in plan.keys]), key))
+    keys = (*plan.keys, (fresh([name for name, _ in plan.keys]), key))
     groups = replace(plan, input=below, keys=keys)
     place = len(plan.keys)
     own = Filter(groups, Call("=", (column(groups, place), constant), BOOLEAN))
@@ -217,7 +248,7 @@ def _group(plan: Aggregate, below: Plan, constant: Literal) -> Plan:
     return Project(own, items)
 
 
-def _fresh(names: Iterable[str]) -> str:
+def fresh(names: Iterable[str]) -> str:
     """A column name that is not among the names."""
     taken = set(names)
     return next(name for name in (f"e{place}" for place in range(len(taken) + 1)) if name not in taken)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Aggregate, Distinct, Match, TopK, column, inputs_of
-from headrace.algebra.properties import has_unbounded_state, is_stateful, walk
+from headrace.algebra.properties import has_unbounded_state, is_stateful
 from headrace.expressions.render import render
 from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
 
@@ -49,10 +49,10 @@ def _output(graph: Graph, output: int) -> str:
         return f"#{node}"
     plan = graph.nodes[node].plan
     constant = graph.groups_of[node][output]
-    for part in walk(plan):
-        if isinstance(part, Match):
-            assert isinstance(constant.value, int)
-            return f"#{node} of rows with {render(part.predicates[constant.value])}"
+    for below in sorted(graph.below(node)):
+        if isinstance(match := graph.nodes[below].plan, Match):
+            found = next(part for number, part in match.predicates if number == constant.value)
+            return f"#{node} of rows with {render(found)}"
     last = column(plan, len(plan.schema) - 1)
     return f"#{node} where {render(last)} = {render(constant)}"
 

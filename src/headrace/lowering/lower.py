@@ -53,7 +53,7 @@ from headrace.algebra.properties import (
     walk,
 )
 from headrace.expressions.tree import Column, Expression, Literal
-from headrace.lowering.constants import chosen_in, filled, is_unfilled
+from headrace.lowering.constants import chosen_in, filled, unfilled
 from headrace.lowering.early import alone
 from headrace.lowering.exchanges import share_exchanges
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Partitioning, Spread
@@ -136,8 +136,10 @@ _NOTHING: Final = _Holding(NO_HOLDS)
 class _Lowering:
     """Adds node after node; plans are identified by their parameters and their inputs' nodes."""
 
-    def __init__(self, filled_filters: Mapping[Filter, Filter], merges: Iterable[Merge]) -> None:
-        self._filled = filled_filters
+    def __init__(
+        self, filled_nodes: Mapping[Filter | Match, Filter | Match], merges: Iterable[Merge]
+    ) -> None:
+        self._filled = filled_nodes
         self._merged = {(merge.shape, merge.start): merge.into for merge in merges}
         self.nodes: list[Node] = []
         self._numbers: dict[tuple[object, ...], int] = {}
@@ -167,7 +169,7 @@ class _Lowering:
         below = self.add(match.input, 1, _NOTHING)
         digest = f"{STATE_FORMAT} Match {together.shape!r} {_digest_of(match.input, self._digests)}"
         self._digests[id(match)] = _hashed(digest)
-        self._known[id(match), 1, _NOTHING] = match, self._added(match, (below,), 1, ())
+        self._known[id(match), 1, _NOTHING] = match, self._added(match, match, (below,), 1, ())
         number = self.add(together.plan, 1, _NOTHING)
         groups = [Group(number, Literal(place, BIGINT)) for place in range(len(match.predicates))]
         return {name: groups[place] for name, place in together.members.items()}
@@ -190,9 +192,9 @@ class _Lowering:
         own = is_stateful(plan) or isinstance(plan, Relation)
         since = start if own else max((self.nodes[producer].start for producer in producers), default=1)
         waits = tuple(holding.holds.get(shape, ()))
-        key = (type(plan), parameters_of(plan), producers, since, waits)
+        key = (type(plan), _named_by(plan), producers, since, waits)
         if key not in self._numbers:
-            self._numbers[key] = self._added(plan, producers, since, waits)
+            self._numbers[key] = self._added(plan, self._carried_out(plan), producers, since, waits)
         number = self._numbers[key]
         if waits:
             self._waits.setdefault(number, (holding, waits))
@@ -205,7 +207,14 @@ class _Lowering:
         shapes = (shape_of(_digest_of(part, self._digests)) for part in walk(plan))
         return bool(holds) and not holds.keys().isdisjoint(shapes)
 
-    def _added(self, plan: Plan, producers: tuple[int, ...], since: int, waits: tuple[str, ...]) -> int:
+    def _carried_out(self, plan: Plan) -> Plan:
+        """A node with the constants of all queries."""
+        asked = unfilled(plan)
+        return plan if asked is None else self._filled.get(asked, plan)
+
+    def _added(
+        self, plan: Plan, carried_out: Plan, producers: tuple[int, ...], since: int, waits: tuple[str, ...]
+    ) -> int:
         """The number of a new node."""
         exchanges = self._exchanges(plan, producers)
         level = self._level(plan, producers, exchanges)
@@ -216,7 +225,6 @@ class _Lowering:
         digest, below = self._digests[id(plan)], [self.nodes[producer].held for producer in producers]
         held = _hashed(f"{waits} {below}") if waits or any(below) else ""
         named = _identity(f"{digest} {held}" if held else digest, since)
-        carried_out = self._filled[plan] if is_unfilled(plan) else plan
         number, spread_by = len(self.nodes), self._partitioning(plan, producers)
         self.nodes.append(
             Node(number, carried_out, edges, level, named, since, shape_of(digest), (), held, spread_by)
@@ -471,7 +479,12 @@ def _identity(digest: str, start: int) -> str:
 
 def _digest(plan: Plan, inputs: Sequence[str]) -> str:
     """A digest of a node and, through those of its inputs, of all below it, each part looked at once."""
-    return _hashed(f"{STATE_FORMAT} {type(plan).__name__} {parameters_of(plan)!r} {' '.join(inputs)}")
+    return _hashed(f"{STATE_FORMAT} {type(plan).__name__} {_named_by(plan)!r} {' '.join(inputs)}")
+
+
+def _named_by(plan: Plan) -> tuple[object, ...]:
+    """The parameters of a node that say which one it is: predicates that are matched are data."""
+    return (plan.number,) if isinstance(plan, Match) else parameters_of(plan)
 
 
 def _hashed(text: str) -> str:

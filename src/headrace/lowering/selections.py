@@ -148,7 +148,8 @@ def _together(members: Mapping[str, Selection]) -> Selections:
     found = {name: numbers.setdefault(one.predicate, len(numbers)) for name, one in members.items()}
     one = next(iter(members.values()))
     *_, number = unique_names([*one.input.schema.names, "query"])
-    match = Match(one.input, tuple(numbers), number)
+    predicates = tuple((place, predicate) for place, predicate in enumerate(numbers))
+    match = Match(one.input, predicates, number)
     plan: Plan = match
     for node in one.above:
         plan = _over(plan, node)

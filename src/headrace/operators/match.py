@@ -224,7 +224,7 @@ _MOST: Final = 4_000_000
 _KEPT: Final = 8
 """So many indexes are kept from one epoch to the next."""
 
-_indexes: dict[int, tuple[tuple[Expression, ...], PredicateIndex]] = {}
+_indexes: dict[int, tuple[tuple[tuple[int, Expression], ...], PredicateIndex]] = {}
 
 
 def index_of(node: Match) -> PredicateIndex:
@@ -235,7 +235,7 @@ def index_of(node: Match) -> PredicateIndex:
     """
     known = _indexes.pop(id(node.predicates), None)
     if known is None:
-        known = node.predicates, PredicateIndex(node.predicates)
+        known = node.predicates, PredicateIndex([predicate for _, predicate in node.predicates])
     _indexes[id(node.predicates)] = known
     for oldest in list(_indexes)[:-_KEPT]:
         _indexes.pop(oldest, None)
@@ -268,5 +268,6 @@ def matched_parts(node: Match, batch: Batch) -> Iterator[Batch]:
         return
     predicates, places = index.match(batch.payload, candidates)
     found = batch.take(places)
-    columns = [*found.payload.columns, pa.array(predicates)]
+    numbers = np.array([number for number, _ in node.predicates], dtype=np.int64)
+    columns = [*found.payload.columns, pa.array(numbers[predicates])]
     yield found.with_payload(record_batch(columns, node.schema, len(found)))

@@ -91,7 +91,7 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
 def _selected(plan: Filter | Match, below: Flow) -> Flow:
     if isinstance(plan, Filter):
         return below.where(plan.predicate)
-    found = united([below.where(predicate) for predicate in plan.predicates])
+    found = united([below.where(predicate) for _, predicate in plan.predicates])
     return replace(found, values=(*found.values, found.growth([])), sample=None)
 
 

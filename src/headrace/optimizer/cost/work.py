@@ -162,7 +162,7 @@ def work_of(plan: Plan, counts: Counts) -> tuple[Work, ...]:
             return _computing([predicate], counts)
         case Match(predicates=predicates):
             # Every attribute of the rows is looked up once, whatever the number of predicates.
-            return _computing(predicates[:1], counts)
+            return _computing([predicate for _, predicate in predicates[:1]], counts)
         case Project(items=items):
             return _computing([expression for _, expression in items], counts)
         case Lifetime(duration=duration):

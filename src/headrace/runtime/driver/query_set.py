@@ -16,6 +16,7 @@ from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.lowering.early import at_horizon, horizon_of
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
+from headrace.lowering.matched_groups import matched_groups
 from headrace.lowering.memory import is_strong
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
@@ -182,7 +183,7 @@ class QuerySet:
             starts,
             {name: reason for name, reason in self.failed.items() if name in kept},
             {name: plan for name, plan in self.shared.items() if name in kept}
-            | _shared(cold, look, holds)
+            | _shared(cold, look, holds, self.shared)
             | adopted
             | dict(levels),
             self.merges,
@@ -382,14 +383,21 @@ class QuerySet:
         return {key: value for key, value in state.items() if key[0] in kept}
 
 
-def _shared(plans: Mapping[str, Plan], look: Look, holds: Mapping[str, Holds]) -> dict[str, Plan]:
-    """What new queries are carried out as to share more.
+def _shared(
+    plans: Mapping[str, Plan],
+    look: Look,
+    holds: Mapping[str, Holds],
+    present: Mapping[str, Plan] = MappingProxyType({}),
+) -> dict[str, Plan]:
+    """What new queries are carried out as to share more, beside what others are carried out as.
 
     Not those whose operators may wait, that say what is not final, or that leave out rows: they share only
     what is equal.
     """
     alike = {name: plan for name, plan in plans.items() if name not in holds and is_strong(plan)}
-    return dict(share(alike, look).plans)
+    shared = share(alike, look).plans
+    apart = {name: plan for name, plan in alike.items() if name not in shared}
+    return {**shared, **matched_groups(apart, present)}
 
 
 def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:

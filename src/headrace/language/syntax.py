@@ -164,6 +164,7 @@ class JoinedTable:
         using: the columns of USING.
         position: where the join's words start.
         natural: whether it uses all columns that both have.
+        as_of: whether it is an ASOF JOIN, of each row on the left with the latest one by then.
     """
 
     kind: JoinKind
@@ -173,6 +174,7 @@ class JoinedTable:
     using: tuple[Name, ...]
     position: Position
     natural: bool = False
+    as_of: bool = False
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,6 @@ CLAUSES: Final[dict[str, str]] = {
     "OUTER": "write LEFT, RIGHT or FULL before OUTER JOIN",
     "INNER": "write INNER JOIN ... ON",
     "CROSS": "write CROSS JOIN",
-    "ASOF": "write JOIN ... ON with a window on one side",
 }
 """Clauses that are refused, by the word that starts them, with a hint."""
 

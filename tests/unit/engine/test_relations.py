@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -291,6 +292,68 @@ def test_for_system_time_is_the_same_join(db: Database) -> None:
     assert [query.plan for query in others] == [first.plan] * 2
     db.run()
     assert first.stream().column("p").to_pylist() == [None, None, 6]
+
+
+def test_asof_is_the_same_join(db: Database) -> None:
+    """As in DuckDB, where the row of a key holds until the next one."""
+    periods = {"id": [1, 1, 2, 1], "p": [5, 6, 7, 8], "a": [0, 8, 5, 11], "b": [8, 11, None, None]}
+    price = pa.table(periods, pa.schema([(name, pa.int64()) for name in periods]))
+    db.relation("price", price, "id", ("a", "b"))
+    db.stream("reading", READINGS, timestamp="ts")
+    asof = "SELECT r.id, r.v, c.p FROM reading r ASOF {}JOIN price c ON c.id = r.id AND r.ts >= c.a"
+    whole = db.query(
+        "SELECT r.id, r.v, c.p FROM reading r LEFT JOIN price FOR SYSTEM_TIME AS OF r.ts c ON c.id = r.id"
+    )
+    assert db.query(asof.format("LEFT ")).plan == whole.plan
+    turned = asof.replace("c.id = r.id AND r.ts >= c.a", "(c.a <= ts) AND r.id = c.id").format("")
+    inner = db.query(turned)
+    db.run()
+    reading = READINGS
+    for query, text in ((whole, asof.format("LEFT ")), (inner, asof.format(""))):
+        expected = duckdb.sql(f"{text} ORDER BY r.ts").fetchall()
+        assert [tuple(row.values())[:3] for row in query.stream().to_pylist()] == expected
+    assert len(reading) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        (
+            "reading r ASOF JOIN price c ON c.id = r.id",
+            "by its key and its beginning",
+            "s.id = r.id AND s.ts >= r.a",
+        ),
+        (
+            "reading r ASOF JOIN price c ON r.ts >= c.a",
+            "by its key and its beginning",
+            "s.id = r.id AND s.ts >= r.a",
+        ),
+        ("reading r ASOF JOIN price c ON c.id = c.p AND r.ts >= c.a", "by its key", "s.id = r.id AND"),
+        ("reading r ASOF JOIN price c ON c.id = r.id AND r.ts > c.a", "by its key", "s.ts >= r.a"),
+        ("reading r ASOF JOIN price c ON c.id = r.id AND r.v >= c.a", "by its key", "s.ts >= r.a"),
+        (
+            "reading [RANGE 3] r ASOF JOIN price c ON c.id = r.id AND r.ts >= c.a",
+            "by its key",
+            "has no window",
+        ),
+        (
+            "reading r ASOF JOIN sensor c ON c.id = r.id AND r.ts >= c.id",
+            "since when the row",
+            "VALID FROM a TO b",
+        ),
+        ("reading r ASOF JOIN reading c ON c.id = r.id AND r.ts >= c.ts", "for relations", "CREATE RELATION"),
+        ("reading r ASOF RIGHT JOIN price c ON c.id = r.id", "before JOIN or LEFT JOIN", "ASOF [LEFT] JOIN"),
+        ("reading r ASOF JOIN price c USING (id)", "has a condition after ON", "ASOF [LEFT] JOIN"),
+    ],
+)
+def test_mistakes_with_asof(db: Database, text: str, message: str, hint: str) -> None:
+    db.relation("price", pa.table({"id": [1], "p": [5], "a": [1], "b": [3]}), "id", ("a", "b"))
+    db.relation("sensor", SENSORS, "id")
+    db.stream("reading", READINGS, timestamp="ts")
+    with pytest.raises(LanguageError, match=message) as raised:
+        db.query(f"SELECT * FROM {text}")
+    assert hint in (raised.value.hint or "")
+    assert raised.value.position is not None
 
 
 @pytest.mark.parametrize(

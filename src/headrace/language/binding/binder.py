@@ -29,6 +29,7 @@ from headrace.algebra.properties import is_deeper, is_untimed
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Column
+from headrace.language.binding.as_of import as_of_join
 from headrace.language.binding.joins import join, product
 from headrace.language.binding.letters import refuse_letters
 from headrace.language.binding.limits import bind_limits
@@ -344,7 +345,8 @@ def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bo
             outer = None if around is None else around.outer
             check_as_of(item, left, right, catalog)
             with located(item.position):
-                return join(item, left, right, partial(_nested, catalog=catalog), outer)
+                meant = as_of_join(item, left, right, catalog)
+                return join(meant, left, right, partial(_nested, catalog=catalog), outer)
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog, around, bare=True)
             plan = window_function(function, data.plan, data.scope)

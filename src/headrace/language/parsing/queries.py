@@ -249,6 +249,8 @@ def _joined(cursor: Cursor) -> FromItem:
             item = JoinedTable(JoinKind.INNER, item, _table(cursor), None, (), position)
         elif cursor.accept("NATURAL"):
             item = _natural_join(cursor, item, position)
+        elif cursor.accept("ASOF"):
+            item = _as_of_join(cursor, item, position)
         elif (kind := _join_kind(cursor)) is not None:
             item = _join(cursor, kind, item, position)
         elif cursor.word() in CLAUSES and cursor.word() not in _BEHIND:
@@ -282,6 +284,17 @@ _JOINS: Final = (
 """What may precede JOIN, and the join that it means."""
 
 
+def _as_of_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
+    written = "FROM s ASOF [LEFT] JOIN r ON s.k = r.k AND s.ts >= r.since"
+    kind = _join_kind(cursor)
+    if kind not in (JoinKind.INNER, JoinKind.LEFT):
+        raise LanguageError("ASOF is before JOIN or LEFT JOIN", position=position, hint=f"write {written}")
+    joined = _join(cursor, kind, left, position)
+    if joined.condition is None:
+        raise LanguageError("ASOF JOIN has a condition after ON", position=position, hint=f"write {written}")
+    return replace(joined, as_of=True)
+
+
 def _natural_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
     written = "NATURAL [LEFT | RIGHT | FULL | SEMI | ANTI] JOIN"
     kind = _join_kind(cursor)
@@ -294,7 +307,7 @@ def _natural_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedT
     return JoinedTable(kind, left, right, None, (), position, natural=True)
 
 
-def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) -> FromItem:
+def _join(cursor: Cursor, kind: JoinKind, left: FromItem, position: Position) -> JoinedTable:
     right = _table(cursor)
     if cursor.accept("ON"):
         return JoinedTable(kind, left, right, cursor.scalar("the condition after ON"), (), position)

@@ -1,0 +1,137 @@
+"""ASOF JOIN with a relation: each row of a stream with the row of its key that holds at the row's instant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from sqlglot import exp
+
+from headrace.algebra.properties import timestamp_columns
+from headrace.errors import LanguageError
+from headrace.language.binding.joins import product
+from headrace.language.binding.scope import Bound, Scope, names_in
+from headrace.language.catalog import Catalog, RelationInfo
+from headrace.language.syntax import JoinedTable, NamedTable, Scalar
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """What an ASOF JOIN joins.
+
+    Attributes:
+        scope: of the pairs.
+        width: how many columns the side before JOIN has.
+        instants: which of them hold the instant at which a row is valid.
+        relation: what is after JOIN.
+        since: the column of the relation from which on a row is valid.
+    """
+
+    scope: Scope
+    width: int
+    instants: frozenset[int]
+    relation: RelationInfo
+    since: str
+
+    def name_of(self, node: Scalar | None) -> str | None:
+        """The column of the relation that is written, in lower case, or None if it is none."""
+        if not isinstance(node, exp.Column):
+            return None
+        column = self.scope.column(*names_in(node))
+        return names_in(node)[1].text.lower() if column.index >= self.width else None
+
+    def is_instant(self, node: Scalar | None) -> bool:
+        """Whether it is the timestamp of the stream."""
+        return isinstance(node, exp.Column) and self.scope.column(*names_in(node)).index in self.instants
+
+
+def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> JoinedTable:
+    """The join that an ASOF JOIN means; any other one as it is.
+
+    At any instant a relation has at most one row of each key. So the latest one that began at or before the
+    instant of a row is the one that is valid, if it has not ended: rows that hold together are asked for.
+
+    Args:
+        item: the join.
+        left: what is before JOIN.
+        right: the table after it.
+        catalog: says what is known of the relation.
+
+    Raises:
+        LanguageError: the table is not a relation whose rows begin at some time, or the condition is not
+            that its key is equal and that its row began at or before the instant of the stream's.
+    """
+    if not item.as_of:
+        return item
+    relation, since = _relation(item, catalog)
+    instants = timestamp_columns(left.plan)
+    scope = product(left, right, item.position).scope
+    sides = _Sides(scope, len(left.plan.schema), instants, relation, since)
+    assert item.condition is not None
+    parts = list(_conjuncts(item.condition))
+    kept = [part.copy() for part in parts if not _compares_instants(part, sides)]
+    keys = {key for part in kept for key in _equal_keys(part, sides)}
+    missing = [key for key in relation.key if key.lower() not in keys]
+    if len(kept) != len(parts) - 1 or missing:
+        ts = next((name for name, column in left.scope.all_columns() if column.index in instants), "ts")
+        equal = " AND ".join(f"s.{key} = r.{key}" for key in relation.key)
+        raise LanguageError(
+            f"ASOF JOIN with {relation.name} is by its key and its beginning",
+            position=item.position,
+            hint=f"write FROM s ASOF JOIN {relation.name} r ON {equal} AND s.{ts} >= r.{since}, "
+            "where s has no window",
+        )
+    return replace(item, condition=reduce(lambda one, other: exp.And(this=one, expression=other), kept))
+
+
+def _relation(item: JoinedTable, catalog: Catalog) -> tuple[RelationInfo, str]:
+    """The relation after JOIN, and the column from which on its rows are valid."""
+    entry = catalog.find(item.right.name.text) if isinstance(item.right, NamedTable) else None
+    if not isinstance(entry, RelationInfo):
+        raise LanguageError(
+            "ASOF JOIN is for relations",
+            position=item.position,
+            hint="write CREATE RELATION for the table after it; for a stream, JOIN ... ON with a window on "
+            "one side",
+        )
+    since = None if entry.valid is None else entry.valid[0]
+    if entry.changes is not None:
+        since = entry.changes.stream.timestamp
+    if since is None or not entry.key:
+        raise LanguageError(
+            f"{entry.name} does not say since when the row of a key holds",
+            position=item.position,
+            hint="declare it with KEY (k) and VALID FROM a TO b, or CHANGES BY op TIMESTAMP BY ts; or "
+            "write JOIN",
+        )
+    return entry, since
+
+
+def _conjuncts(condition: Scalar) -> Iterator[Scalar]:
+    match condition:
+        case exp.Paren(this=inner):
+            yield from _conjuncts(inner)
+        case exp.And(this=one, expression=other):
+            yield from _conjuncts(one)
+            yield from _conjuncts(other)
+        case _:
+            yield condition
+
+
+def _compares_instants(part: Scalar, sides: _Sides) -> bool:
+    """Whether a part of the condition is that the relation's row began at or before the stream's."""
+    match part:
+        case exp.GTE(this=later, expression=earlier) | exp.LTE(this=earlier, expression=later):
+            return sides.is_instant(later) and sides.name_of(earlier) == sides.since.lower()
+        case _:
+            return False
+
+
+def _equal_keys(part: Scalar, sides: _Sides) -> Iterator[str]:
+    """The columns of the relation that a part of the condition says to be equal to something before JOIN."""
+    if isinstance(part, exp.EQ):
+        for one, other in ((part.this, part.expression), (part.expression, part.this)):
+            name = sides.name_of(one)
+            if name is not None and not any(map(sides.name_of, other.find_all(exp.Column))):
+                yield name

@@ -12,7 +12,7 @@ from headrace.engine.policy import Policy
 from headrace.engine.setting import set_option
 from headrace.engine.status import instant_text
 from headrace.errors import LanguageError
-from headrace.language.catalog_statements import Comment, PauseQuery, ResumeQuery, SetOption
+from headrace.language.catalog_statements import Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption
 from headrace.language.statements import SetConsistency
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, format_instant
@@ -20,7 +20,7 @@ from headrace.time import BEGINNING, INFINITY, format_instant
 
 def alter(
     core: Core,
-    statement: Comment | PauseQuery | ResumeQuery | SetConsistency | SetOption,
+    statement: Comment | PauseQuery | RenameQuery | ResumeQuery | SetConsistency | SetOption,
     policy: Policy,
 ) -> PlanText | None:
     """Carry out COMMENT ON, ALTER QUERY, or SET.
@@ -42,6 +42,10 @@ def alter(
         case Comment():
             policy.check_change("COMMENT ON", statement.position)
             _comment(core, statement)
+            return None
+        case RenameQuery(query=name, to=to):
+            policy.check_change("ALTER QUERY", statement.position)
+            core.rename(name, to)
             return None
         case PauseQuery():
             policy.check_change("ALTER QUERY", statement.position)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from headrace.algebra.properties import sources_of
 from headrace.elements import Batch
@@ -29,12 +30,14 @@ class _Span:
     """The epochs of a run in which a query is answered; it ends when the query is dropped.
 
     Attributes:
+        names: that of the query; the one so far and the next one while it is being renamed.
         start: the first of them.
         end: the first one after them; INFINITY while the query is answered.
         failed: why the query had failed when it was dropped, or None.
         replaced: whether a query with other columns has taken its place.
     """
 
+    names: tuple[str, ...]
     start: int
     end: int = INFINITY
     failed: Reason | None = None
@@ -43,6 +46,14 @@ class _Span:
     @property
     def is_over(self) -> bool:
         return self.end != INFINITY
+
+    @property
+    def name(self) -> str:
+        return self.names[0]
+
+    def name_in(self, part: EpochResults) -> str | None:
+        """What an epoch calls the query; None where it says nothing of it."""
+        return next((name for name in self.names if name in part.heartbeats), None)
 
 
 class Answers:
@@ -92,9 +103,29 @@ class Answers:
                 span.end = epoch
         for query in new.values():
             if query not in self._spans:
-                self._spans[query] = _Span(self._run.start_of(query.name))
+                self._spans[query] = _Span((query.name,), self._run.start_of(query.name))
         with self._changed:
             self._changed.notify_all()
+
+    @contextmanager
+    def renaming(self, query: Query, name: str) -> Iterator[None]:
+        """Let whoever reads a query's answer find it while, and after, it gets another name.
+
+        Args:
+            query: it.
+            name: its name, once the change within it has taken effect.
+        """
+        span = self._spans.get(query)
+        if span is None:
+            yield
+            return
+        before, span.names = span.names, (span.name, name)
+        try:
+            yield
+        except BaseException:
+            span.names = before
+            raise
+        span.names = (name,)
 
     def reader(self, query: Query) -> ResultReader:
         """What has been committed for a query so far.
@@ -105,11 +136,12 @@ class Answers:
         span = self._spans.get(query)
         if span is None:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
-        self._refuse_failed(query.name, span)
-        epochs = tuple(self._news(query.name, span))
+        self._refuse_failed(span)
+        epochs = tuple(self._news(span))
+        name = (span.name_in(epochs[-1]) if epochs else None) or span.name
         # Of a query that was dropped nothing is carried on.
-        carried = epochs[-1].carried.get(query.name) if epochs and not span.is_over else None
-        return ResultReader(query.name, form_of(query.plan), self._store, epochs, carried, span.start)
+        carried = epochs[-1].carried.get(name) if epochs and not span.is_over else None
+        return ResultReader(name, form_of(query.plan), self._store, epochs, carried, span.start)
 
     def newest(self, query: Query) -> int:
         """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""
@@ -139,17 +171,19 @@ class Answers:
         release, last, begin = Release(reader.form.schema), 0, from_epoch
         while True:
             # Asked first: what ends in between has committed all its news by then.
-            going_on, error = self._wait(reader.name, span, last, closed)
+            going_on, error = self._wait(span, last, closed)
             if closed.is_set():
                 return
-            news = self._news(reader.name, span, last)
+            news = self._news(span, last)
             if not news and not going_on:
-                self._refuse_failed(reader.name, span)
+                self._refuse_failed(span)
                 if error is not None:
                     raise error
                 if span.replaced:
-                    raise _replaced(reader.name)
+                    raise _replaced(span.name)
                 return
+            if news:
+                reader = replace(reader, name=span.name_in(news[0]) or span.name)
             if news and not last:
                 begin, last = _beginning(reader.name, news, from_epoch, span.start)
             for part in news:
@@ -164,32 +198,31 @@ class Answers:
                     reach, left = part.reach(reader.name), part.departures.get(reader.name, 0)
                     yield Change(last, reader.heartbeat_of(part), reach, batch, table, left)
 
-    def _wait(
-        self, name: str, span: _Span, last: int, closed: threading.Event
-    ) -> tuple[bool, BaseException | None]:
+    def _wait(self, span: _Span, last: int, closed: threading.Event) -> tuple[bool, BaseException | None]:
         """Wait for epochs after the last one, or for the end; whether it goes on, and what ended the run."""
         with self._changed:
-            while not closed.is_set() and self._goes_on(name, span) and not self._news(name, span, last):
+            while not closed.is_set() and self._goes_on(span) and not self._news(span, last):
                 self._changed.wait(timeout=1.0)
-        going_on = self._goes_on(name, span)
+        going_on = self._goes_on(span)
         return going_on, None if span.is_over else self._state()[1]
 
-    def _goes_on(self, name: str, span: _Span) -> bool:
-        return self._state()[0] and not span.is_over and name not in self._run.failed
+    def _goes_on(self, span: _Span) -> bool:
+        failed = self._run.failed.keys() & set(span.names)
+        return self._state()[0] and not span.is_over and not failed
 
-    def _refuse_failed(self, name: str, span: _Span) -> None:
-        failed = span.failed if span.is_over else self._run.failed.get(name)
+    def _refuse_failed(self, span: _Span) -> None:
+        failed = span.failed if span.is_over else self._run.failed.get(span.name)
         if failed is not None:
             message, hint = failed
-            raise UserError(f"{name} failed: {message}", hint=hint)
+            raise UserError(f"{span.name} failed: {message}", hint=hint)
 
-    def _news(self, name: str, span: _Span, last: int = 0) -> list[EpochResults]:
+    def _news(self, span: _Span, last: int = 0) -> list[EpochResults]:
         """The query's epochs after one; it has no heartbeat once it has failed, or is just being dropped."""
         results = self._run.results
         # All epochs of a long run are kept, and this is asked several times in each.
         begin = bisect_left(results, max(span.start, last + 1), key=lambda part: part.epoch)
         end = bisect_left(results, span.end, begin, key=lambda part: part.epoch)
-        return [part for part in results[begin:end] if name in part.heartbeats]
+        return [part for part in results[begin:end] if span.name_in(part) is not None]
 
     def _released(self, reader: ResultReader, release: Release, part: EpochResults) -> Batch:
         try:

@@ -45,6 +45,7 @@ from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.past import StartClause
 from headrace.language.statements import STRONG, Consistency, CreateQuery, Heartbeats
+from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
@@ -424,6 +425,36 @@ class Core:
         self.settings = settings if self._making else replace(settings, given=settings.given - {_name(key)})
         if self.execution is not None:
             self.execution.settle(self.settings)
+
+    def rename(self, name: Name, to: Name) -> None:
+        """Give a query another name; its answer, sinks and subscriptions go on.
+
+        Raises:
+            LanguageError: there is no such query, there is one of the other name, or no run goes on by which
+                its store hears of it.
+            StoreError: it cannot be written; nothing has changed then.
+        """
+        with self.lock:
+            self.make_waiting()
+            query = self.definitions.query_named(name.text, name.position)
+            old, new = query.name, to.text
+            if old == new:
+                return
+            after = self.definitions.renaming(query, to)
+            if self.execution is not None and self.running:
+                self.execution.rename(after, query, new)
+                self._stored = None
+            elif self.execution is not None or self.is_known_to_store(old):
+                raise LanguageError(
+                    f"{old} has an answer, and no run is going on that could rename it",
+                    position=name.position,
+                    hint="call start() first",
+                )
+            self.definitions = after
+            self._attachments = [
+                replace(part, query=new) if part.query == old else part for part in self._attachments
+            ]
+            query.name = new
 
     def replace(self, new: Definitions, name: str, undo: Callable[[Definitions], Definitions]) -> None:
         """Let definitions take effect in which a query is another one.

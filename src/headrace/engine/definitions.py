@@ -18,7 +18,7 @@ from headrace.engine.query import Query
 from headrace.engine.records import Records
 from headrace.engine.relations import Table
 from headrace.engine.rereading import check_refreshed
-from headrace.engine.texts import listed_by, releveled, retimed, streams_of, with_skew, without_skews
+from headrace.engine.texts import listed_by, releveled, renamed, retimed, streams_of, with_skew, without_skews
 from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
@@ -360,6 +360,35 @@ class Definitions:
         """The queries that are paused, and whose streams' rows are kept meanwhile."""
         records = ((name, self.record_of(Kind.QUERY, name)) for name in self.paused)
         return frozenset(name for name, record in records if record is not None and record.keeps_input)
+
+    def renaming(self, query: Query, to: Name) -> Definitions:
+        """The same with another name for a query.
+
+        Args:
+            query: one of them, which keeps its own until the change has taken effect.
+            to: the other name.
+
+        Raises:
+            LanguageError: there is a query of that name.
+        """
+        old, new = query.name, to.text
+        keys = [key_of(Kind.QUERY.value, name) for name in (old, new)]
+        if keys[0] != keys[1] and (self.find_query(new) is not None or keys[1] in self.records.waiting):
+            raise LanguageError(
+                f"there is a query {new} already", position=to.position, hint="choose another name"
+            )
+        spelled = self.spelled.renaming(old.lower(), new.lower()).replacing(new.lower(), new)
+        paused = {new if name == old else name: part for name, part in self.paused.items()}
+        return replace(
+            self,
+            queries=self.queries.renaming(old, new),
+            holding=self.holding.renaming(old, new),
+            plans=self.plans.renaming(old, new),
+            named=self.named.renaming(_query(old), _query(new)),
+            spelled=spelled,
+            paused=paused,
+            records=self.records.claimed(keys[0]).changed(keys[0], renamed(self.records.known[keys[0]], new)),
+        )
 
     def pausing(self, name: str, *, keeps_input: bool = False) -> Definitions:
         """The same, with a query that is answered paused.

@@ -52,6 +52,10 @@ class Entries(Mapping[str, T]):
         assert key in self
         return Entries({**self, key: entry})
 
+    def renaming(self, key: str, other: str) -> Entries[T]:
+        """The mapping with another key in the place of one that it may hold."""
+        return Entries({other if known == key else known: entry for known, entry in self.items()})
+
     def without(self, key: str) -> Entries[T]:
         """The mapping without one of its entries."""
         return Entries({other: entry for other, entry in self.items() if other != key})

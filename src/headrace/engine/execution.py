@@ -253,6 +253,24 @@ class Execution:
         assert self._live is not None
         return self._live.reoptimize(query)
 
+    def rename(self, defined: Definitions, query: Query, name: str) -> None:
+        """Give a query another name; returns when that is committed.
+
+        Args:
+            defined: all queries, this one under the other name.
+            query: it, with the name so far.
+            name: the other one.
+
+        Raises:
+            UserError: the run has ended; nothing has changed then.
+            StoreError: it cannot be written; nothing has changed then.
+        """
+        assert self._live is not None
+        description = self._described(defined, self._buckets) if self._journal is not None else None
+        with self.answers.renaming(query, name), self._deliveries.renaming(query.name, name):
+            self._live.rename(query.name, name, description)
+        self._asked = self._defined = defined
+
     def replacement_of(self, query: Query, plan: Plan) -> Replacement:
         """What would become of a query that another one replaces now.
 

@@ -36,6 +36,7 @@ from headrace.language.catalog_statements import (
     Describe,
     Kind,
     PauseQuery,
+    RenameQuery,
     ResumeQuery,
     SetOption,
     ShowCreate,
@@ -97,7 +98,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _retime(core, statement, policy)
         case ShowCreate() | Describe() | ExplainReplace():
             return PlanText(_told(core, statement, policy))
-        case Comment() | PauseQuery() | ResumeQuery() | SetConsistency() | SetOption():
+        case Comment() | PauseQuery() | RenameQuery() | ResumeQuery() | SetConsistency() | SetOption():
             return alter(core, statement, policy)
         case Reoptimize(query=name, position=position):
             policy.check_change("ALTER QUERY", position)

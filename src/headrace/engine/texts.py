@@ -122,6 +122,16 @@ def releveled(definition: Definition, consistency: Consistency) -> Definition:
     return replace(definition, text=query_text(replace(statement, consistency=consistency)))
 
 
+def renamed(definition: Definition, name: str) -> Definition:
+    """A query's definition under another name."""
+    if definition.text is None:
+        return replace(definition, name=name)
+    statement = parse_one(definition.text)
+    assert isinstance(statement, CreateQuery)
+    text = query_text(replace(statement, name=replace(statement.name, text=name)))
+    return replace(definition, name=name, text=text)
+
+
 def with_skew(records: Records, statement: CreateSkew) -> Records:
     """The records with bounds in the place of those between the same streams, or without them."""
     dropped = not statement.pairs and statement.estimation is None

@@ -103,6 +103,21 @@ class PauseQuery:
 
 
 @dataclass(frozen=True)
+class RenameQuery:
+    """`ALTER QUERY name RENAME TO other`: the query has another name from then on, and goes on.
+
+    Attributes:
+        query: its name.
+        to: the other one.
+        position: where the statement starts.
+    """
+
+    query: Name
+    to: Name
+    position: Position
+
+
+@dataclass(frozen=True)
 class ResumeQuery:
     """`ALTER QUERY name RESUME`: a query that was paused is answered again, over the rows from now on.
 

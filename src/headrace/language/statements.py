@@ -13,6 +13,7 @@ from headrace.language.catalog_statements import (
     Comment,
     Describe,
     PauseQuery,
+    RenameQuery,
     ResumeQuery,
     SetOption,
     ShowCreate,
@@ -643,6 +644,7 @@ Statement = (
     | Describe
     | Comment
     | PauseQuery
+    | RenameQuery
     | ResumeQuery
     | SetOption
 )

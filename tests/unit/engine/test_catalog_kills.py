@@ -30,6 +30,7 @@ STEPS = (
     "DROP STREAM other",
     "CREATE OR REPLACE QUERY second AS SELECT COUNT(*) + 1 AS n FROM s [RANGE 10]",
     "CREATE OR REPLACE QUERY first AS SELECT MIN(v) AS least FROM s [RANGE 10]",
+    "ALTER QUERY second RENAME TO last",
 )
 
 

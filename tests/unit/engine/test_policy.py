@@ -20,6 +20,7 @@ from headrace.language.catalog_statements import (
     Comment,
     Describe,
     PauseQuery,
+    RenameQuery,
     ResumeQuery,
     SetOption,
     ShowCreate,
@@ -115,6 +116,7 @@ def test_closed_sql_asks_the_streams_that_there_are(db: hr.Database) -> None:
     [
         *("DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"),
         *("COMMENT ON QUERY theirs IS 'mine'", "ALTER QUERY theirs PAUSE"),
+        "ALTER QUERY theirs RENAME TO mine",
         "CREATE OR REPLACE QUERY theirs AS SELECT v + 1 AS v FROM s",
     ],
 )
@@ -157,7 +159,7 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
     changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
-    changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, ResumeQuery, SetOption}
+    changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
     looks = {ExplainAnalyze, ExplainReplace, ExplainShared, Why}
     assert set(get_args(Statement)) == reads | changes | asks | looks, (

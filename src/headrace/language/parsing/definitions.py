@@ -12,6 +12,7 @@ from headrace.language.catalog_statements import (
     Describe,
     Kind,
     PauseQuery,
+    RenameQuery,
     ResumeQuery,
     ShowCreate,
 )
@@ -22,7 +23,7 @@ from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 
 _COMMENT: Final = "write COMMENT ON QUERY name IS 'text', or COMMENT ON COLUMN name.column IS 'text'"
-_ALTER: Final = ("PAUSE", "RESUME", "SET CONSISTENCY", "REOPTIMIZE")
+_ALTER: Final = ("PAUSE", "RESUME", "RENAME TO", "SET CONSISTENCY", "REOPTIMIZE")
 
 
 def parse_show_create(cursor: Cursor, position: Position) -> ShowCreate:
@@ -89,6 +90,8 @@ def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
         return PauseQuery(name, position, _keeps_input(cursor))
     if cursor.accept("RESUME"):
         return ResumeQuery(name, position)
+    if cursor.accept("RENAME", "TO"):
+        return RenameQuery(name, cursor.name("the query's new name"), position)
     written = f"write ALTER QUERY {name.text} {{{' | '.join(_ALTER)}}}; else drop it and create it again"
     raise cursor.error(
         f"{', '.join(_ALTER[:-1])} or {_ALTER[-1]} is missing, before {cursor.shown()}",

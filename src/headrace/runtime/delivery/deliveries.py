@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +16,7 @@ from headrace.errors import UserError
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.delivery import Delivery, Results
 from headrace.runtime.delivery.function import FunctionSink
-from headrace.runtime.delivery.positions import Ledger
+from headrace.runtime.delivery.positions import Ledger, copied_positions
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
@@ -115,6 +116,25 @@ class Deliveries:
         _end(dropped, timeout)
         self._all = [delivery for delivery in self._all if delivery not in dropped]
         _check(dropped)
+
+    @contextmanager
+    def renaming(self, query: str, name: str) -> Iterator[None]:
+        """Let sinks go on while, and after, their query gets another name; see `Delivery.renaming`.
+
+        Args:
+            query: its name so far.
+            name: its name, once the change within it has taken effect.
+        """
+        with ExitStack() as stack:
+            moved = [one for one in self._all if one.attachment.query == query]
+            for delivery in moved:
+                ledger = Ledger(self._store, name, delivery.attachment.name)
+                stack.enter_context(delivery.renaming(name, ledger))
+            attached = {one.attachment.name for one in moved}
+            left = copied_positions(self._store, query, name, attached)
+            yield
+            for ledger in left:
+                ledger.forget()
 
     def start(self) -> None:
         """Deliver in the background, as epochs are committed."""

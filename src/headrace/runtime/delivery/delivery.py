@@ -6,7 +6,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -62,6 +63,7 @@ class Delivery:
         key: tuple[str, ...] | None = None,
     ) -> None:
         self.attachment = attachment
+        self._names: tuple[str, ...] = (attachment.query,)
         self._start = start
         self._key = key
         self._reader = reader
@@ -89,6 +91,31 @@ class Delivery:
     def needed(self) -> int:
         """The oldest epoch whose results must be kept for it; INFINITY when it was given up."""
         return self._position.since if self.error is None else INFINITY
+
+    @contextmanager
+    def renaming(self, query: str, ledger: Ledger) -> Iterator[None]:
+        """Go on while, and after, the query gets another name; meanwhile the sink's position does not move.
+
+        Args:
+            query: its name, once the change within it has taken effect.
+            ledger: where the sink's position is remembered then.
+
+        Raises:
+            StoreError: the position cannot be written under the other name.
+        """
+        with self._moving:
+            ledger.record(self._position)
+            before, self._names = self._names, (*self._names, query)
+            try:
+                yield
+            except BaseException:
+                self._names = before
+                ledger.forget()
+                raise
+            self._names = (query,)
+            self.attachment = replace(self.attachment, query=query)
+            gone, self._ledger = self._ledger, ledger
+            gone.forget()
 
     def open(self) -> None:
         """Get the sink ready.
@@ -197,8 +224,9 @@ class Delivery:
                 return
             self._expect(part)
             # A query that has failed has no heartbeat: its answer ends before that epoch.
-            if self.attachment.query in part.heartbeats:
-                change = self._next(part)
+            name = next((name for name in self._names if name in part.heartbeats), None)
+            if name is not None:
+                change = self._next(part, name)
                 if part.epoch > self._position.epoch:
                     self._hand_over(change)
             self._read = part.epoch
@@ -221,11 +249,11 @@ class Delivery:
                 "results are no longer kept"
             )
 
-    def _next(self, part: EpochResults) -> Change:
-        elements = self._reader.release(self._release, part)
-        rows = self._reader.change_table(part.epoch, elements)
-        query = self.attachment.query
-        heartbeat, left = self._reader.heartbeat_of(part), part.departures.get(query, 0)
+    def _next(self, part: EpochResults, query: str) -> Change:
+        reader = replace(self._reader, name=query)
+        elements = reader.release(self._release, part)
+        rows = reader.change_table(part.epoch, elements)
+        heartbeat, left = reader.heartbeat_of(part), part.departures.get(query, 0)
         return Change(part.epoch, heartbeat, part.reach(query), elements, rows, left)
 
     def _hand_over(self, change: Change) -> None:

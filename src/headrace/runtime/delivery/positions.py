@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 
 from headrace.runtime.store.paths import file_name, inside
@@ -60,6 +60,40 @@ class Ledger:
         """
         if self._store is not None:
             self._store.put(self._name, seal(self._names | asdict(position)))
+
+    def forget(self) -> None:
+        """Remove what is remembered."""
+        if self._store is not None:
+            self._store.delete(self._name)
+
+
+def copied_positions(store: Store, query: str, name: str, attached: Collection[str]) -> list[Ledger]:
+    """Remember positions of sinks that are not attached at present under another name of their query too.
+
+    Args:
+        store: where the run's results are.
+        query: the query's name so far.
+        name: its other name.
+        attached: the sinks that are attached.
+
+    Returns:
+        The ledgers under the name so far.
+
+    Raises:
+        StoreError: a position is damaged, or cannot be written.
+    """
+    if not isinstance(store, FolderStore) or not store.durable:
+        return []
+    begin = f"sinks/{file_name(query)}-"
+    files = [file for file in store.names("sinks") if file.startswith(begin)]
+    found = []
+    for file in files:
+        sink = str(load_sealed(store, file, "position of a sink").get("sink"))
+        ledger = Ledger(store, query, sink)
+        if sink not in attached and (position := ledger.load()) is not None:
+            Ledger(store, name, sink).record(position)
+            found.append(ledger)
+    return found
 
 
 def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> Position:

@@ -72,6 +72,21 @@ class RunState:
     buckets: int
     clock: int
 
+    def under(self, names: Mapping[str, str]) -> RunState:
+        """The same with other names for some queries, by the names so far."""
+        if not names:
+            return self
+        totals = self.totals
+        emitted, departures = (
+            {names.get(name, name): count for name, count in part.items()}
+            for part in (totals.emitted, totals.departures)
+        )
+        return replace(
+            self,
+            results=[part.under(names) for part in self.results],
+            totals=replace(totals, emitted=emitted, departures=departures),
+        )
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -171,6 +186,7 @@ def commit_of_change(
     adopted: Adopted = MappingProxyType({}),
     begins: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
     ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
+    renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> Outcome:
     """What a change of the plan commits: an epoch without input.
 
@@ -183,7 +199,9 @@ def commit_of_change(
         adopted: the operators that go on with the state of others.
         begins: what some queries begin with.
         ended: what takes back the answers of those that are paused, as far as they are not final.
+        renamed: the queries that get other names, by the names so far.
     """
+    before = before.under(renamed)
     epoch = before.totals.epochs + 1
     new = {name: _begun(streams.get(name), epoch) for name in queries.columns}
     points = new | {
@@ -193,7 +211,7 @@ def commit_of_change(
     }
     points = _looking_back(queries.graph, points, before.clock)
     results = results_of_change(epoch, queries, points, before.results)
-    results = replace(results, results=begins, clock=before.clock)
+    results = replace(results, results=begins, clock=before.clock, renamed=renamed)
     results = with_paused(results, queries.paused, before.results, ended)
     state = queries.state_of(with_adopted(before.state, adopted))
     totals = replace(

@@ -117,7 +117,7 @@ class Kept:
             last: what was committed.
             oldest: the oldest epoch that is kept from now on.
         """
-        results = [*self.results, last]
+        results = [*(part.under(last.renamed) for part in self.results), last]
         self.results = [part for part in results if part.epoch >= oldest]
         gone = results[: len(results) - len(self.results)]
         return set[str]().union(*map(result_files, gone))

@@ -206,6 +206,10 @@ class LiveRun:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
 
+    def rename(self, old: str, new: str, description: Description | None) -> None:
+        """Give a query another name; returns when that is committed. See `Run.rename`."""
+        self._between_epochs(lambda: self._run.rename(old, new, description))
+
     def replacement_of(self, query: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
         """What would become of a query that is replaced now; see `Run.replacement_of`."""
         return self._between_epochs(lambda: self._run.replacement_of(query, plan, alike=alike, waits=waits))

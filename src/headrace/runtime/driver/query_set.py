@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
@@ -215,6 +215,14 @@ class QuerySet:
     def replacing(self, other: Mapping[str, Plan | Migration]) -> QuerySet:
         """The set with other plans for some queries, which answer the same and go on."""
         return replace(self, replaced={**self.replaced, **other})
+
+    def renaming(self, old: str, new: str) -> QuerySet:
+        """The set with another name for a query."""
+        found: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
+        for part, known in found.items():
+            if isinstance(known, Mapping):
+                found[part] = {new if name == old else name: one for name, one in known.items()}
+        return QuerySet(**found)
 
     def with_failures(self, failed: Mapping[str, Reason]) -> QuerySet:
         """The set when further queries have failed; itself when none has."""

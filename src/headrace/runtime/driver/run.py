@@ -380,6 +380,22 @@ class Run:
         self._change(new.queries, streams, description, started, new.adopted, given=new.given)
         self.end_exchanges()
 
+    def rename(self, old: str, new: str, description: Description | None = None) -> None:
+        """Give a query another name; a change of the plan.
+
+        Args:
+            old: its name.
+            new: the other one, which no query has.
+            description: what the run is from then on; as it was if None.
+
+        Raises:
+            StoreError: the record cannot be written; nothing has changed then.
+        """
+        started = time.perf_counter()
+        queries = self._queries.renaming(old, new)
+        description = description or self._description
+        self._change(queries, self._declared, description, started, renamed={old: new})
+
     def replacement_of(self, name: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
         """What would become of a query that another plan takes the place of now.
 
@@ -573,12 +589,15 @@ class Run:
         given: Mapping[StateKey, Manifest] = MappingProxyType({}),
         ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
         joining: Joining | None = None,
+        renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Commit a change of the plan, and move on to what it says."""
         known = replace(self._known(), state={**self._state, **given})
         if joining is not None:
             known = joining.known_to(known)
-        outcome = commit_of_change(known, queries, streams, description, started, adopted, begins, ended)
+        outcome = commit_of_change(
+            known, queries, streams, description, started, adopted, begins, ended, renamed
+        )
         if joining is not None:
             outcome = joining.said_by(outcome)
         reach("change.begun")

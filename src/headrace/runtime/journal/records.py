@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from headrace.algebra.arrival import NO_PAST, Moment, Past
 from headrace.errors import StoreError
@@ -46,6 +46,8 @@ from headrace.runtime.tasks.messages import (
     ValuesRun,
 )
 from headrace.time import ALWAYS, BEGINNING
+
+T = TypeVar("T")
 
 CHECKPOINT_EVERY: Final = 64
 """So many epochs are between two records that hold all state and all producers."""
@@ -142,6 +144,8 @@ class EpochResults:
             UTC), which never goes back; an epoch that takes none has that of the one before.
         horizons: per query that says more than what is final, up to where it does (instants).
         departures: per query that left out rows of the epoch which are in time for their streams, how many.
+        renamed: the queries that this epoch gives other names, by the names so far. What is read of older
+            epochs has their names of now.
     """
 
     epoch: int
@@ -154,10 +158,31 @@ class EpochResults:
     clock: int = 0
     horizons: Mapping[str, int] = field(default_factory=dict)
     departures: Mapping[str, int] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     def reach(self, query: str) -> int:
         """Up to where a query's answer was said after the epoch, final or not (instant)."""
         return self.horizons.get(query, self.heartbeats.get(query, BEGINNING))
+
+    def under(self, names: Mapping[str, str]) -> EpochResults:
+        """The same with other names for some queries, by the names so far."""
+        if not names:
+            return self
+        # The results of an earlier query of the new name, which was dropped, are kept beside.
+        others = dict(names) | {new: f"{new}, dropped" for new in names.values() if new not in names}
+
+        def named(part: Mapping[str, T]) -> dict[str, T]:
+            return {others.get(name, name): found for name, found in part.items()}
+
+        return replace(
+            self,
+            heartbeats=named(self.heartbeats),
+            results=named(self.results),
+            since=named(self.since),
+            carried=named(self.carried),
+            horizons=named(self.horizons),
+            departures=named(self.departures),
+        )
 
 
 @dataclass(frozen=True)
@@ -242,7 +267,18 @@ def _loaded(store: FolderStore, since: Callable[[Commit], int]) -> list[Commit]:
         if record_name(epoch) not in names:
             raise lacks_record(store, epoch)
         commits.append(load_commit(store, record_name(epoch)))
-    return [*commits, last]
+    return _with_present_names([*commits, last])
+
+
+def _with_present_names(commits: Sequence[Commit]) -> list[Commit]:
+    """Records in order, with what queries are called after the last of them."""
+    found: list[Commit] = []
+    for commit in commits:
+        names = commit.results.renamed
+        if names:
+            found = [replace(one, results=one.results.under(names)) for one in found]
+        found.append(commit)
+    return found
 
 
 def load_commit(store: FolderStore, name: str) -> Commit:
@@ -404,7 +440,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
     } | {name: dict(found) for name in _SELDOM if (found := getattr(results, name))}
 
 
-_SELDOM: Final = ("horizons", "departures")
+_SELDOM: Final = ("horizons", "departures", "renamed")
 """What few epochs have."""
 
 

@@ -15,7 +15,9 @@ import headrace as hr
 from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers, with_open_ends
 from headrace.cli.progress import readable_bytes
+from headrace.cli.remote import Url, client_of, folder_or_url
 from headrace.cli.run import View, rows_of
+from headrace.client import Client
 from headrace.engine.texts import catalog_text
 from headrace.errors import UserError
 from headrace.runtime.journal.description import Description
@@ -28,7 +30,10 @@ from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 
 def store(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of --storage.")],
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="The folder of --storage.", show_default=False)
+    ] = None,
+    url: Url = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -77,7 +82,7 @@ def store(
         Path | None, typer.Option(metavar="PATH", help="With --query: a file for the answer.")
     ] = None,
 ) -> None:
-    """Show what a durable store holds, or the answer of one of its queries.
+    """Show what a durable store or a server holds, or the answer of one of its queries.
 
     Nothing is run or changed, and a run may be at work on the store.
     """
@@ -86,20 +91,37 @@ def store(
         if query is None and (asked != Asked() or output is not None):
             options = "--as, --at, --as-of, --since, --epochs and --output"
             raise UserError(f"{options} are for --query", hint="name one: --query NAME")
-        if check:
-            _verify(folder)
-        elif catalog:
-            typer.echo(catalog_text(contents(folder).description.catalog or ()))
-        elif query is not None:
+        place = folder_or_url(folder, url)
+        if query is not None and not (check or catalog):
             chosen = chosen_format(format_, output, 1)
             check_output(chosen, output, [query])
-            rows = asked.of(hr.open(folder)[query], chosen)
+            rows = _rows(place, query, asked, chosen)
             if output is None:
                 print_answers([(query, rows)], chosen, several=False, head=None)
             else:
                 write_table(rows, chosen.value, output)
+        elif isinstance(place, str):
+            _show_server(place, check)
+        elif check:
+            _verify(place)
+        elif catalog:
+            typer.echo(catalog_text(contents(place).description.catalog or ()))
         else:
-            typer.echo("\n".join(_lines(contents(folder))))
+            typer.echo("\n".join(_lines(contents(place))))
+
+
+def _rows(place: Path | str, query: str, asked: Asked, format_: Format) -> pa.Table:
+    """The answer of a query in a store, or at a server."""
+    if isinstance(place, str):
+        return answer_at(client_of(place), query, asked, format_)
+    return asked.of(hr.open(place)[query], format_)
+
+
+def _show_server(url: str, check: bool) -> None:
+    """Print what is defined at a server."""
+    if check:
+        raise UserError("--verify is for a folder", hint="run it on the machine that has the store")
+    typer.echo(client_of(url).catalog)
 
 
 @dataclass(frozen=True)
@@ -126,10 +148,10 @@ class Asked:
         Raises:
             UserError: the options do not go together, or as the views of the answer do.
         """
-        self._check()
+        self.check()
         if self.epochs:
             return query.epochs()
-        if self._is_latest:
+        if self.is_latest:
             return query.latest()
         at = None if self.at is None else _named(self.at)
         if self.since is not None:
@@ -140,11 +162,17 @@ class Asked:
         return rows_of(query, self.view, format_, self.as_of)
 
     @property
-    def _is_latest(self) -> bool:
+    def is_latest(self) -> bool:
+        """Whether the last final instant is asked for."""
         return self.at is not None and self.at.lower() == "latest"
 
-    def _check(self) -> None:
-        if self._is_latest and (self.as_of is not None or self.since is not None):
+    def check(self) -> None:
+        """See that the options go together.
+
+        Raises:
+            UserError: they do not.
+        """
+        if self.is_latest and (self.as_of is not None or self.since is not None):
             raise UserError(
                 "--at latest is the answer now, and --as-of and --since are for earlier ones",
                 hint="give an instant: --at 2024-01-01T00:00:00Z",
@@ -153,6 +181,30 @@ class Asked:
             raise UserError("--since compares histories or snapshots", hint="leave out --as")
         if self.epochs and self != Asked(epochs=True):
             raise UserError("--epochs goes with no view of the answer", hint="leave out the other options")
+
+
+def answer_at(client: Client, query: str, asked: Asked, format_: Format) -> pa.Table:
+    """What is asked for of a query's answer at a server.
+
+    Raises:
+        UserError: the options do not go together, or as the views of the answer do.
+    """
+    asked.check()
+    if asked.since is not None:
+        hint = "ask for changes, whose column epoch says when they came: --as changes"
+        raise UserError("--since is for a folder", hint=hint)
+    if asked.epochs:
+        return client.epochs(query)
+    if asked.at is not None:
+        return client.snapshot(query, None if asked.is_latest else asked.at, asked.as_of)
+    match asked.view:
+        case View.HISTORY:
+            answer, end = client.history(query, asked.as_of), -1
+        case View.CHANGES:
+            answer, end = client.changes(query, asked.as_of), -2
+        case View.STREAM:
+            return client.stream(query, asked.as_of)
+    return with_open_ends(answer, end) if format_ is Format.TABLE else answer
 
 
 def _named(text: str | None) -> int | str | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich import box
 from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
@@ -19,7 +18,9 @@ from rich.text import Text
 
 from headrace.algebra.system_streams import system_stream
 from headrace.cli.errors import reported
+from headrace.cli.glances import cut, listing, picture_of_server
 from headrace.cli.progress import readable_bytes
+from headrace.cli.remote import Url, client_of, folder_or_url
 from headrace.engine.status import instant_text
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
@@ -40,35 +41,57 @@ class Look:
 
 
 def top(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of --storage.")],
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="DIR", help="The folder of --storage.", show_default=False)
+    ] = None,
+    url: Url = None,
     interval: Annotated[float, typer.Option(metavar="S", help="Seconds between two looks.")] = 1.0,
     rows: Annotated[int, typer.Option(metavar="N", help="So many streams, queries and operators each.")] = 12,
     once: Annotated[bool, typer.Option("--once", help="Look once, print it, and exit.")] = False,
 ) -> None:
-    """Show the streams, queries and operators of a durable store, again and again until Ctrl-C.
+    """Show the streams, queries and operators of a durable store or a server, again and again until Ctrl-C.
 
     Nothing is run or changed; a run may be at work on the store. Rates are those between two looks.
     """
     with reported():
         if interval <= 0 or rows <= 0:
             raise UserError("--interval and --rows must be above 0")
-        first = Look(glance(folder), time.monotonic())
+        look = _looking_at(folder, url, rows)
+        first = look()
         if once or not sys.stdout.isatty():
             width = None if sys.stdout.isatty() else _PLAIN_WIDTH
-            Console(width=width, highlight=False).print(picture(folder, None, first, rows))
+            Console(width=width, highlight=False).print(first)
             return
-        _watch(folder, first, interval, rows)
+        _watch(first, look, interval)
 
 
-def _watch(folder: Path, first: Look, interval: float, rows: int) -> None:
+def _looking_at(folder: Path | None, url: str | None, rows: int) -> Callable[[], Group]:
+    """What gives a new picture each time.
+
+    Raises:
+        UserError: neither a folder nor a URL is given, or both.
+    """
+    place = folder_or_url(folder, url)
+    if isinstance(place, str):
+        client = client_of(place)
+        return lambda: picture_of_server(client.url, client.status(), rows)
     before: Look | None = None
-    latest = first
-    with Live(picture(folder, None, first, rows), screen=True, auto_refresh=False) as live:
+
+    def look() -> Group:
+        nonlocal before
+        now = Look(glance(place), time.monotonic())
+        before, earlier = now, before
+        return picture(place, earlier, now, rows)
+
+    return look
+
+
+def _watch(first: Group, look: Callable[[], Group], interval: float) -> None:
+    with Live(first, screen=True, auto_refresh=False) as live:
         try:
             while True:
                 time.sleep(interval)
-                before, latest = latest, Look(glance(folder), time.monotonic())
-                live.update(picture(folder, before, latest, rows), refresh=True)
+                live.update(look(), refresh=True)
         except KeyboardInterrupt:
             return
 
@@ -112,7 +135,7 @@ def _rows(seen: Glance) -> int:
 
 
 def _streams(seen: Glance, rate: Rate, most: int) -> Table:
-    table = _table("stream", ("rows", "rows/s", "late", "rejected"), ("heartbeat", "lag"))
+    table = listing("stream", ("rows", "rows/s", "late", "rejected"), ("heartbeat", "lag"))
     shown = sorted(seen.streams)
     for name in shown[:most]:
         found = seen.totals.arrivals.get(name, Arrivals())
@@ -126,11 +149,11 @@ def _streams(seen: Glance, rate: Rate, most: int) -> Table:
             instant_text(heartbeat, domain),
             _lag(found.latest, heartbeat, domain),
         )
-    return _cut(table, len(shown), most)
+    return cut(table, len(shown), most)
 
 
 def _queries(seen: Glance, rate: Rate, most: int) -> Table:
-    table = _table("query", ("changes", "changes/s"), ("final below", "said below", "failed"))
+    table = listing("query", ("changes", "changes/s"), ("final below", "said below", "failed"))
     shown = sorted(seen.description.queries)
     for name in shown[:most]:
         domain = seen.description.query_domains.get(name, TimeDomain.INTEGER)
@@ -144,16 +167,16 @@ def _queries(seen: Glance, rate: Rate, most: int) -> Table:
             instant_text(horizon, domain) if horizon > heartbeat else "",
             seen.failed[name][0] if name in seen.failed else "",
         )
-    return _cut(table, len(shown), most)
+    return cut(table, len(shown), most)
 
 
 def _operators(seen: Glance, most: int) -> Table:
-    table = _table("operator, by size", ("rows kept", "size", "buckets"), ())
+    table = listing("operator, by size", ("rows kept", "size", "buckets"), ())
     shown: Sequence[OperatorState] = sorted(seen.state, key=lambda part: -part.bytes)
     for part in shown[:most]:
         title = seen.description.operators.get(part.identity, part.identity)
         table.add_row(title, f"{part.rows:,}", readable_bytes(part.bytes), f"{part.buckets:,}")
-    return _cut(table, len(shown), most)
+    return cut(table, len(shown), most)
 
 
 def _rows_of(stream: str, seen: Glance) -> int:
@@ -162,23 +185,6 @@ def _rows_of(stream: str, seen: Glance) -> int:
 
 def _changes_of(query: str, seen: Glance) -> int:
     return seen.totals.emitted.get(query, 0)
-
-
-def _table(first: str, numbers: Iterable[str], texts: Iterable[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, expand=False)
-    table.add_column(first, no_wrap=True, overflow="ellipsis")
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in texts:
-        table.add_column(name, no_wrap=True, overflow="ellipsis")
-    return table
-
-
-def _cut(table: Table, found: int, most: int) -> Table:
-    """The table, which says how many rows were left out."""
-    if found > most:
-        table.caption, table.caption_justify = f"and {found - most:,} more", "left"
-    return table
 
 
 def _lag(latest: int, heartbeat: int, domain: TimeDomain) -> str:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,6 +20,7 @@ from headrace.client.rows import rows_of
 from headrace.errors import HeadraceError, LanguageError, PolicyError, Position, SourceError
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.server.keys import KeyFile, Role
 from unit.server.serving_for_tests import running
 
 TEXT = """CREATE STREAM s (ts BIGINT, item STRING, v BIGINT) FROM push TIMESTAMP BY ts;
@@ -210,3 +212,15 @@ def _json_lines(table: pa.Table) -> str:
     text = io.StringIO()
     write_table(table, "jsonl", text)
     return text.getvalue()
+
+
+def test_a_key_is_sent_where_one_is_needed(tmp_path: Path) -> None:
+    secret = KeyFile(tmp_path / "keys.json").add("reader", Role.READ)
+    with running(tmp_path) as url:
+        with pytest.raises(hr.UserError, match="a key is needed"):
+            hr.Client(url).status()
+        reader = hr.Client(url, secret)
+        assert reader.status()["epoch"] == 0
+        with pytest.raises(PolicyError):
+            reader.execute(TEXT)
+        assert secret not in repr(reader)

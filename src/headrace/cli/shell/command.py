@@ -10,19 +10,24 @@ import traceback
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
 import headrace as hr
 from headrace.cli.errors import USER_ERROR, describe, reported
+from headrace.cli.remote import Url, client_of
 from headrace.cli.run import Runner
 from headrace.cli.shell.local import LocalTarget
+from headrace.cli.shell.remote import RemoteTarget
 from headrace.cli.shell.screen import Screen
 from headrace.cli.shell.shell import MisstepError, Shell, is_complete
 from headrace.cli.shell.target import Target
 from headrace.engine.frames import optional
 from headrace.errors import UserError
+
+_TAB_SECONDS: Final = 2.0
+"""So long a server may take to say what names there are."""
 
 
 def shell(
@@ -32,7 +37,10 @@ def shell(
     storage: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder of a durable store, which goes on.")
     ] = None,
-    runner: Annotated[Runner, typer.Option(help="On Spark, or in this process.")] = Runner.SPARK,
+    url: Url = None,
+    runner: Annotated[
+        Runner | None, typer.Option(help="On Spark, or in this process.", show_default="spark")
+    ] = None,
     master: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Spark's master, such as local[4].", show_default="all cores"),
@@ -43,17 +51,25 @@ def shell(
     Without a terminal, statements and commands are read from standard input, up to the first that fails.
     """
     with reported():
-        if master and runner is not Runner.SPARK:
-            raise UserError("--master is for --runner spark")
         is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         # Before anything is run: what is missing for a terminal should be known at once.
         module = _terminal() if is_terminal else None
-        db = hr.connect(runner=runner.value, storage=storage, master=master)
-        with closing(LocalTarget(db)) as target:
+        with closing(_target(storage, url, runner, master)) as target:
             if module is None:
                 _read_input(target, file)
             else:
                 _prompt(target, file, module)
+
+
+def _target(storage: Path | None, url: str | None, runner: Runner | None, master: str | None) -> Target:
+    """A server's database, or one in this process."""
+    if url is not None:
+        if storage is not None or runner is not None or master is not None:
+            raise UserError("--storage, --runner and --master are the server's, and there is --url")
+        return RemoteTarget(client_of(url), client_of(url, _TAB_SECONDS))
+    if master and runner is Runner.INLINE:
+        raise UserError("--master is for --runner spark")
+    return LocalTarget(hr.connect((runner or Runner.SPARK).value, storage, master=master))
 
 
 def _terminal() -> Any:

@@ -18,9 +18,9 @@ from headrace.algebra.letters import letters_schema, noted_at
 from headrace.algebra.system_streams import NOTED_AT, SystemStream
 from headrace.engine.corrections import Said
 from headrace.engine.policy import Policy
-from headrace.engine.secrets import open_options
+from headrace.engine.secrets import hidden, open_options, revealed
 from headrace.engine.times import Length, disorder_of, retain_of, timing_of
-from headrace.errors import LanguageError, UserError
+from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
 from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream
 from headrace.language.statements import (
@@ -263,8 +263,8 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             return Input(info, bounded, None, max_rows, statement.time, origin=origin)
         if statement.format == PUSH:
             return _pushed(statement, options, max_rows)
-        options = policy.spark_options(options, base)
-        frame = read_stream(statement.format, options, statement.columns)
+        options = revealed(policy.spark_options(options, base))
+        frame = _frame_of(statement, options, read_stream)
         schema = statement.columns or _schema_of(frame)
         info = describe_stream(statement, schema)
         origin = _spark_origin(statement.format, options)
@@ -275,6 +275,17 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
     except UserError as error:
         error.position = error.position or statement.position
         raise
+
+
+def _frame_of(statement: CreateStream, options: Mapping[str, str], read_stream: Callable[..., Any]) -> Any:
+    """The streaming data frame of one of Spark's formats; no error shows a secret."""
+    try:
+        return read_stream(statement.format, options, statement.columns)
+    except HeadraceError as error:
+        hint = None if error.hint is None else hidden(error.hint, options)
+        message = hidden(error.message, options)
+    # Outside of it, so that a traceback does not show what Spark has said.
+    raise SourceError(message, hint=hint)
 
 
 def in_memory(

@@ -12,6 +12,7 @@ from typing import Final
 
 from headrace.errors import PolicyError, Position, SourceError, UserError
 from headrace.language.catalog import Catalog
+from headrace.language.secret import SecretName
 from headrace.language.statements import FORMATS, CreateRelation, CreateStream
 from headrace.runtime.sources.files import allowed_path
 
@@ -98,6 +99,11 @@ class Policy:
         if kind in FORMATS:
             return
         for name, value in statement.options:
+            if self.options is not None and isinstance(value, SecretName):
+                raise PolicyError(
+                    f"the secret of the option {name} may not be used",
+                    hint="the operator may define the stream: who chooses the address could read the secret",
+                )
             if name == "cleansource" and value.lower() != "off":
                 raise PolicyError(
                     "the option cleanSource would delete or move the files that are read",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Final
+
+from headrace.errors import SourceError
+from headrace.language.secret import SecretName
 
 _WORDS: Final = r"password|passwd|secret|token|credential|jaas|private|access\.?key"
 _SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
@@ -18,18 +23,63 @@ _WITHIN: Final = re.compile(
 
 def secret_option(options: Iterable[tuple[str, str]]) -> str | None:
     """The name of the first option whose value is secret, or has something secret in it; None if none has."""
-    return next((name for name, value in options if _SECRET.search(name) or _WITHIN.search(value)), None)
+    written = ((name, value) for name, value in options if not isinstance(value, SecretName))
+    return next((name for name, value in written if _SECRET.search(name) or _WITHIN.search(value)), None)
+
+
+class _Revealed(str):
+    """The value of a secret that was named; it is hidden whatever its option is called."""
+
+    __slots__ = ()
+
+
+VARIABLE: Final = "HEADRACE_SECRET_"
+"""How the names of the environment's variables begin that hold secrets."""
+FOLDER: Final = "HEADRACE_SECRETS"
+"""The variable with the folder whose files hold secrets."""
+
+
+def revealed(options: Mapping[str, str]) -> dict[str, str]:
+    """The options with the values of secrets in the places of their names.
+
+    Raises:
+        SourceError: there is no such secret.
+    """
+    return {
+        name: _value_of(value) if isinstance(value, SecretName) else value for name, value in options.items()
+    }
+
+
+def _value_of(secret: SecretName) -> str:
+    variable = f"{VARIABLE}{secret.upper()}"
+    if (value := os.environ.get(variable)) is not None:
+        return _Revealed(value)
+    folder = os.environ.get(FOLDER)
+    if folder is not None:
+        try:
+            return _Revealed((Path(folder) / secret).read_text(encoding="utf-8").rstrip("\r\n"))
+        except (OSError, UnicodeDecodeError):
+            pass
+    raise SourceError(
+        f"there is no secret {secret!s}",
+        hint=f"set the variable {variable}, or write the file {secret!s} into the folder of {FOLDER}",
+    )
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return isinstance(value, _Revealed | SecretName) or _SECRET.search(name) is not None
 
 
 def open_options(options: Mapping[str, str]) -> dict[str, str]:
     """The options without what is secret."""
-    return {name: hidden(value, options) for name, value in options.items() if not _SECRET.search(name)}
+    return {name: hidden(value, options) for name, value in options.items() if not _is_secret(name, value)}
 
 
 def hidden(text: str, options: Mapping[str, str]) -> str:
     """A text with stars in the place of all that is secret in some options."""
-    secrets = {value for name, value in options.items() if _SECRET.search(name)}
-    for value in options.values():
+    known = {name: value for name, value in options.items() if not isinstance(value, SecretName)}
+    secrets = {str(value) for name, value in known.items() if _is_secret(name, value)}
+    for value in known.values():
         secrets |= {part for found in _WITHIN.findall(value) for part in found if part}
     # The longest first: one may be a part of another.
     for secret in sorted(secrets - {""}, key=len, reverse=True):

@@ -13,7 +13,7 @@ import pyarrow as pa
 from headrace.engine.inputs import TemporaryFolders, sorted_rows, stored_table
 from headrace.engine.policy import Policy
 from headrace.engine.rereading import table_again, table_of
-from headrace.engine.secrets import hidden, open_options
+from headrace.engine.secrets import hidden, open_options, revealed
 from headrace.errors import HeadraceError, SourceError
 from headrace.language.statements import CreateRelation
 from headrace.runtime.intake.streams import ReadAgain
@@ -41,7 +41,7 @@ def read_by_spark(
     Raises:
         UserError: Spark cannot read it, or a column is missing.
     """
-    options = policy.spark_options(dict(statement.options), base)
+    options = revealed(policy.spark_options(dict(statement.options), base))
     name = statement.name
     read = partial(_rows, statement.format, options, statement.columns, name, read_frame)
     path = stored_table(name, read(), folders)

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from headrace.algebra.arrival import Unit
 from headrace.language.names import quoted_name, quoted_text
+from headrace.language.secret import SecretName
 from headrace.language.statements import (
     NOTHING_SAID,
     ByArrival,
@@ -92,9 +93,14 @@ def skew_text(statement: CreateSkew) -> str:
 def _input(statement: CreateStream | CreateRelation) -> str:
     columns = "" if statement.columns is None else f" ({_columns(statement.columns)})"
     key = f" KEY ({', '.join(map(_name, statement.key))})" if statement.key else ""
-    options = ", ".join(f"{_option(name)} {quoted_text(value)}" for name, value in statement.options)
+    options = ", ".join(f"{_option(name)} {_given(value)}" for name, value in statement.options)
     given = f" OPTIONS ({options})" if options else ""
     return f"{quoted_name(statement.name)}{columns}{key} FROM {quoted_name(statement.format)}{given}"
+
+
+def _given(value: str) -> str:
+    """The value of an option; of a secret its name."""
+    return f"SECRET {quoted_text(value)}" if isinstance(value, SecretName) else quoted_text(value)
 
 
 def _columns(schema: Schema) -> str:

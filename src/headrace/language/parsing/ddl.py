@@ -15,6 +15,7 @@ from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.debezium import accept_debezium, parse_record_columns
 from headrace.language.parsing.time_clauses import parse_time_clauses
 from headrace.language.parsing.window_clauses import parse_duration_at
+from headrace.language.secret import SecretName
 from headrace.language.statements import (
     FILE_FORMATS,
     FORMATS,
@@ -90,6 +91,13 @@ def parse_input(
     else:
         options = _options(cursor, positional=False) if _accept_options(cursor) else ()
     kind = form.text.lower()
+    secret = next((name for name, value in options if isinstance(value, SecretName)), None)
+    if secret is not None and kind in FORMATS:
+        raise LanguageError(
+            f"the option {secret} of {kind} is not secret",
+            position=form.position,
+            hint="write its value; SECRET is for the formats of Spark",
+        )
     if kind in FILE_FORMATS and "path" not in dict(options):
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
         raise LanguageError(f"a {what} from {kind} needs a path", position=form.position, hint=hint)
@@ -258,6 +266,14 @@ def _key(cursor: Cursor) -> str:
 def _value(cursor: Cursor) -> str:
     sign = "-" if cursor.accept("-") else ""
     token = cursor.peek()
+    if cursor.word() == "SECRET" and not sign:
+        cursor.index += 1
+        named = cursor.peek()
+        if named is None or named.token_type != TokenType.STRING or not named.text.isidentifier():
+            hint = "write key SECRET 'name', with letters, digits and _"
+            raise cursor.error(f"the name of a secret is missing, before {cursor.shown()}", hint)
+        cursor.index += 1
+        return SecretName(named.text)
     literal = token is not None and token.token_type in (TokenType.STRING, TokenType.NUMBER)
     if token is None or not (literal or (cursor.word().isidentifier() and not sign)):
         raise cursor.error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -67,6 +68,42 @@ def test_operators_are_shown_with_the_queries_that_use_them(db: hr.Database) -> 
         "operators with state: 1, where queries that start together share them; 2, where equal plans alone "
         "do; 2, where none does",
     ]
+
+
+PAIRS = "FROM r [RANGE 5], s [RANGE 5] WHERE r.b = s.b"
+GROUPS = "FROM r [RANGE 8 SLIDE 8] GROUP BY k"
+SHARED = {
+    "figure 2 of STREAM": (
+        f"SELECT r.b {PAIRS} AND r.k < 9",
+        "SELECT t.b FROM r [RANGE 5], s [RANGE 5], t [RANGE 5] WHERE r.b = s.b AND s.k = t.k",
+    ),
+    "SELECT lists": tuple(f"SELECT {what} {PAIRS}" for what in ("r.k", "s.b, s.ts", "r.b + s.k AS d")),
+    "aggregates over the same groups": tuple(
+        f"SELECT k, {what} AS x {GROUPS}" for what in ("MAX(b)", "AVG(b)", "COUNT(*)")
+    ),
+    "windows of 10 and 8": tuple(
+        f"SELECT k, AVG(b) AS x FROM r [RANGE {size}] GROUP BY k" for size in (10, 8)
+    ),
+    "commuted joins": (f"SELECT r.k {PAIRS}", "SELECT r.k FROM s [RANGE 5], r [RANGE 5] WHERE s.b = r.b"),
+    "a derived stream used twice": (
+        "CREATE STREAM d AS SELECT k, COUNT(*) AS n FROM r [RANGE 9] GROUP BY k",
+        "SELECT k FROM d WHERE n > 1",
+        "SELECT MAX(n) AS m FROM d",
+    ),
+    "a filter that is taken back": (f"SELECT r.k {PAIRS}", f"SELECT r.k {PAIRS} AND r.k < 9"),
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "operators", "alone"), [*zip(SHARED, (2, 1, 1, 1, 1, 2, 1), (3, 3, 3, 2, 2, 3, 2), strict=True)]
+)
+def test_what_is_shared_is_counted(db: hr.Database, what: str, operators: int, alone: int) -> None:
+    db.stream("t", stream(10), timestamp="ts")
+    for text in SHARED[what]:
+        db.execute(text)
+    *_, last = shared(db).splitlines()
+    counts = [int(count) for count in re.findall(r"\d+", last)]
+    assert (counts[0], counts[-1]) == (operators, alone), last
 
 
 def test_a_filter_is_above_the_join_that_another_query_wants_whole(db: hr.Database) -> None:

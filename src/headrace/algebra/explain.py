@@ -206,11 +206,15 @@ def _window(
             return _clip(plan)
         case Early(input=below, horizon=horizon):
             what = f" of {describe(below)}" if plan.corrects else ""
-            return f"Early BLOCK {_block(horizon, plan.domain)}{what}"
+            return f"Early {_horizon(horizon, plan.domain)}{what}"
         case Remember(length=length):
             return f"Remember {format_length(length, plan.domain)}"
         case _:
             assert_never(plan)
+
+
+def _horizon(horizon: Horizon, domain: TimeDomain) -> str:
+    return "OUTPUT MAXIMAL" if horizon.block == -INFINITY else f"BLOCK {_block(horizon, domain)}"
 
 
 def _block(horizon: Horizon, domain: TimeDomain) -> str:

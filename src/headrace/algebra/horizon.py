@@ -17,7 +17,7 @@ class Horizon:
     Attributes:
         streams: the streams that the query reads, by which it is known how far its time has come.
         block: so far behind the newest of their rows the answer is said, by the unit; at 0 the instant of the
-            newest row is said at once.
+            newest row is said at once, and at -INFINITY all that follows from the rows.
         relations: those that are refreshed. They are spoken about as far as the streams: until they are
             read again they are what they were.
         unit: by TIME so many instants behind the newest row. By ARRIVAL up to the newest row of what had come

@@ -17,7 +17,7 @@ from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.driver.run import Run
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of, whole_from
-from headrace.runtime.results.changes import Change
+from headrace.runtime.results.changes import Change, watermark_after
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Release
@@ -169,6 +169,7 @@ class Answers:
         self, reader: ResultReader, span: _Span, from_epoch: int, closed: threading.Event
     ) -> Iterator[Change]:
         release, last, begin = Release(reader.form.schema), 0, from_epoch
+        watermark = BEGINNING
         while True:
             # Asked first: what ends in between has committed all its news by then.
             going_on, error = self._wait(span, last, closed)
@@ -196,7 +197,8 @@ class Answers:
                 if last >= begin:
                     table = reader.change_table(last, batch)
                     reach, left = part.reach(reader.name), part.departures.get(reader.name, 0)
-                    yield Change(last, reader.heartbeat_of(part), reach, batch, table, left)
+                    watermark = watermark_after(watermark, batch)
+                    yield Change(last, reader.heartbeat_of(part), reach, batch, table, left, watermark)
 
     def _wait(self, span: _Span, last: int, closed: threading.Event) -> tuple[bool, BaseException | None]:
         """Wait for epochs after the last one, or for the end; whether it goes on, and what ended the run."""

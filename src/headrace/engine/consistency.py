@@ -68,7 +68,10 @@ def at_level(
         plan = remembering(plan, dict.fromkeys(late, remember.length))
     refreshed = {leaf.name for leaf in relations_of(plan) if isinstance(leaf, RefreshedRelation)}
     relations, unit = tuple(sorted(refreshed)), consistency.unit
-    return at_horizon(plan, None if block is None else Horizon(streams, block.length, relations, unit))
+    if block is None:
+        return at_horizon(plan, None)
+    reach = -INFINITY if consistency.maximal else block.length
+    return at_horizon(plan, Horizon(streams, reach, relations, unit))
 
 
 def _check(

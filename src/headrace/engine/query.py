@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from html import escape
 from types import MappingProxyType
 from typing import Any, Final, Protocol, assert_never
@@ -13,7 +14,7 @@ from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Plan
 from headrace.engine.choices import Choices, decisions_in, holds_in
 from headrace.engine.display import PlanText
-from headrace.engine.readable import Readable, View
+from headrace.engine.readable import Readable, View, check_output
 from headrace.engine.subscription import Subscription
 from headrace.engine.why import Why
 from headrace.errors import Position, ReplacedError, UserError
@@ -28,8 +29,9 @@ from headrace.runtime.driver.past import Start
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
+from headrace.runtime.results.past import as_of_epoch
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.results.release import Finals
+from headrace.runtime.results.release import Finals, Settled
 from headrace.schema import Schema
 from headrace.time import BEGINNING, TimeDomain, format_instant
 
@@ -191,7 +193,7 @@ class Query(Readable):
         decisions, holds = decisions_in(self.choices), holds_in(self.choices) or NO_HOLDS
         return PlanText(explain_plan(self.plan, decisions, Stage[stage.upper()], holds))
 
-    def subscribe(self, from_epoch: int = 1) -> Subscription[Change]:
+    def subscribe(self, from_epoch: int = 1, output: str = "open") -> Subscription[Change]:
         """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
 
         Waits for the next epoch, with `for` or `async for`; ends when the database is stopped.
@@ -199,12 +201,31 @@ class Query(Readable):
         Args:
             from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1. The
                 query's first epoch means the oldest one that is kept.
+            output: `open` or `final`, as of `changes`.
 
         Raises:
             ReplacedError: at its end, if a query with other columns has taken its place.
             UserError: an epoch that is due is no longer kept (`retain_epochs`), or what ended the run.
         """
-        return self._answers.follow(self, from_epoch)
+        check_output(output)
+        if output == "open":
+            return self._answers.follow(self, from_epoch)
+        changes = self._answers.follow(self, 1)
+        return Subscription(self._settled(changes, from_epoch), changes.close)
+
+    def _settled(self, changes: Subscription[Change], from_epoch: int) -> Iterator[Change]:
+        """The part of changes that no input in order takes back."""
+        settled, known = Settled(self._reader().form.schema), False
+        for change in changes:
+            reader, elements = self._reader(), change.elements
+            if not known and change.epoch > reader.start:
+                # What came before is no longer kept epoch by epoch.
+                elements = as_of_epoch(reader, change.epoch).content()
+            known = True
+            elements = settled.next(elements, change.heartbeat, change.horizon)
+            if change.epoch >= from_epoch:
+                rows = reader.change_table(change.epoch, elements)
+                yield replace(change, elements=elements, rows=rows, watermark=settled.watermark)
 
     def follow(self, view: str = "history", *, begun: bool = False) -> Subscription[pa.Table]:
         """The rows of an endless run as they become final, for `for` or `async for`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,10 @@ from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 View = Literal["history", "changes", "stream", "latest"]
 """A view of an answer that needs no instant."""
+
+
+_OUTPUTS: Final = ("open", "final")
+"""What readers get of an answer: the output policies of CEDR that follow from what is said."""
 
 
 class Readable(ABC):
@@ -157,16 +161,19 @@ class Readable(ABC):
         said = json.dumps([[gap.begin, gap.end] for gap in gaps])
         return table.replace_schema_metadata({**(table.schema.metadata or {}), b"headrace.gaps": said})
 
-    def changes(self, as_of: object = None) -> pa.Table:
+    def changes(self, as_of: object = None, output: str = "open") -> pa.Table:
         """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`.
 
         Args:
             as_of: up to which epoch, as of `history`.
+            output: `open` for rows up to where they hold by what has come; `final` for the part of them that
+                no rows in order take back, and the rest of them once that holds.
 
         Raises:
-            UserError: as `history` does.
+            UserError: as `history` does, or there is no such output.
         """
-        return self._read(ResultReader.changes, as_of)
+        check_output(output)
+        return self._read(ResultReader.changes if output == "open" else ResultReader.settled_changes, as_of)
 
     def stream(self, as_of: object = None) -> pa.Table:
         """What ISTREAM, DSTREAM or RSTREAM yields: the payload and `ts`.
@@ -307,3 +314,17 @@ def _how_far(reader: ResultReader, domain: TimeDomain) -> str:
     if heartbeat > BEGINNING:
         final = f"final below {format_instant(heartbeat, domain)}"
     return f"{final}, said below {format_instant(horizon, domain)}" if horizon > heartbeat else final
+
+
+def check_output(output: str) -> None:
+    """See that there is such an output policy of readers.
+
+    Raises:
+        UserError: there is none.
+    """
+    if output not in _OUTPUTS:
+        raise UserError(
+            f"there is no output {output}",
+            hint="write output='open' or output='final'; what is maximal is said by a query with CONSISTENCY "
+            "(OUTPUT MAXIMAL)",
+        )

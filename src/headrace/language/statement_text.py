@@ -224,11 +224,12 @@ def _value(value: str | int) -> str:
 def _consistency(level: Consistency) -> Iterable[str]:
     if level.is_strong:
         return
-    if level.block == Duration(0) and level.remember in (None, Duration(0)):
+    if level.block == Duration(0) and not level.maximal and level.remember in (None, Duration(0)):
         yield f"CONSISTENCY {'MIDDLE' if level.remember is None else 'WEAK'}"
         return
     unit = {Unit.TIME: "", Unit.ARRIVAL: " BY ARRIVAL", Unit.ROWS: " ROWS"}[level.unit]
     block = [] if level.block is None else [f"BLOCK {level.block}{unit}"]
+    block = ["OUTPUT MAXIMAL"] if level.maximal else block
     remember = [] if level.remember is None else [f"REMEMBER {level.remember}"]
     yield f"CONSISTENCY ({', '.join(block + remember)})"
 

@@ -414,12 +414,15 @@ class Consistency:
         remember: rows that are behind the newest one by more than that are left out; None takes all that are
             in time for their stream.
         unit: what `block` counts.
+        maximal: whether all is said that follows from the rows that have come, also of instants beyond the
+            newest one; `block` is 0 then.
     """
 
     block: Duration | None = None
     position: Position | None = None
     remember: Duration | None = None
     unit: Unit = Unit.TIME
+    maximal: bool = False
 
     @property
     def is_strong(self) -> bool:

@@ -11,6 +11,7 @@ from headrace.algebra.arrival import Unit
 from headrace.algebra.explain import describe, explain
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Early
+from headrace.time import INFINITY
 
 
 def tree(text: str) -> str:
@@ -99,8 +100,10 @@ def test_how_long_an_early_answer_waits() -> None:
         describe(Early(below, Horizon(("tick",), 5_000_000, unit=unit)))
         for unit in (Unit.ARRIVAL, Unit.ROWS, Unit.TIME)
     ]
+    said.append(describe(Early(below, Horizon(("tick",), -INFINITY))))
     assert said == [
         "Early BLOCK 5 SECONDS BY ARRIVAL",
         "Early BLOCK 5000000 ROWS",
         "Early BLOCK 5000000",
+        "Early OUTPUT MAXIMAL",
     ]

@@ -97,6 +97,8 @@ def text_of(statement: object) -> str:
         "CREATE QUERY q CONSISTENCY MIDDLE AS SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY (BLOCK 5 SECONDS) AS (SELECT v FROM s) UNION ALL SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY WEAK AS SELECT v FROM s",
+        "CREATE QUERY q CONSISTENCY (OUTPUT MAXIMAL) AS SELECT v FROM s",
+        "CREATE QUERY q CONSISTENCY (OUTPUT MAXIMAL, REMEMBER 1 MINUTE) AS SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY (BLOCK 5 SECONDS BY ARRIVAL) AS SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY (BLOCK 100 ROWS, REMEMBER 1 MINUTE) AS SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY (REMEMBER 1 MINUTE) AS SELECT v FROM s",
@@ -134,7 +136,7 @@ def test_every_part_of_a_statement_is_written() -> None:
         *("disorder", "rows", "percent", "estimation", "strict", "latency", "idle_after", "timeout"),
         *("ahead", "heartbeats", "per", "letters", "retain"),
     }
-    assert {one.name for one in fields(Consistency)} == {"block", "position", "remember", "unit"}
+    assert {one.name for one in fields(Consistency)} == {"block", "position", "remember", "unit", "maximal"}
     # How a query once started, by `warm`, or came to its name, by `replaces`, is not part of its definition.
     assert names[CreateQuery] == {
         *("name", "query", "position", "warm", "heartbeats", "consistency", "start", "text", "replaces"),

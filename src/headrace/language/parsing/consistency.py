@@ -26,7 +26,7 @@ _HINT: Final = (
 def parse_consistency(cursor: Cursor) -> Consistency:
     """Read `CONSISTENCY MIDDLE` or `CONSISTENCY (BLOCK 5 SECONDS, REMEMBER 1 MINUTE)`, or one of the two.
 
-    BLOCK may also be `5 SECONDS BY ARRIVAL` or `100 ROWS`.
+    BLOCK may also be `5 SECONDS BY ARRIVAL` or `100 ROWS`; in its place may be OUTPUT MAXIMAL.
 
     Raises:
         LanguageError: something else comes next.
@@ -43,15 +43,31 @@ def parse_consistency(cursor: Cursor) -> Consistency:
         hint = did_you_mean(cursor.word(), _LEVELS) or _HINT
         raise cursor.error(f"CONSISTENCY does not know {cursor.shown()}", hint)
     block, unit, remember = None, Unit.TIME, None
-    if cursor.accept("BLOCK"):
+    maximal = _is_maximal(cursor)
+    if maximal:
+        block = Duration(0)
+    elif cursor.accept("BLOCK"):
         block, unit = _block(cursor)
     if block is None or cursor.accept(","):
         if not cursor.accept("REMEMBER"):
-            missing = "REMEMBER" if block is not None else "BLOCK or REMEMBER"
+            missing = "REMEMBER" if block is not None else "BLOCK, OUTPUT or REMEMBER"
             raise cursor.error(f"{missing} is missing, before {cursor.shown()}", _HINT)
         remember = _remember(cursor)
     cursor.expect(")", "to close CONSISTENCY")
-    return Consistency(block, position, remember, unit)
+    return Consistency(block, position, remember, unit, maximal)
+
+
+def _is_maximal(cursor: Cursor) -> bool:
+    """Read `OUTPUT MAXIMAL`, if it comes next."""
+    if not cursor.accept("OUTPUT"):
+        return False
+    if not cursor.accept("MAXIMAL"):
+        raise cursor.error(
+            f"a query's OUTPUT is MAXIMAL, not {cursor.shown()}",
+            "write OUTPUT MAXIMAL in place of BLOCK; what can be taken back no more is what readers get from "
+            "changes(output='final') and subscribe(output='final')",
+        )
+    return True
 
 
 def _block(cursor: Cursor) -> tuple[Duration, Unit]:

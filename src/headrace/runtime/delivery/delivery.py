@@ -16,11 +16,11 @@ from headrace.runtime.delivery.contract import Attachment, Origin
 from headrace.runtime.delivery.positions import Ledger, Position
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of, whole_from
-from headrace.runtime.results.changes import Change
+from headrace.runtime.results.changes import Change, watermark_after
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Release
 from headrace.runtime.store.crash_points import reach
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY
 
 _LOG: Final = logging.getLogger("headrace")
 
@@ -71,6 +71,7 @@ class Delivery:
         self._results = results
         self._changed = changed
         self._release = Release(reader.form.schema)
+        self._watermark = BEGINNING
         position = ledger.load()
         if position is not None and position.first < start:
             # It is that of an earlier query of the same name.
@@ -254,7 +255,8 @@ class Delivery:
         elements = reader.release(self._release, part)
         rows = reader.change_table(part.epoch, elements)
         heartbeat, left = reader.heartbeat_of(part), part.departures.get(query, 0)
-        return Change(part.epoch, heartbeat, part.reach(query), elements, rows, left)
+        self._watermark = watermark_after(self._watermark, elements)
+        return Change(part.epoch, heartbeat, part.reach(query), elements, rows, left, self._watermark)
 
     def _hand_over(self, change: Change) -> None:
         """Let the sink take an epoch, again and again where it fails."""

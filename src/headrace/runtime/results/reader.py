@@ -8,7 +8,7 @@ held back: it is released by the first epoch whose heartbeat, or horizon, has pa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,7 @@ from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
 from headrace.runtime.results.carried import read_carried, release_of
 from headrace.runtime.results.instants import expanded, stream_instants
-from headrace.runtime.results.release import Release
+from headrace.runtime.results.release import Release, Settled
 from headrace.runtime.store.segments import Store
 from headrace.schema import BIGINT, TIMESTAMP, unique_names
 from headrace.time import ALWAYS, BEGINNING, INFINITY, TimeDomain, format_instant
@@ -143,6 +143,27 @@ class ResultReader:
             `epoch`, the payload, `valid_from`, `valid_to` and `change` (+1, -1, ...).
         """
         parts = [self.change_table(epoch, batch) for epoch, batch in self.released()]
+        return pa.concat_tables(parts) if parts else self.change_table(0, concat(self.form.schema, []))
+
+    def settled(self) -> Iterator[tuple[int, Batch]]:
+        """Per epoch what it says that no input in order takes back; see `Settled`.
+
+        Of epochs that are no longer kept the first one that is says it all, from the boundary on.
+        """
+        release, settled, first = Release(self.form.schema), Settled(self.form.schema), self.first
+        for place, part in enumerate(self.epochs):
+            batch = self.release(release, part)
+            if part.epoch < first:
+                continue
+            if part.epoch == first > self.start:
+                batch = replace(self, epochs=self.epochs[: place + 1]).content()
+            batch = settled.next(batch, self.heartbeat_of(part), part.reach(self.name))
+            if len(batch):
+                yield part.epoch, batch
+
+    def settled_changes(self) -> pa.Table:
+        """What was said that no input in order takes back, in the form of `changes`."""
+        parts = [self.change_table(epoch, batch) for epoch, batch in self.settled()]
         return pa.concat_tables(parts) if parts else self.change_table(0, concat(self.form.schema, []))
 
     def change_table(self, epoch: int, batch: Batch) -> pa.Table:

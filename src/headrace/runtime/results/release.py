@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from headrace.elements import Batch, concat
-from headrace.history import canonical, clip
+from headrace.history import canonical, clip, difference
+from headrace.operators.state.netting import netted
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY
 
@@ -47,6 +48,42 @@ class Release:
         self._epochs = np.concatenate([self._epochs, new])[~ready]
         released = concat(self._schema, [everything.take(np.flatnonzero(ready)), *taken_back])
         return released.take(np.argsort(released.ts, kind="stable"))
+
+
+class Settled:
+    """Turns released elements into those that no input in order takes back.
+
+    The output policy of CEDR's perfectness-preserving operators (*Operator Algorithm Design for Speculative
+    Stream Processing*, sections 3.2 and 3.5): of an instant nothing is said before a later one is spoken of.
+    Elements are cut there, and the rest of them waits. What has been said is corrected only where rows come
+    that are older than others before them.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+        self._kept = concat(schema, [])
+        self._watermark = BEGINNING
+
+    @property
+    def watermark(self) -> int:
+        """Up to where it has been said (instant): the output watermark of Theorem 10."""
+        return self._watermark
+
+    def next(self, released: Batch, heartbeat: int, horizon: int) -> Batch:
+        """What the next epoch says, in order of `ts`.
+
+        Args:
+            released: the elements that it released.
+            heartbeat: up to where the answer is final after it (instant).
+            horizon: up to where it is said; INFINITY where that is all that follows from the rows.
+        """
+        # A row in order may be of the last instant that is spoken of.
+        ordered = heartbeat if horizon == INFINITY else horizon - 1
+        self._watermark = cut = max(self._watermark, heartbeat, ordered)
+        known = concat(self._schema, [self._kept, released])
+        later = known.filter(known.te > cut)
+        self._kept = netted(Batch(later.payload, np.maximum(later.ts, cut), later.te, later.w))
+        return difference(known.slice(0, 0), clip(known, cut))
 
 
 class Finals:

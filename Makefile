@@ -52,10 +52,11 @@ docs: setup  ## the documentation as a site, in build/site
 docs-serve: setup  ## the same at http://127.0.0.1:8000, built again when a page changes
 	$(MKDOCS) serve
 
-bench: setup  ## the benchmarks, NEXMark, and what EXPLAIN COST expects; writes three parts of benchmarks/RESULTS.md; takes 20 minutes
+bench: setup  ## the benchmarks, NEXMark, what EXPLAIN COST expects, and thousands of queries; writes four parts of benchmarks/RESULTS.md; takes 20 minutes
 	@$(WITH_JAVA) python benchmarks/bench.py --write
 	@$(WITH_JAVA) python benchmarks/nexmark.py --write
 	@$(WITH_JAVA) python benchmarks/costs.py --write
+	@$(WITH_JAVA) python benchmarks/many_selections.py --write
 
 bench-peers: setup  ## the same queries on Flink, Structured Streaming and DuckDB; writes the other part
 	@scripts/setup_peers.sh

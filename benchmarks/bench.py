@@ -28,7 +28,6 @@ from pyspark.sql import SparkSession
 import consistency
 import heartbeats
 import long_texts
-import many_selections
 import migration
 import ours
 import timed_streams
@@ -310,7 +309,6 @@ SECTIONS: Final[Mapping[str, Callable[[Bench], Section]]] = {
     "devices": lambda bench: timed_streams.devices_section(bench.options.runs),
     "generation": lambda _: timed_streams.generation_section(),
     "exchange": lambda _: migration.section(),
-    "selections": lambda _: many_selections.section(),
     "consistency": lambda _: consistency.section(runner="spark"),
 }
 

@@ -1,6 +1,6 @@
 """Thousands of queries that select rows of one stream, beside compiled predicates and DuckDB's join.
 
-    python benchmarks/many_selections.py --numbers 1000 10000
+    python benchmarks/many_selections.py --numbers 1000 10000 --write
 
 A row has three numbers, and a query compares one or two of them with constants. A loop asks every compiled
 predicate for every row; DuckDB joins the rows with a table that has a range of each number for each query.
@@ -14,17 +14,18 @@ import argparse
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
 from headrace import Database, connect
-from headrace.lowering import selections
-from results import Section
+from headrace.lowering import matched_groups, selections
+from results import RESULTS, Section, machine, write_part
 
 ROWS: Final = 1_000
 EPOCHS: Final = 5
@@ -32,6 +33,8 @@ EPOCHS: Final = 5
 TOP: Final = 1_000_000
 """The numbers of a row are below this."""
 COLUMNS: Final = ("a", "b", "c")
+COUNTED: Final = "SELECT COUNT(*) AS n, MAX(ts) AS newest FROM s [RANGE 1000 SLIDE 100]"
+_FEW: Final = 1_000
 
 Bounds = dict[str, tuple[int, int]]
 """For each number that a query looks at the least and the largest one that it selects."""
@@ -46,12 +49,14 @@ class Figures:
         epoch: an epoch, or the same rows for others (CPU seconds).
         pairs: the pairs of a query and a row of all epochs.
         change: to add 1,000 queries in one change while it runs (CPU seconds); None if that was not measured.
+        one: to add one (CPU seconds).
     """
 
     define: float
     epoch: float
     pairs: int
     change: float | None = None
+    one: float | None = None
 
 
 def queries(number: int, share: float, seed: int = 1) -> list[tuple[str, Bounds]]:
@@ -108,26 +113,42 @@ def _timed(work: Callable[[pa.Table], int]) -> tuple[float, int]:
     return statistics.median(seconds), pairs
 
 
-def headrace(asked: Sequence[tuple[str, Bounds]], *, index: bool = True) -> Figures:
-    """The queries here, by the index or each asked alone."""
-    fewest = selections.FEWEST
-    selections.FEWEST = fewest if index else len(asked) + 10_000  # type: ignore[misc]
+def headrace(asked: Sequence[tuple[str, Bounds]], select: str, *, index: bool = True) -> Figures:
+    """The queries here, by the index or each asked alone.
+
+    Args:
+        asked: their conditions.
+        select: the queries without these.
+        index: whether they are asked together.
+    """
+    with _together(index), connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (a BIGINT, b BIGINT, c BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        define = _defined(db, "q", select, [text for text, _ in asked]) / len(asked)
+        db.start()
+        epoch, _ = _timed(lambda rows: int(db.push("s", rows)))
+        change = _defined(db, "more", select, [f"a < {n}" for n in range(1_000)])
+        one = _defined(db, "last", select, ["a < 77777"])
+        pairs = sum(db.stop().emitted.values())
+    return Figures(define, epoch, pairs, change, one)
+
+
+@contextmanager
+def _together(index: bool) -> Iterator[None]:
+    """With or without queries that are asked together."""
+    before = selections.FEWEST
+    modules: tuple[Any, ...] = (selections, matched_groups)
+    for module in modules:
+        module.FEWEST = before if index else 1_000_000
     try:
-        with connect(runner="inline") as db:
-            db.execute("CREATE STREAM s (a BIGINT, b BIGINT, c BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
-            define = _defined(db, "q", [text for text, _ in asked]) / len(asked)
-            db.start()
-            epoch, _ = _timed(lambda rows: int(db.push("s", rows)))
-            change = _defined(db, "more", [f"a = {n}" for n in range(1_000)])
-            pairs = sum(db.stop().emitted.values())
-        return Figures(define, epoch, pairs, change)
+        yield
     finally:
-        selections.FEWEST = fewest  # type: ignore[misc]
+        for module in modules:
+            module.FEWEST = before
 
 
-def _defined(db: Database, prefix: str, conditions: Sequence[str]) -> float:
+def _defined(db: Database, prefix: str, select: str, conditions: Sequence[str]) -> float:
     """Define queries in one change; CPU seconds."""
-    texts = (f"CREATE QUERY {prefix}{n} AS SELECT * FROM s WHERE {one}" for n, one in enumerate(conditions))
+    texts = (f"CREATE QUERY {prefix}{n} AS {select} WHERE {one}" for n, one in enumerate(conditions))
     begun = time.process_time()
     db.execute("; ".join(texts))
     return time.process_time() - begun
@@ -173,15 +194,15 @@ def ranges_join(asked: Sequence[tuple[str, Bounds]]) -> Figures:
         return Figures(define, *_timed(work))
 
 
-def section(numbers: Sequence[int] = (1_000, 10_000)) -> Section:
-    """The figures of some numbers of queries, with and without the index."""
+def selected(numbers: Sequence[int]) -> Section:
+    """The figures of some numbers of queries that select rows, beside others."""
     rows: list[tuple[str, ...]] = []
     for number in numbers:
         for share in (0.00001, 0.001):
             asked = queries(number, share)
             found = {
-                "index": headrace(asked),
-                "each asked alone": headrace(asked, index=False),
+                "index": headrace(asked, "SELECT * FROM s"),
+                "each asked alone": headrace(asked, "SELECT * FROM s", index=False),
                 "loop over compiled predicates": loop(asked),
                 "DuckDB, join with ranges": ranges_join(asked),
             }
@@ -189,12 +210,39 @@ def section(numbers: Sequence[int] = (1_000, 10_000)) -> Section:
             if len(set(pairs.values())) > 1:
                 raise AssertionError(f"the pairs differ: {pairs}")
             rows += [_cells(number, name, one, found["index"].epoch) for name, one in found.items()]
-    heads = ("queries", "by", "pairs of an epoch", "an epoch", "ratio", "defining one", "1,000 more")
     text = (
         f"Queries that compare one or two of three numbers with constants; epochs of {ROWS:,} rows, whose "
         "results are written. CPU time, and its ratio to that of the index."
     )
-    return Section("Thousands of selections", heads, tuple(rows), text)
+    return Section("Selections", _heads("pairs"), tuple(rows), text)
+
+
+def aggregated(numbers: Sequence[int]) -> Section:
+    """The figures of some numbers of queries that aggregate the rows they select."""
+    rows: list[tuple[str, ...]] = []
+    for number in numbers:
+        asked = queries(number, 0.001)
+        found = {"index": headrace(asked, COUNTED)}
+        if number <= _FEW:
+            found["each asked alone"] = headrace(asked, COUNTED, index=False)
+            if len({one.pairs for one in found.values()}) > 1:
+                raise AssertionError("the answers differ")
+        rows += [_cells(number, name, one, found["index"].epoch) for name, one in found.items()]
+    text = f"The same conditions under `{COUNTED}`. More than {_FEW:,} are not asked alone."
+    return Section("Aggregates of selected rows", _heads("elements"), tuple(rows), text)
+
+
+def _heads(what: str) -> tuple[str, ...]:
+    return (
+        "queries",
+        "by",
+        f"{what} of an epoch",
+        "an epoch",
+        "ratio",
+        "defining one",
+        "1,000 more",
+        "one more",
+    )
 
 
 def _cells(number: int, name: str, found: Figures, index: float) -> tuple[str, ...]:
@@ -206,6 +254,7 @@ def _cells(number: int, name: str, found: Figures, index: float) -> tuple[str, .
         f"{found.epoch / index:.1f}",
         f"{found.define * 1e3:.3f} ms",
         "" if found.change is None else f"{found.change:.2f} s",
+        "" if found.one is None else f"{found.one:.2f} s",
     )
 
 
@@ -213,7 +262,15 @@ def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--numbers", type=int, nargs="*", default=[1_000, 10_000])
-    print(section(parser.parse_args().numbers))
+    parser.add_argument("--write", action="store_true", help=f"write this part of {RESULTS.name}")
+    options = parser.parse_args()
+    sections = [selected(options.numbers), aggregated(options.numbers)]
+    listed = " ".join(map(str, options.numbers))
+    head = f"`python benchmarks/many_selections.py --numbers {listed} --write`, {machine()}."
+    text = "\n\n".join([head, *map(str, sections)])
+    print(text)
+    if options.write:
+        write_part("Thousands of queries", text)
 
 
 if __name__ == "__main__":

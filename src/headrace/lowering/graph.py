@@ -199,6 +199,11 @@ class Graph:
         return output if output < len(self.nodes) else self.groups[output - len(self.nodes)].node
 
     @cached_property
+    def answers(self) -> tuple[tuple[str, int], ...]:
+        """Per query its name and the number of the node that yields its result."""
+        return tuple((name, self.node_of(output)) for name, output in self.outputs)
+
+    @cached_property
     def levels(self) -> int:
         """How many levels follow level 0."""
         return max((node.level for node in self.nodes), default=0)

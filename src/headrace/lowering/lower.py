@@ -167,7 +167,7 @@ class _Lowering:
         """
         match = together.match
         below = self.add(match.input, 1, _NOTHING)
-        digest = f"{STATE_FORMAT} Match {together.shape!r} {_digest_of(match.input, self._digests)}"
+        digest = f"{STATE_FORMAT} Match {together.shape.value!r} {_digest_of(match.input, self._digests)}"
         self._digests[id(match)] = _hashed(digest)
         self._known[id(match), 1, _NOTHING] = match, self._added(match, match, (below,), 1, ())
         number = self.add(together.plan, 1, _NOTHING)

@@ -16,6 +16,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.algebra.by_object import ByObject
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import (
     Clip,
@@ -40,8 +41,24 @@ from headrace.schema import unique_names
 FEWEST: Final = 16
 """So many queries of a shape are selected together; fewer are asked one by one, which takes less time."""
 
-_SHAPES: Final = 20_000
+_PLANS: Final = 20_000
 """So many plans are remembered with what they select: those of the queries that a change leaves alone."""
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """Something with its hash, which takes a while to compute for what consists of many parts."""
+
+    value: Hashable
+    hashed: int
+
+    @classmethod
+    def of(cls, value: Hashable) -> Hashed:
+        """Something with its hash."""
+        return cls(value, hash(value))
+
+    def __hash__(self) -> int:
+        return self.hashed
 
 
 @dataclass(frozen=True)
@@ -53,12 +70,14 @@ class Selection:
         predicate: what is asked of a row.
         above: the nodes above that, from the lowest.
         shape: equal for queries that differ in the predicate alone.
+        key: equal for queries with equal predicates.
     """
 
     input: Plan
     predicate: Expression
     above: tuple[Plan, ...]
-    shape: Hashable
+    shape: Hashed
+    key: Hashed
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +93,7 @@ class Selections:
 
     match: Match
     plan: Plan
-    shape: Hashable
+    shape: Hashed
     members: Mapping[str, int]
 
 
@@ -84,26 +103,12 @@ def selections(queries: Mapping[str, Plan]) -> tuple[Selections, ...]:
     Args:
         queries: optimized plans by name.
     """
-    shapes: dict[Hashable, dict[str, Selection]] = {}
+    shapes: dict[Hashed, dict[str, Selection]] = {}
     for name, plan in queries.items():
         found = _known(plan)
         if found is not None:
             shapes.setdefault(found.shape, {})[name] = found
     return tuple(_together(members) for members in shapes.values() if len(members) >= FEWEST)
-
-
-_remembered: dict[int, tuple[Plan, Selection | None]] = {}
-
-
-def _known(plan: Plan) -> Selection | None:
-    """What `selection_of` says, remembered by the plan's object: a change has the plans of all queries."""
-    known = _remembered.pop(id(plan), None)
-    if known is None:
-        known = plan, selection_of(plan)
-    _remembered[id(plan)] = known
-    if len(_remembered) > _SHAPES:
-        _remembered.pop(next(iter(_remembered)))
-    return known[1]
 
 
 def selection_of(plan: Plan) -> Selection | None:
@@ -130,7 +135,7 @@ def _selected(lowest: Filter, above: tuple[Plan, ...]) -> Selection | None:
     if can_fail(predicate) or all(asked(part) is None for part in conjuncts(predicate)):
         return None
     shape = (lowest.input, tuple((type(node), parameters_of(node)) for node in above))
-    return Selection(lowest.input, predicate, above, shape)
+    return Selection(lowest.input, predicate, above, Hashed.of(shape), Hashed.of(predicate))
 
 
 def _may_fail(plan: Plan) -> bool:
@@ -144,12 +149,12 @@ def _may_fail(plan: Plan) -> bool:
 
 
 def _together(members: Mapping[str, Selection]) -> Selections:
-    numbers: dict[Expression, int] = {}
-    found = {name: numbers.setdefault(one.predicate, len(numbers)) for name, one in members.items()}
+    numbers: dict[Hashed, int] = {}
+    found = {name: numbers.setdefault(one.key, len(numbers)) for name, one in members.items()}
+    distinct = dict(zip(found.values(), (one.predicate for one in members.values()), strict=True))
     one = next(iter(members.values()))
     *_, number = unique_names([*one.input.schema.names, "query"])
-    predicates = tuple((place, predicate) for place, predicate in enumerate(numbers))
-    match = Match(one.input, predicates, number)
+    match = Match(one.input, tuple(distinct.items()), number)
     plan: Plan = match
     for node in one.above:
         plan = _over(plan, node)
@@ -161,3 +166,6 @@ def _over(below: Plan, node: Plan) -> Plan:
     if isinstance(node, Project):
         return with_last(below, node.items, len(below.schema) - 1)
     return with_inputs(node, (below,))
+
+
+_known: Final = ByObject(selection_of, _PLANS)

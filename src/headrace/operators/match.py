@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.by_object import ByObject
 from headrace.algebra.nodes import Match
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.elements import Batch, BoolArray, Int64Array, concat, record_batch, take_rows
@@ -95,6 +96,13 @@ def _is_sorted(of: Expression) -> bool:
     return of.type in (*_NUMBERS, STRING) or bool(pa.types.is_decimal(of.type))
 
 
+def _asked_parts(predicate: Expression) -> tuple[tuple[Expression, Asked | None], ...]:
+    return tuple((part, asked(part)) for part in conjuncts(predicate))
+
+
+_parts_of: Final = ByObject(_asked_parts, 20_000)
+
+
 class _Attribute:
     """The constants that one expression is compared with.
 
@@ -156,8 +164,7 @@ class PredicateIndex:
     """
 
     def __init__(self, predicates: Sequence[Expression]) -> None:
-        parts = [conjuncts(predicate) for predicate in predicates]
-        known = [[(part, asked(part)) for part in listed] for listed in parts]
+        known = list(map(_parts_of, predicates))
         ranges = [[one for _, one in listed if one is not None] or [_ANY_ROW] for listed in known]
         rests = (conjunction(part for part, one in listed if one is None) for listed in known)
         self._rests = {number: rest for number, rest in enumerate(rests) if rest is not None}
@@ -221,25 +228,12 @@ class PredicateIndex:
 _MOST: Final = 4_000_000
 """So many pairs of a predicate and a row are looked at together, unless one row has more."""
 
-_KEPT: Final = 8
-"""So many indexes are kept from one epoch to the next."""
 
-_indexes: dict[int, tuple[tuple[tuple[int, Expression], ...], PredicateIndex]] = {}
+def _index(predicates: tuple[tuple[int, Expression], ...]) -> PredicateIndex:
+    return PredicateIndex([predicate for _, predicate in predicates])
 
 
-def index_of(node: Match) -> PredicateIndex:
-    """The index of a node's predicates, made once while the node is in use.
-
-    Thousands of predicates take longer to compare than to look up a batch, so an index is known by the object
-    that holds them.
-    """
-    known = _indexes.pop(id(node.predicates), None)
-    if known is None:
-        known = node.predicates, PredicateIndex([predicate for _, predicate in node.predicates])
-    _indexes[id(node.predicates)] = known
-    for oldest in list(_indexes)[:-_KEPT]:
-        _indexes.pop(oldest, None)
-    return known[1]
+_index_of: Final = ByObject(_index, 8)
 
 
 def matched(node: Match, batch: Batch) -> Batch:
@@ -259,7 +253,7 @@ def matched_parts(node: Match, batch: Batch) -> Iterator[Batch]:
         node: the plan node.
         batch: elements of its input.
     """
-    index = index_of(node)
+    index = _index_of(node.predicates)
     candidates = index.candidates(batch.payload)
     if candidates.count > _MOST and len(batch) > 1:
         half = len(batch) // 2

@@ -287,7 +287,7 @@ def results_of(
     said = work.graph.heartbeats(heartbeats, newest)
     return EpochResults(
         epoch=work.epoch,
-        heartbeats={name: said[work.graph.node_of(output)] for name, output in going_on},
+        heartbeats={name: said[node] for name, node in work.graph.answers if name not in failed},
         results={name: tuple(refs.get(output, ())) for name, output in work.graph.outputs},
         dead_letters=letters,
         users=dict(enumerate(work.graph.users)) if letters else {},
@@ -311,6 +311,8 @@ def _horizons(
     graph: Graph, outputs: Iterable[tuple[str, int]], reaches: Mapping[Horizon, tuple[int, ...]]
 ) -> dict[str, int]:
     """Up to where those queries speak that do not wait."""
+    if not reaches:
+        return {}
     nodes = {name: graph.nodes[graph.node_of(output)] for name, output in outputs}
     return {
         name: reaches[node.plan.horizon][node.number]
@@ -341,7 +343,7 @@ def results_of_change(
     }
     return EpochResults(
         epoch=epoch,
-        heartbeats={name: heartbeats[graph.node_of(output)] for name, output in graph.outputs},
+        heartbeats={name: heartbeats[node] for name, node in graph.answers},
         results={},
         dead_letters=(),
         users={},

@@ -47,11 +47,12 @@ class Known:
     form: Form
 
 
-def known_to(queries: QuerySet, description: Description) -> dict[str, Known]:
-    """The queries of a run that may be paused."""
+def known_to(queries: QuerySet, description: Description, names: Iterable[str]) -> dict[str, Known]:
+    """Those of some queries that are of a run, and may be paused."""
     return {
-        name: Known(description.queries.get(name, ""), queries.start_of(name), form_of(plan))
-        for name, plan in queries.plans.items()
+        name: Known(description.queries.get(name, ""), queries.start_of(name), form_of(queries.plans[name]))
+        for name in names
+        if name in queries.plans
     }
 
 

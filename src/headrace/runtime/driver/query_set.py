@@ -336,12 +336,12 @@ class QuerySet:
     @cached_property
     def titles(self) -> dict[str, str]:
         """What each operator with state does, by identity, in a line."""
-        texts = zip(self.graph.nodes, self.texts, strict=True)
-        return {
-            node.identity: text[:_TITLE_CHARACTERS]
-            for node, text in texts
+        nodes = (
+            node
+            for node in self.graph.nodes
             if not (is_stateless(node.plan) or isinstance(node.plan, Source | Relation))
-        }
+        )
+        return {node.identity: describe(node.plan)[:_TITLE_CHARACTERS] for node in nodes}
 
     @cached_property
     def columns(self) -> dict[str, tuple[str, ...]]:
@@ -373,17 +373,25 @@ class QuerySet:
     def meetings(self) -> tuple[frozenset[str], ...]:
         """Per query the inputs with a time that it reads: streams, and relations that are refreshed."""
         outputs = dict(self.graph.outputs)
+        known: dict[int, frozenset[str]] = {}
         found = []
         for name, plan in self.live.items():
-            met = frozenset(source.name for source in sources_of(plan))
-            if any(isinstance(leaf, RefreshedRelation) for leaf in relations_of(plan)):
-                below = self.graph.below(self.graph.node_of(outputs[name]))
-                leaves = (self.graph.nodes[number] for number in below)
-                met |= {
-                    leaf.reads for leaf in leaves if isinstance(leaf.plan, RefreshedRelation) and leaf.reads
-                }
-            found.append(met)
+            # Thousands of queries may have their answers of one operator, and so what it reads.
+            number = self.graph.node_of(outputs[name])
+            if number not in known:
+                known[number] = self._met(plan, number)
+            found.append(known[number])
         return tuple(found)
+
+    def _met(self, plan: Plan, output: int) -> frozenset[str]:
+        """The inputs with a time of a query whose answer is that of a node."""
+        met = frozenset(source.name for source in sources_of(plan))
+        if not any(isinstance(leaf, RefreshedRelation) for leaf in relations_of(plan)):
+            return met
+        leaves = (self.graph.nodes[number] for number in self.graph.below(output))
+        return met | {
+            leaf.reads for leaf in leaves if isinstance(leaf.plan, RefreshedRelation) and leaf.reads
+        }
 
     def state_of(self, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:
         """The part of some state that belongs to operators of these queries."""

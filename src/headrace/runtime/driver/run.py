@@ -315,7 +315,7 @@ class Run:
         adoptions = {name: found.adoption for name, found in adopted.items()}
         adoptions |= said_for_good(plans, self._queries.paused, epoch)
         prefix, before = f"e{epoch}-{self._token}", self._holding(self._queries)
-        known = known_to(self._queries, self._description) if known is None else known
+        known = known_to(self._queries, self._description, to_pause) if known is None else known
         stopped = paused_now(to_pause, known, self.results, epoch, keeping)
         stayed = {name: one for name, one in self._queries.paused.items() if name in to_pause}
         paused = {**stopped, **stayed}

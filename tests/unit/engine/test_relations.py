@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -60,8 +60,10 @@ def test_a_file(db: Database, tmp_path: Path, form: str) -> None:
     assert looked_up(db) == FOUND
 
 
-@pytest.mark.parametrize("frame", [SENSORS, SENSORS.to_pandas(), SENSORS.to_batches()[0]])
-def test_a_frame(db: Database, frame: pa.Table | pd.DataFrame) -> None:
+@pytest.mark.parametrize(
+    "frame", [SENSORS, SENSORS.to_pandas(), SENSORS.to_batches()[0], pl.from_arrow(SENSORS)]
+)
+def test_a_frame(db: Database, frame: Any) -> None:
     db.relation("sensor", frame, key="id")
     assert looked_up(db) == FOUND
 

@@ -253,6 +253,7 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
         if part.retained is not None:
             found["retained"]["since"] = _plain_instant(part.retained.since, part.domain)
     if isinstance(part, QueryStatus):
+        found["watermark"] = _plain_instant(part.watermark, part.domain)
         found["chain"] = [
             {"node": link.node, "heartbeat": _plain_instant(link.heartbeat, part.domain)}
             for link in part.chain

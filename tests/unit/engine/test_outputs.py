@@ -46,6 +46,8 @@ def test_what_is_final_ends_before_the_newest_row() -> None:
             given = [next(changes) for _ in range(3)]
             assert pa.concat_tables([one.rows for one in given]).equals(db["q"].changes(output="final"))
             assert [one.watermark for one in given] == [20, 22, 30]
+            status = db.status
+            assert status.query("q").watermark == status.to_dict()["queries"][0]["watermark"] == 30
             # The row of 20 ends at 24, unless another comes.
             assert [next(opened).watermark for _ in range(3)] == [24, 24, 34]
         with db["q"].subscribe(3, output="final") as changes:
@@ -72,6 +74,7 @@ def test_all_that_follows_is_said_at_once() -> None:
         said = [tuple(row.values())[1:] for row in db["q"].changes().to_pylist()]
         assert said == [("a", 1, 20, 22, 1), ("a", 2, 22, 24, 1), ("a", 1, 24, 26, 1)]
         assert db["q"].horizon == INFINITY
+        assert db.status.query("q").watermark == db["q"].heartbeat == 12
         assert db["q"].snapshot(25).to_pylist() == [{"k": "a", "n": 1}]
         assert db["q"].snapshot(25).schema.metadata == {b"final": b"false"}
         # Of it only what is below the heartbeat cannot be taken back.

@@ -27,6 +27,7 @@ from headrace.runtime.intake.streams import (
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.records import Content, EpochResults, StreamPoint, Totals
 from headrace.runtime.journal.retained import Retained
+from headrace.runtime.results.release import settled_until
 from headrace.schema import BIGINT
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain
 
@@ -189,6 +190,15 @@ class QueryStatus:
     exchanged: Exchange | None = None
     departures: int | None = None
     gaps: tuple[Gap, ...] = ()
+
+    @property
+    def watermark(self) -> int:
+        """The output watermark (instant): up to where rows in order take nothing back of what is said.
+
+        That of a reader with output `final` who begins now (CEDR, *Operator Algorithm Design for Speculative
+        Stream Processing*, theorem 10).
+        """
+        return settled_until(self.heartbeat, self.horizon)
 
 
 @dataclass(frozen=True)

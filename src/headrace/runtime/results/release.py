@@ -50,6 +50,17 @@ class Release:
         return released.take(np.argsort(released.ts, kind="stable"))
 
 
+def settled_until(heartbeat: int, horizon: int) -> int:
+    """Up to where rows in order take nothing back of what is said (instant).
+
+    Args:
+        heartbeat: up to where the answer is final (instant).
+        horizon: up to where it is said; INFINITY where that is all that follows from the rows.
+    """
+    # A row in order may be of the last instant that is spoken of.
+    return heartbeat if horizon == INFINITY else max(heartbeat, horizon - 1)
+
+
 class Settled:
     """Turns released elements into those that no input in order takes back.
 
@@ -77,9 +88,7 @@ class Settled:
             heartbeat: up to where the answer is final after it (instant).
             horizon: up to where it is said; INFINITY where that is all that follows from the rows.
         """
-        # A row in order may be of the last instant that is spoken of.
-        ordered = heartbeat if horizon == INFINITY else horizon - 1
-        self._watermark = cut = max(self._watermark, heartbeat, ordered)
+        self._watermark = cut = max(self._watermark, settled_until(heartbeat, horizon))
         known = concat(self._schema, [self._kept, released])
         later = known.filter(known.te > cut)
         self._kept = netted(Batch(later.payload, np.maximum(later.ts, cut), later.te, later.w))

@@ -594,8 +594,14 @@ class Core:
             )
         return runner.frame(self.reader(query), view, getattr(query, view))
 
-    def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
+    def forget_client(self, query: str, client: str) -> None:
+        """Keep nothing for a client of the query of that name any more; see `Query.forget`."""
+        self.started.forget_client(query, client)
+
+    def follow(self, query: Query, from_epoch: int, client: str | None = None) -> Subscription[Change]:
         """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
+        if client is not None:
+            return self.started.attend(query, client, from_epoch)
         return self._answers_of(query).follow(query, from_epoch)
 
     def silence(self, plan: Plan, position: Position) -> tuple[Note, ...]:

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from headrace.engine.inputs import TemporaryFolders, stream_folder, system_feed
 from headrace.engine.query import Query
 from headrace.engine.samples import looked_at
 from headrace.engine.status import Status, status_of
+from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary, summarise
 from headrace.engine.times import instant_of
 from headrace.errors import ExecutionError, StoreError, UserError
@@ -35,6 +36,7 @@ from headrace.language.statements import Heartbeats
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation
+from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.adopting import derivation
@@ -57,6 +59,7 @@ from headrace.runtime.intake.shares import FIRST_ROWS
 from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain, Retain
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
+from headrace.runtime.results.changes import Change
 from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.paths import file_name, inside
@@ -143,7 +146,8 @@ class Execution:
                 self._journal.close()
                 raise
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
-        self.run.kept.oldest_needed = self._deliveries.needed
+        self._clients = Clients(self.store, lambda: self.run.results)
+        self.run.kept.oldest_needed = self._needed
         self.run.kept.allowed = settings.max_dead_letters
         self.answers = Answers(self.run, self.store, self._changed, self._state)
         self._answer(defined)
@@ -171,6 +175,7 @@ class Execution:
             problems=live.problems if live is not None else {},
             attempt=live.attempt if live is not None else None,
             catching_up=live.catching_up if live is not None else None,
+            clients=self._clients.all(),
         )
 
     def change(self, defined: Definitions) -> None:
@@ -268,7 +273,8 @@ class Execution:
         assert self._live is not None
         description = self._described(defined, self._buckets) if self._journal is not None else None
         with self.answers.renaming(query, name), self._deliveries.renaming(query.name, name):
-            self._live.rename(query.name, name, description)
+            self._live.rename(before := query.name, name, description)
+        self._clients.renamed(before, name)
         self._asked = self._defined = defined
 
     def replacement_of(self, query: Query, plan: Plan) -> Replacement:
@@ -300,12 +306,48 @@ class Execution:
     def _look(self, graph: Graph) -> Sequence[Expectation] | None:
         return looked_at(self._asked, graph)
 
+    def _needed(self) -> int:
+        """The oldest epoch whose results a sink or a client has yet to read."""
+        return min(self._deliveries.needed(), self._clients.needed(self.run.kept.retain))
+
+    def attend(self, query: Query, client: str, from_epoch: int) -> Subscription[Change]:
+        """The changes of a query for a client with a name, who has had those that it has asked beyond.
+
+        Args:
+            query: the query.
+            client: what the client calls itself.
+            from_epoch: where it begins if it is not known yet.
+        """
+        clients, name = self._clients, query.name
+        self.answers.reader(query)
+        begin = clients.begin(name, client, self.run.start_of(name), from_epoch)
+        changes = self.answers.follow(query, begin)
+
+        def acknowledged() -> Iterator[Change]:
+            for change in changes:
+                yield change
+                # Whoever asks for the next one has this one.
+                clients.acknowledge(query.name, client, change.epoch)
+
+        return Subscription(acknowledged(), changes.close)
+
+    def forget_client(self, query: str, client: str) -> None:
+        """Keep nothing for a client of a query any more.
+
+        Raises:
+            UserError: there is no such client.
+        """
+        self._clients.forget(query, client)
+
     def drop_sinks(self, query: str) -> None:
         """End the deliveries of a query that was dropped, when they have delivered what was committed.
+
+        Its clients are forgotten.
 
         Raises:
             DeliveryError: a sink has not taken everything.
         """
+        self._clients.drop(query)
         self._deliveries.drop(query, STOP_TIMEOUT)
 
     def attach(self, attachment: Attachment) -> None:

@@ -53,8 +53,12 @@ class Answers(Protocol):
         """A view of what has been committed, as a Spark data frame."""
         ...
 
-    def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
-        """The changes from an epoch on, as they are committed."""
+    def follow(self, query: Query, from_epoch: int, client: str | None = None) -> Subscription[Change]:
+        """The changes from an epoch on, or for a client with a name, as they are committed."""
+        ...
+
+    def forget_client(self, query: str, client: str) -> None:
+        """Keep nothing for a client of the query of that name any more."""
         ...
 
     def deliver(
@@ -193,7 +197,9 @@ class Query(Readable):
         decisions, holds = decisions_in(self.choices), holds_in(self.choices) or NO_HOLDS
         return PlanText(explain_plan(self.plan, decisions, Stage[stage.upper()], holds))
 
-    def subscribe(self, from_epoch: int = 1, output: str = "open") -> Subscription[Change]:
+    def subscribe(
+        self, from_epoch: int = 1, output: str = "open", *, client: str | None = None
+    ) -> Subscription[Change]:
         """The changes of an endless run, epoch by epoch, with the heartbeat each one ends at.
 
         Waits for the next epoch, with `for` or `async for`; ends when the database is stopped.
@@ -202,14 +208,22 @@ class Query(Readable):
             from_epoch: the first epoch that is wanted; a reader that has seen epoch e goes on with e + 1. The
                 query's first epoch means the oldest one that is kept.
             output: `open` or `final`, as of `changes`.
+            client: the name of a reader whom the store remembers: it goes on behind the last epoch that it
+                had, after a restart as well. It has an epoch when it asks for the next one; one in which it
+                was cut off comes again. `from_epoch` is where a new one begins. Results are kept for it while
+                it is away, with `retain_epochs` for ten times as many epochs.
 
         Raises:
             ReplacedError: at its end, if a query with other columns has taken its place.
             UserError: an epoch that is due is no longer kept (`retain_epochs`), or what ended the run.
         """
         check_output(output)
+        if client is not None and not client:
+            raise UserError("a client has a name that is not empty", hint="leave out client, or name it")
+        if client is not None and output != "open":
+            raise UserError("the store remembers readers of what is open", hint="leave out output, or client")
         if output == "open":
-            return self._answers.follow(self, from_epoch)
+            return self._answers.follow(self, from_epoch, client)
         changes = self._answers.follow(self, 1)
         return Subscription(self._settled(changes, from_epoch), changes.close)
 
@@ -226,6 +240,14 @@ class Query(Readable):
             if change.epoch >= from_epoch:
                 rows = reader.change_table(change.epoch, elements)
                 yield replace(change, elements=elements, rows=rows, watermark=settled.watermark)
+
+    def forget(self, client: str) -> None:
+        """Keep nothing for a client any more; the name is a new one then.
+
+        Raises:
+            UserError: there is no such client, or the database is not started.
+        """
+        self._answers.forget_client(self.name, client)
 
     def follow(self, view: str = "history", *, begun: bool = False) -> Subscription[pa.Table]:
         """The rows of an endless run as they become final, for `for` or `async for`.

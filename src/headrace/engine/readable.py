@@ -161,6 +161,25 @@ class Readable(ABC):
         said = json.dumps([[gap.begin, gap.end] for gap in gaps])
         return table.replace_schema_metadata({**(table.schema.metadata or {}), b"headrace.gaps": said})
 
+    def between(self, begin: object, end: object, as_of: object = None) -> pa.Table:
+        """The answer at the instants from one to before another, as `history` gives it; rows are cut there.
+
+        Args:
+            begin, end: the instants, as of `snapshot`.
+            as_of: after which epoch, as of `history`.
+
+        Raises:
+            UserError: the first one is not before the other, not all of it is final or kept; or as `history`
+                does.
+        """
+        first, last = instant_of(begin, self.domain), instant_of(end, self.domain)
+        if first >= last:
+            raise UserError(
+                f"{format_instant(first, self.domain)} is not before {format_instant(last, self.domain)}",
+                hint="give the first instant, then the first one after the last",
+            )
+        return self._read(lambda reader: reader.between(first, last), as_of)
+
     def changes(self, as_of: object = None, output: str = "open") -> pa.Table:
         """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`.
 

@@ -13,6 +13,7 @@ from headrace.engine.display import html_of_rows
 from headrace.errors import UserError
 from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
+from headrace.runtime.delivery.clients import Client
 from headrace.runtime.driver.attempt import Attempt
 from headrace.runtime.driver.past import CatchingUp
 from headrace.runtime.driver.reading import Reading
@@ -48,6 +49,7 @@ class Status:
         graph: the physical plan.
         attempt: the epoch that is running, or None.
         catching_up: the query that is being brought from the past to the present, or None.
+        clients: the readers with names, and how far each has come.
     """
 
     running: bool
@@ -59,6 +61,7 @@ class Status:
     graph: Graph
     attempt: Attempt | None = None
     catching_up: CatchingUp | None = None
+    clients: tuple[Client, ...] = ()
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -136,6 +139,7 @@ def status_of(
     problems: Mapping[str, str],
     attempt: Attempt | None = None,
     catching_up: CatchingUp | None = None,
+    clients: tuple[Client, ...] = (),
 ) -> Status:
     """The status of a run.
 
@@ -147,6 +151,7 @@ def status_of(
         problems: streams that were given up, with the reason.
         attempt: the epoch that is running, or None.
         catching_up: the query that is being brought from the past to the present, or None.
+        clients: the readers with names.
     """
     return Status(
         running,
@@ -158,6 +163,7 @@ def status_of(
         reading.queries.graph,
         attempt,
         catching_up,
+        clients,
     )
 
 

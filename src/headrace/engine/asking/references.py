@@ -35,6 +35,7 @@ class Reference:
         kind: what it is.
         name: of the query or the stream; None for the dead letters of all streams.
         as_of: after which epoch, by its number or a time of the clock; after the last one if None.
+        between: of a history the first instant, and the first one after the last; all of them if None.
         schema, table: what it is called in the text that is asked.
         position: where it is named.
     """
@@ -45,6 +46,7 @@ class Reference:
     schema: str
     table: str
     position: Position
+    between: tuple[int | str, int | str] | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ def _reference(
         after += 2
     elif kind is not Kind.DEAD_LETTERS:
         return None
+    between, after = _between(source, words, after) if kind is Kind.HISTORY else (None, after)
     as_of, behind = _as_of(source, words, after)
     if as_of is not None and kind in (Kind.EPOCHS, Kind.DEAD_LETTERS, Kind.ROWS):
         raise LanguageError(
@@ -136,10 +139,10 @@ def _reference(
             position=source.position(words[after].start),
             hint="compare its column epoch instead",
         )
-    schema = kind.value if as_of is None else f"at_{number}"
+    schema = kind.value if as_of is None and between is None else f"at_{number}"
     if name is None:
         return Reference(kind, None, None, "main", "letters", position), behind
-    return Reference(kind, name, as_of, schema, name, position), behind
+    return Reference(kind, name, as_of, schema, name, position, between), behind
 
 
 def _kind(words: list[_Word], index: int) -> tuple[Kind | None, int]:
@@ -149,6 +152,35 @@ def _kind(words: list[_Word], index: int) -> tuple[Kind | None, int]:
         return Kind.DEAD_LETTERS, index + 2
     simple = {kind.name: kind for kind in Kind if kind is not Kind.DEAD_LETTERS}
     return simple.get(words[index].text.upper()), index + 1
+
+
+def _between(
+    source: SourceText, words: list[_Word], index: int
+) -> tuple[tuple[int | str, int | str] | None, int]:
+    """The instants after BEGIN and END, and the index of the word after them."""
+    if index >= len(words) or not words[index].is_("BEGIN"):
+        return None, index
+    begin, behind = _instant(words, index + 1)
+    if behind < len(words) and words[behind].is_("END"):
+        end, behind = _instant(words, behind + 1)
+        if begin is not None and end is not None:
+            return (begin, end), behind
+    raise LanguageError(
+        "BEGIN wants an instant, and END another one",
+        position=source.position(words[index].start),
+        hint="write HISTORY OF q BEGIN 10 END 20, or BEGIN '2024-01-01T00:00:00Z' END '2024-01-02T00:00:00Z'",
+    )
+
+
+def _instant(words: list[_Word], index: int) -> tuple[int | str | None, int]:
+    """The instant that a word is, or a sign and a number, and the index of the word after it."""
+    if index < len(words) and words[index].string is not None:
+        return words[index].string, index + 1
+    sign = -1 if index < len(words) and words[index].text == "-" else 1
+    index += sign < 0
+    if index < len(words) and words[index].text.isdecimal():
+        return sign * int(words[index].text), index + 1
+    return None, index
 
 
 def _as_of(source: SourceText, words: list[_Word], index: int) -> tuple[int | str | None, int]:

@@ -66,7 +66,11 @@ def _table(kept: Kept, reference: Reference) -> pa.Table:
 def _view(query: Readable, kind: Kind) -> Callable[[Reference], pa.Table]:
     match kind:
         case Kind.HISTORY:
-            return lambda reference: query.history(reference.as_of)
+            return lambda reference: (
+                query.history(reference.as_of)
+                if reference.between is None
+                else query.between(*reference.between, reference.as_of)
+            )
         case Kind.CHANGES:
             return lambda reference: query.changes(reference.as_of)
         case Kind.STREAM:

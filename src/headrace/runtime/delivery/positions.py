@@ -111,3 +111,40 @@ def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> Po
     if names.items() <= content.items() and all(part.name in content for part in fields(Position)):
         return Position(*(content[part.name] for part in fields(Position)))
     raise DamagedFileError(f"the position of a sink {store.path}/{name}", "is that of another sink")
+
+
+def named_positions(store: FolderStore, kind: str) -> dict[tuple[str, str], Position]:
+    """The positions of a kind that a store remembers, by query and name.
+
+    Args:
+        store: the store.
+        kind: how the names of their sinks begin.
+
+    Raises:
+        DamagedFileError: one is damaged.
+    """
+    found = {}
+    for name in store.names("sinks"):
+        names = load_sealed(store, name, "position of a sink")
+        if str(names.get("sink", "")).startswith(kind):
+            position = load_position(store, name, {})
+            found[str(names["query"]), str(names["sink"]).removeprefix(kind)] = position
+    return found
+
+
+def record_position(store: FolderStore, query: str, kind: str, name: str, position: Position) -> None:
+    """Remember a position of a kind in place of the last one.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    Ledger(store, query, f"{kind}{name}").record(position)
+
+
+def drop_position(store: FolderStore, query: str, kind: str, name: str) -> None:
+    """Remember a position of a kind no longer.
+
+    Raises:
+        StoreError: its file cannot be removed.
+    """
+    Ledger(store, query, f"{kind}{name}").forget()

@@ -128,6 +128,20 @@ class ResultReader:
         """
         return self.history_table(self.final())
 
+    def between(self, begin: int, end: int) -> pa.Table:
+        """The final content from an instant to before another, in the form of `history`, cut at both.
+
+        Raises:
+            UserError: not all of it is final, or kept.
+        """
+        if begin < self.boundary:
+            raise self._no_longer_kept(begin)
+        if end > self.heartbeat:
+            raise self._not_final(end - 1)
+        final = clip(self.final(), end)
+        late = final.filter(final.te > begin)
+        return self.history_table(Batch(late.payload, np.maximum(late.ts, begin), late.te, late.w))
+
     def final(self) -> Batch:
         """The final content of everything that is kept, as coalesced intervals."""
         return canonical(clip(self.content(), self.heartbeat))

@@ -1,0 +1,164 @@
+"""Readers with names, who go and come back: how far each has come in the answer of a query."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headrace.errors import UserError
+from headrace.runtime.delivery.delivery import Results
+from headrace.runtime.delivery.positions import Position, drop_position, named_positions, record_position
+from headrace.runtime.journal.retention import since_of
+from headrace.runtime.store.segments import FolderStore, Store
+from headrace.suggestions import did_you_mean
+from headrace.time import INFINITY
+
+PATIENCE: Final = 10
+"""Results are kept for a client who is away for so many times as many epochs as for everybody."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """How far a reader with a name has come.
+
+    Attributes:
+        query: whose answer it reads.
+        name: what it calls itself.
+        epoch: the last epoch that it has acknowledged; the one before its first before any.
+        behind: how many epochs have been committed since then.
+    """
+
+    query: str
+    name: str
+    epoch: int
+    behind: int
+
+
+class Clients:
+    """The named readers of a run, remembered in a durable store.
+
+    Args:
+        store: where the run's results are.
+        results: says what is committed.
+
+    Raises:
+        StoreError: what the store remembers is damaged.
+    """
+
+    def __init__(self, store: Store, results: Results) -> None:
+        self._store = store if isinstance(store, FolderStore) and store.durable else None
+        self._results = results
+        self._lock = threading.Lock()
+        self._known: dict[tuple[str, str], Position] = {}
+        if self._store is not None:
+            self._known = named_positions(self._store, _SINK)
+
+    def begin(self, query: str, client: str, start: int, from_epoch: int) -> int:
+        """The epoch with which a client goes on; from here on results are kept for it.
+
+        Args:
+            query: the query's name.
+            client: what the client calls itself.
+            start: the epoch from which on the query answers; one of an earlier query of the name is unknown.
+            from_epoch: where a client begins that is not known.
+        """
+        with self._lock:
+            known = self._known.get((query, client))
+            if known is not None and known.first >= start:
+                return known.epoch + 1
+            first = max(from_epoch, start)
+            self._record(query, client, Position(_SINK, first, first - 1, self._since(query, first)))
+            return first
+
+    def acknowledge(self, query: str, client: str, epoch: int) -> None:
+        """Remember that a client has an epoch; it is not given again.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        with self._lock:
+            known = self._known.get((query, client))
+            if known is not None and epoch > known.epoch:
+                since = self._since(query, epoch + 1)
+                self._record(query, client, replace(known, epoch=epoch, since=since))
+
+    def forget(self, query: str, client: str) -> None:
+        """Keep nothing for a client any more.
+
+        Raises:
+            UserError: there is no such client.
+        """
+        with self._lock:
+            if (query, client) not in self._known:
+                names = [name for of, name in self._known if of == query]
+                hint = did_you_mean(client, names) or (f"there is {', '.join(names)}" if names else None)
+                raise UserError(f"{query} has no client {client}", hint=hint)
+            self._drop(query, client)
+
+    def drop(self, query: str) -> None:
+        """Forget the clients of a query that was dropped."""
+        with self._lock:
+            for known, client in list(self._known):
+                if known == query:
+                    self._drop(query, client)
+
+    def renamed(self, query: str, name: str) -> None:
+        """Follow a query to another name, which it has now.
+
+        Args:
+            query: its name so far.
+            name: the other one.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        with self._lock:
+            for (known, client), position in list(self._known.items()):
+                if known == query:
+                    self._record(name, client, position)
+                    self._drop(query, client)
+
+    def needed(self, retain: int | None) -> int:
+        """The oldest epoch whose results a client still has to read, within its bound; INFINITY for none.
+
+        Args:
+            retain: of how many epochs results are kept for everybody; of all if None.
+        """
+        with self._lock:
+            oldest = min((position.since for position in self._known.values()), default=INFINITY)
+        last = self._last
+        return oldest if retain is None else max(oldest, last + 1 - PATIENCE * retain)
+
+    def all(self) -> tuple[Client, ...]:
+        """All of them, by query and name."""
+        with self._lock:
+            known = sorted(self._known.items())
+        return tuple(
+            Client(query, name, at.epoch, max(0, self._last - at.epoch)) for (query, name), at in known
+        )
+
+    @property
+    def _last(self) -> int:
+        results = self._results()
+        return results[-1].epoch if results else 0
+
+    def _since(self, query: str, epoch: int) -> int:
+        results = self._results()
+        if results and epoch < results[0].epoch:
+            return epoch
+        return since_of(query, results, epoch)
+
+    def _record(self, query: str, client: str, position: Position) -> None:
+        if self._store is not None:
+            record_position(self._store, query, _SINK, client, position)
+        self._known[query, client] = position
+
+    def _drop(self, query: str, client: str) -> None:
+        del self._known[query, client]
+        if self._store is not None:
+            drop_position(self._store, query, _SINK, client)
+
+
+_SINK: Final = "client "
+"""What the positions of clients are called by among those of sinks, which have no blank in their names."""

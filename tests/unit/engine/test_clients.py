@@ -1,0 +1,117 @@
+"""Readers with names go, come back and go on, or ask for the answer between two instants."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.errors import LanguageError, UserError
+
+TEXT = """
+    CREATE STREAM tick (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts;
+    CREATE QUERY seen AS SELECT v FROM tick;
+"""
+
+
+def opened(folder: Path, **options: Any) -> hr.Database:
+    db = hr.connect(runner="inline", storage=folder / "store", **options)
+    if not db.queries:
+        db.execute(TEXT)
+    db.start()
+    return db
+
+
+def push(db: hr.Database, *values: int) -> None:
+    for value in values:
+        db.push("tick", {"v": value, "ts": value})
+
+
+def taken(db: hr.Database, client: str, count: int) -> list[int]:
+    """The values of so many epochs; the last of them is not acknowledged."""
+    with db["seen"].subscribe(client=client) as changes:
+        return [row["v"] for change in islice(changes, count) for row in change.rows.to_pylist()]
+
+
+def test_a_client_goes_on_where_it_was_after_a_restart(tmp_path: Path) -> None:
+    with opened(tmp_path) as db:
+        push(db, 1, 2, 3)
+        assert taken(db, "desk", 3) == [1, 2]
+        assert [(one.name, one.epoch, one.behind) for one in db.status.clients] == [("desk", 2, 1)]
+        push(db, 4)
+        db.stop()
+    with opened(tmp_path) as db:
+        push(db, 5)
+        # The third epoch was not acknowledged: it comes again, with what has come since then.
+        assert taken(db, "desk", 3) == [2, 3, 4]
+        db.stop()
+
+
+def test_results_are_kept_for_a_client_within_a_bound(tmp_path: Path) -> None:
+    with opened(tmp_path, retain_epochs=4) as db:
+        push(db, 1, 2)
+        assert taken(db, "desk", 2) == [1]
+        push(db, *range(3, 30))
+        assert taken(db, "desk", 5) == [1, 2, 3, 4, 5]
+        push(db, *range(30, 120))
+        with pytest.raises(UserError, match="are no longer kept"):
+            taken(db, "desk", 1)
+        db["seen"].forget("desk")
+        assert not db.status.clients
+        with pytest.raises(UserError, match="seen has no client desk"):
+            db["seen"].forget("desk")
+        db.stop()
+
+
+def test_without_a_client_no_more_is_kept_than_was_said(tmp_path: Path) -> None:
+    with opened(tmp_path, retain_epochs=4) as db:
+        push(db, *range(1, 30))
+        assert db["seen"].epochs().num_rows < 10
+        db.stop()
+
+
+def test_a_query_that_is_dropped_takes_its_clients_along(tmp_path: Path) -> None:
+    with opened(tmp_path) as db:
+        push(db, 1, 2)
+        taken(db, "desk", 2)
+        db.execute("CREATE QUERY other AS SELECT v FROM tick; DROP QUERY seen")
+        assert not db.status.clients
+        assert not list((tmp_path / "store" / "sinks").glob("*desk*"))
+        db.stop()
+
+
+def test_clients_follow_a_query_to_another_name(tmp_path: Path) -> None:
+    with opened(tmp_path) as db:
+        push(db, 1, 2)
+        taken(db, "desk", 2)
+        db.execute("ALTER QUERY seen RENAME TO found; CREATE QUERY seen AS SELECT v FROM tick")
+        assert [(one.query, one.name, one.epoch) for one in db.status.clients] == [("found", "desk", 1)]
+        db.stop()
+    with opened(tmp_path) as db:
+        assert [(one.query, one.name, one.epoch) for one in db.status.clients] == [("found", "desk", 1)]
+        assert [change.epoch for change in islice(db["found"].subscribe(client="desk"), 1)] == [2]
+        db.stop()
+
+
+def test_the_answer_between_two_instants(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    with opened(tmp_path) as db:
+        top = db.query("SELECT MAX(v) AS top FROM tick [RANGE 5]", name="top")
+        push(db, 1, 4, 9, 20)
+        whole = [(row["top"], row["valid_from"], row["valid_to"]) for row in top.history().to_pylist()]
+        assert whole == [(1, 1, 4), (4, 4, 9), (9, 9, 14)]
+        expected = [{"top": 4, "valid_from": 5, "valid_to": 9}, {"top": 9, "valid_from": 9, "valid_to": 12}]
+        assert top.between(5, 12).to_pylist() == expected
+        question = "SELECT top, valid_from, valid_to FROM HISTORY OF top BEGIN 5 END 12 ORDER BY 2"
+        assert db.ask(question).to_pylist() == expected
+        assert top.between(15, 20).num_rows == 0
+        with pytest.raises(UserError, match="not final yet"):
+            top.between(5, 22)
+        with pytest.raises(UserError, match="5 is not before 5"):
+            top.between(5, 5)
+        with pytest.raises(LanguageError, match="BEGIN wants an instant, and END another one"):
+            db.ask("SELECT * FROM HISTORY OF top BEGIN 5")
+        db.stop()

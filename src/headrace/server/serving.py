@@ -18,6 +18,9 @@ from headrace.server.session import Session
 _GRACE: Final = 10
 """Seconds that requests under way have when the server stops."""
 
+_BACKLOG: Final = 2_048
+"""So many connections wait until they are taken."""
+
 
 class _Server(uvicorn.Server):
     """A server whose waiting clients are let go first when it is told to stop.
@@ -90,6 +93,8 @@ def listener(address: Address) -> socket.socket:
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((address.host, address.port))
+        # At once, so that clients that come as soon as the address is known wait, and are not refused.
+        made.listen(_BACKLOG)
     except OSError as error:
         made.close()
         raise UserError(

@@ -31,6 +31,9 @@ _SHARED_BYTES: Final = 4 * 2**20
 _CHUNK_BYTES: Final = 256 * 2**10
 """About so many bytes a client that reads the store gets at once."""
 
+_PACE: Final = 1e-4
+"""Seconds per client between two times at which they are woken; waking one takes less than half of it."""
+
 
 @dataclass(frozen=True)
 class _Shared:
@@ -67,6 +70,7 @@ class Tail:
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
+        self._due = False
         self._changes: Subscription[Change] = query.subscribe(kept.last + 1)
         self._thread = threading.Thread(target=self._follow, name="headrace events", daemon=True)
         self._thread.start()
@@ -95,9 +99,16 @@ class Tail:
 
     def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop was closed meanwhile
-            self._loop.call_soon_threadsafe(self._announce)
+            self._loop.call_soon_threadsafe(self._announce_soon)
+
+    def _announce_soon(self) -> None:
+        """Wake the clients, if there are many after some more epochs, whose events then travel together."""
+        if not self._due:
+            self._due = True
+            self._loop.call_later(self.clients * _PACE, self._announce)
 
     def _announce(self) -> None:
+        self._due = False
         news, self._news = self._news, asyncio.Event()
         news.set()
 

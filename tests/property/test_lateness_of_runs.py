@@ -188,7 +188,7 @@ def check_answers(db: hr.Database, case: Case, times: list[int | None]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@whole_runs(15)
+@whole_runs(17)
 @given(case=cases())
 def test_files(form: str, case: Case) -> None:
     times = case.usable(text=form in ("csv", "json"))
@@ -208,7 +208,7 @@ class InterruptionError(Exception):
     """Ends a run between two epochs."""
 
 
-@whole_runs(15)
+@whole_runs(17)
 @given(cases(), st.integers(1, 6))
 def test_a_restart(case: Case, epochs: int) -> None:
     times = case.usable(text=False)

@@ -179,7 +179,7 @@ def remembered(elements: Sequence[Element], remember: int) -> list[Element]:
 
 
 @pytest.mark.parametrize("root", ROOTS)
-@whole_runs(4)
+@whole_runs(8)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3, 1000)), st.integers(0, 3))
 def test_whole_plans(root: str, data: st.DataObject, buckets: int, epoch_rows: int, remember: int) -> None:
     case = data.draw(cases(root=root))

@@ -8,7 +8,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
+.PHONY: help setup demo serve-demo test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -19,6 +19,9 @@ setup:  ## make .venv, install Headrace and its tools, look for Java and install
 
 demo: setup  ## run four NEXMark queries over a million events on Spark in local mode
 	@$(WITH_JAVA) headrace run examples/demo.sql --as stream --head 5
+
+serve-demo: setup  ## a server with queries over bids that come as it runs; Ctrl-C stops both
+	@$(WITH_JAVA) python scripts/serve_demo.py
 
 test: setup  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \

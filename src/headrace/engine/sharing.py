@@ -13,6 +13,7 @@ from headrace.expressions.render import render
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
+from headrace.lowering.matched_groups import matched_groups
 from headrace.lowering.sharing.share import Choice, share
 from headrace.lowering.sharing.weighing import FILTERED
 from headrace.time import MICROSECONDS, TimeDomain
@@ -29,7 +30,8 @@ def shared_by(defined: Definitions, plans: Mapping[str, Plan]) -> str:
         plans: optimized plans by query name.
     """
     shared = share(plans, lambda graph: looked_at(defined, graph))
-    graph = lower(plans, shared=shared.plans)
+    others = {name: plan for name, plan in plans.items() if name not in shared.plans}
+    graph = lower(plans, shared={**shared.plans, **matched_groups(others, {})})
     apart = sum(_stateful(lower({name: plan})) for name, plan in plans.items())
     return "\n".join(
         [

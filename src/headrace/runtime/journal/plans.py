@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from headrace.algebra import frames, horizon, kinds, nodes
 from headrace.algebra.arrival import Unit
+from headrace.algebra.by_object import ByObject
 from headrace.algebra.nodes import Plan, inputs_of
 from headrace.algebra.properties import parameter_names, parameters_of, walk
 from headrace.expressions import tree
@@ -107,7 +108,7 @@ class _Packing:
         """The place of a plan's node among the nodes, which is added with all below it unless it is there."""
         if id(plan) not in self._places:
             inputs = [self.add(below) for below in inputs_of(plan)]
-            self.nodes.append([type(plan).__name__, inputs, [_packed(part) for part in parameters_of(plan)]])
+            self.nodes.append([type(plan).__name__, inputs, _parameters(plan)])
             # The plan is kept, so that no other can get its id.
             self._places[id(plan)] = plan, len(self.nodes) - 1
         return self._places[id(plan)][1]
@@ -160,3 +161,11 @@ def _unpacked(value: Any, users: Mapping[tuple[str, str], User]) -> Any:
             return _CLASSES[kind](*(_unpacked(part, users) for part in parts))
         case _:
             return value
+
+
+def _packed_parameters(plan: Plan) -> list[Any]:
+    return [_packed(part) for part in parameters_of(plan)]
+
+
+_parameters: Final = ByObject(_packed_parameters, 100_000)
+"""The parameters of a node: a change packs the plans of all queries, most of which are as before."""

@@ -41,10 +41,12 @@ def ended(server: subprocess.Popen[str]) -> list[dict[str, object]]:
 
 
 def test_a_server_goes_on_where_sigterm_ended_it(tmp_path: Path) -> None:
+    keys = ["keys", "add", "ann", "--role", "write", "--storage", str(tmp_path / "store")]
+    key = {"Authorization": f"Bearer {CliRunner().invoke(app, keys).stdout.strip()}"}
     script = tmp_path / "q.sql"
     script.write_text(STREAM + QUERY)
     server, url = started(tmp_path, str(script))
-    with httpx.Client(base_url=url, timeout=120) as client:
+    with httpx.Client(base_url=url, timeout=120, headers=key) as client:
         sent = client.post(
             "/streams/r/rows", content='{"ts": 1, "v": 7}', headers={"Content-Type": "application/x-ndjson"}
         )
@@ -55,7 +57,8 @@ def test_a_server_goes_on_where_sigterm_ended_it(tmp_path: Path) -> None:
     assert (request["method"], request["path"], request["status"]) == ("POST", "/streams/r/rows", 200)
     assert any(str(line["message"]).startswith("stopped: 1 row") for line in log)
     again, url = started(tmp_path)
-    assert httpx.get(f"{url}/queries/q", timeout=60).json()["status"]["name"] == "q"
+    assert httpx.get(f"{url}/queries/q", timeout=60).status_code == 401
+    assert httpx.get(f"{url}/queries/q", timeout=60, headers=key).json()["status"]["name"] == "q"
     ended(again)
 
 

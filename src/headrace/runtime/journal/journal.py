@@ -280,6 +280,8 @@ def _refuse_foreign(folder: Path) -> None:
             f"{folder} is not empty and is not a Headrace store: a store has a file store.json",
             hint="restore the store from a copy, or choose an empty folder",
         )
+    # Those who may use a server are named before it makes its store.
+    found.pop("keys.json", None)
     lock = found.pop("lock", None)
     if lock is not None and not _LOCK.fullmatch(lock.read_bytes()):
         found["lock"] = lock

@@ -24,6 +24,10 @@ DATE: Final = pa.date32()
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
 UNKNOWN: Final = pa.null()
 """The type of a bare NULL."""
+INTERVAL: Final = pa.duration("us")
+"""The type of lengths of time within an expression; no column has it."""
+MONTHS: Final = pa.month_day_nano_interval()
+"""The type of numbers of months within an expression; no column has it."""
 
 
 def sql_type(dtype: pa.DataType) -> str:
@@ -33,7 +37,7 @@ def sql_type(dtype: pa.DataType) -> str:
     if pa.types.is_list(dtype):
         return f"ARRAY<{sql_type(dtype.value_type)}>"
     names = {BOOLEAN: "BOOLEAN", BIGINT: "BIGINT", DOUBLE: "DOUBLE", STRING: "STRING", DATE: "DATE"}
-    names |= {TIMESTAMP: "TIMESTAMP", UNKNOWN: "VOID"}
+    names |= {TIMESTAMP: "TIMESTAMP", UNKNOWN: "VOID", INTERVAL: "INTERVAL", MONTHS: "INTERVAL"}
     return names.get(dtype, str(dtype))
 
 
@@ -75,12 +79,32 @@ def widen(dtype: pa.DataType) -> pa.DataType | None:
     return dtype if dtype in (BOOLEAN, UNKNOWN) else None
 
 
+def check_column(dtype: pa.DataType) -> None:
+    """Refuse a type that no column has.
+
+    Raises:
+        PlanError: it is that of INTERVALs.
+    """
+    if dtype in (INTERVAL, MONTHS):
+        raise PlanError(
+            "an INTERVAL cannot be a column",
+            hint="TIMESTAMPDIFF(SECOND, start, end) counts the seconds between two TIMESTAMPs",
+        )
+
+
 @dataclass(frozen=True)
 class Field:
-    """A named, typed column; every column may hold NULL."""
+    """A named, typed column; every column may hold NULL.
+
+    Raises:
+        PlanError: it has the type of INTERVALs.
+    """
 
     name: str
     type: pa.DataType
+
+    def __post_init__(self) -> None:
+        check_column(self.type)
 
     def __str__(self) -> str:
         return f"{self.name} {sql_type(self.type)}"

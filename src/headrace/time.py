@@ -43,6 +43,9 @@ MICROSECONDS: Final[dict[str, int]] = {
 }
 """The length of each unit in microseconds; months and years have no fixed length and are refused."""
 
+CALENDAR: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+"""The months of the units that differ in length."""
+
 
 _SHORT: Final = {
     "US": "MICROSECOND", "USEC": "MICROSECOND", "MS": "MILLISECOND", "MSEC": "MILLISECOND",
@@ -110,7 +113,7 @@ def make_duration(count: int, unit: str | None) -> Duration:
         length = count
         name = None
     else:
-        found = _unit_of(unit)
+        found = unit_of(unit)
         if found is None:
             raise UserError(f"unknown unit of time {unit}", hint=_instead(count, unit))
         name = found
@@ -120,7 +123,7 @@ def make_duration(count: int, unit: str | None) -> Duration:
     return Duration(length, name)
 
 
-def _unit_of(written: str) -> str | None:
+def unit_of(written: str) -> str | None:
     """The unit that a word means, in singular and upper case: `SECOND` for `s`, `secs` and `SECONDS`."""
     upper = written.upper()
     singular = upper.removesuffix("S")
@@ -157,7 +160,7 @@ def _summed(text: str) -> str | None:
         parts = [(count, minutes.get(unit.upper(), unit)) for count, unit in _PARTS.findall(text)]
     else:
         return None
-    units = [_unit_of(unit) for _, unit in parts]
+    units = [unit_of(unit) for _, unit in parts]
     pairs = zip(parts, units, strict=True)
     length = sum((Fraction(count) * MICROSECONDS[unit] for (count, _), unit in pairs if unit), Fraction(0))
     if None in units or length.denominator != 1 or not 0 < length <= MAX_INSTANT:

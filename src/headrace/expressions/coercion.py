@@ -15,15 +15,31 @@ import pyarrow as pa
 
 from headrace.errors import LanguageError, shown
 from headrace.expressions.evaluation.evaluate import computed, failure_of
-from headrace.expressions.tree import Cast, Expression, Literal
+from headrace.expressions.tree import Call, Cast, Expression, Literal
 from headrace.expressions.user import UserAggregate, UserFunction, signature
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
+from headrace.schema import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    MONTHS,
+    STRING,
+    TIMESTAMP,
+    UNKNOWN,
+    sql_type,
+)
 
 MAX_DIGITS: Final = 38
 """The precision of the widest DECIMAL."""
 
 BIGINT_DIGITS: Final = 20
 """The precision of the DECIMAL that a BIGINT becomes in DECIMAL arithmetic (Spark's rule)."""
+
+TRY_CAST: Final = "TRY_CAST"
+"""The call that casts its argument to its own type, and is NULL where that fails."""
+
+INTERVAL_HINT: Final = "TIMESTAMPDIFF(SECOND, start, end) counts the seconds between two TIMESTAMPs"
 
 is_decimal = pa.types.is_decimal
 
@@ -121,6 +137,10 @@ def common_type_of(expressions: tuple[Expression, ...]) -> pa.DataType:
         LanguageError: there is none.
     """
     dtype = expressions[0].type
+    if any(part.type in (INTERVAL, MONTHS) for part in expressions):
+        raise LanguageError(
+            "an INTERVAL can only be compared, and added to points in time", hint=INTERVAL_HINT
+        )
     for expression in expressions[1:]:
         dtype = common_type(dtype, expression.type)
     return dtype
@@ -150,6 +170,8 @@ def cast_arguments(
 
 def argument_hint(dtype: pa.DataType) -> str:
     """What to do with an argument of a type that a function does not take."""
+    if dtype in (INTERVAL, MONTHS):
+        return INTERVAL_HINT
     return "apply it to the values before ARRAY_AGG" if pa.types.is_list(dtype) else "CAST the argument"
 
 
@@ -163,6 +185,8 @@ def _becomes(source: pa.DataType, wanted: pa.DataType) -> bool:
 
 def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether CAST takes values of the first type to the second, perhaps with rows that fail."""
+    if source in (INTERVAL, MONTHS):
+        return False
     if pa.types.is_list(source) or pa.types.is_list(target):
         return source in (target, UNKNOWN)
     if source in (target, UNKNOWN) or target == STRING or source == STRING:
@@ -181,7 +205,7 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
     if expression.type == dtype:
         return expression
     if not can_cast(expression.type, dtype):
-        article = "an" if pa.types.is_list(expression.type) else "a"
+        article = "an" if sql_type(expression.type)[0] in "AI" else "a"
         raise LanguageError(
             f"{article} {sql_type(expression.type)} cannot be cast to {sql_type(dtype)}",
             hint=_cast_hint(expression.type, dtype),
@@ -194,6 +218,18 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
         written = shown(value) if isinstance(value, str) else str(value)
         raise LanguageError(f"{written} is not a valid {sql_type(dtype)}", hint=_constant_hint(dtype))
     return computed(cast)
+
+
+def make_try_cast(expression: Expression, dtype: pa.DataType) -> Expression:
+    """The expression as a value of that type, NULL where it has no counterpart.
+
+    Raises:
+        LanguageError: no value of its type can be cast to that one.
+    """
+    if expression.type == dtype or not can_cast(expression.type, dtype):
+        return make_cast(expression, dtype)
+    call = Call(TRY_CAST, (expression,), dtype)
+    return computed(call) if isinstance(expression, Literal) else call
 
 
 def _decimal_literal(value: Decimal) -> Literal:
@@ -229,6 +265,8 @@ def _constant_hint(dtype: pa.DataType) -> str:
 
 
 def _cast_hint(source: pa.DataType, target: pa.DataType) -> str | None:
+    if source in (INTERVAL, MONTHS):
+        return INTERVAL_HINT
     if pa.types.is_list(source):
         return "an ARRAY stays one; cast the values before ARRAY_AGG"
     if pa.types.is_list(target):

@@ -13,24 +13,38 @@ on anything but the row: there is no current time and no random number. On purpo
   DATE_TRUNC are constants, and wrong ones refused.
 - Regular expressions have RE2's syntax (Spark: Java's): no lookahead, no references to groups; `.` is any
   character but a line feed, and `$` is the end of the text, even where a line feed is the last character.
-- Calendar texts begin with the year 1.
+- Calendar texts begin with the year 1, and what is computed of points in time ends with the year 9999.
+- REPEAT, LPAD and RPAD make texts of at most a million characters.
+- An INTERVAL is no value of its own: it is compared, and added to points in time.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import LanguageError
 from headrace.expressions import pattern_rules
+from headrace.expressions import time_rules as times
 from headrace.expressions import typing_rules as rules
-from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast
+from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast, make_try_cast
 from headrace.expressions.tree import Expression
 from headrace.expressions.typing_rules import Arguments, make_case
+from headrace.schema import BIGINT, STRING
 from headrace.suggestions import did_you_mean
 
-__all__ = ["FUNCTIONS", "cast_arguments", "common_type", "literal", "make_case", "make_cast", "resolve"]
+__all__ = [
+    "FUNCTIONS",
+    "cast_arguments",
+    "common_type",
+    "literal",
+    "make_case",
+    "make_cast",
+    "make_try_cast",
+    "resolve",
+]
 
 Rule = Callable[[str, Arguments], Expression]
 
@@ -73,6 +87,13 @@ def _count_text(entry: _Entry) -> str:
 
 # --- the table ---------------------------------------------------------------------------------------------
 
+FUNCTIONS_OF_DOUBLES: Final = (
+    *("LOG2", "LOG1P", "EXPM1", "CBRT", "SIN", "COS", "TAN", "ASIN", "ACOS", "ATAN"),
+    *("SINH", "COSH", "TANH", "DEGREES", "RADIANS"),
+)
+TRIMS: Final = ("TRIM LEADING", "TRIM TRAILING")
+"""What `TRIM(LEADING 'x' FROM y)` and its counterpart call."""
+
 _TABLE: Final[dict[str, _Entry]] = {
     **{name: _Entry(2, 2, rules.arithmetic) for name in ("+", "-", "*", "%")},
     "/": _Entry(2, 2, rules.divide),
@@ -101,26 +122,74 @@ _TABLE: Final[dict[str, _Entry]] = {
     "LN": _Entry(1, 1, rules.double),
     "LOG10": _Entry(1, 1, rules.double),
     "POWER": _Entry(2, 2, rules.double),
+    "LOG": _Entry(1, 2, rules.logarithm),
+    **{name: _Entry(1, 1, rules.double) for name in FUNCTIONS_OF_DOUBLES},
+    "ATAN2": _Entry(2, 2, rules.double),
+    "PI": _Entry(0, 0, rules.constant(math.pi)),
+    "E": _Entry(0, 0, rules.constant(math.e)),
     "GREATEST": _Entry(2, None, rules.pick),
     "LEAST": _Entry(2, None, rules.pick),
     "COALESCE": _Entry(1, None, rules.coalesce),
     "NULLIF": _Entry(2, 2, rules.null_if),
     "IF": _Entry(3, 3, rules.conditional),
+    "NVL2": _Entry(3, 3, rules.null_choice),
+    "DECODE": _Entry(3, None, rules.decode),
+    "ISNULL": _Entry(1, 1, rules.null_test(False)),
+    "ISNOTNULL": _Entry(1, 1, rules.null_test(True)),
     "LENGTH": _Entry(1, 1, rules.text_length),
     **{name: _Entry(1, 1, rules.text) for name in ("UPPER", "LOWER", "TRIM", "LTRIM", "RTRIM")},
     "SUBSTRING": _Entry(2, 3, rules.substring),
     "CONCAT": _Entry(1, None, rules.concat),
     "REPLACE": _Entry(3, 3, rules.text),
     **{name: _Entry(2, 2, rules.text_test) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
+    "CONCAT_WS": _Entry(1, None, rules.concat_ws),
+    **{name: _Entry(1, 1, rules.text) for name in ("REVERSE", "INITCAP", "MD5", "SHA1")},
+    **{
+        name: _Entry(2, 2, rules.taking((STRING, BIGINT), STRING))
+        for name in ("LEFT", "RIGHT", "REPEAT", "SHA2")
+    },
+    **{name: _Entry(2, 3, rules.taking((STRING, BIGINT, STRING), STRING)) for name in ("LPAD", "RPAD")},
+    "LOCATE": _Entry(2, 3, rules.taking((STRING, STRING, BIGINT), BIGINT)),
+    "INSTR": _Entry(2, 2, rules.taking((STRING, STRING), BIGINT)),
+    "TRANSLATE": _Entry(3, 3, rules.text),
+    "SUBSTRING_INDEX": _Entry(3, 3, rules.taking((STRING, STRING, BIGINT), STRING)),
+    **{name: _Entry(2, 2, rules.text) for name in ("BTRIM", *TRIMS)},
+    **{name: _Entry(1, 1, rules.text_length) for name in ("ASCII", "CRC32")},
+    "CHR": _Entry(1, 1, rules.taking((BIGINT,), STRING)),
+    "LEVENSHTEIN": _Entry(2, 2, rules.text_length),
+    "REGEXP_REPLACE": _Entry(3, 3, pattern_rules.regexp_replace),
+    "REGEXP_COUNT": _Entry(2, 2, pattern_rules.regexp_count),
     "REGEXP_LIKE": _Entry(2, 2, pattern_rules.regexp_like),
     "REGEXP_EXTRACT": _Entry(2, 3, pattern_rules.regexp_extract),
     "SPLIT_PART": _Entry(3, 3, pattern_rules.split_part),
-    **{name: _Entry(1, 1, rules.date_part) for name in ("YEAR", "MONTH", "DAY")},
-    **{name: _Entry(1, 1, rules.time_part) for name in ("HOUR", "MINUTE", "SECOND")},
-    "DATE_TRUNC": _Entry(2, 2, rules.date_trunc),
+    **{name: _Entry(1, 1, times.date_part) for name in ("YEAR", "MONTH", "DAY")},
+    **{name: _Entry(1, 1, times.time_part) for name in ("HOUR", "MINUTE", "SECOND")},
+    **{
+        name: _Entry(1, 1, times.week_part)
+        for name in ("QUARTER", "WEEKOFYEAR", "WEEKDAY", "DAYOFWEEK", "DAYOFYEAR")
+    },
+    "EXTRACT": _Entry(2, 2, times.extract),
+    "DATE_PART": _Entry(2, 2, times.extract),
+    "LAST_DAY": _Entry(1, 1, times.last_day),
+    "DATE_ADD": _Entry(2, 3, times.moved_date),
+    "DATE_SUB": _Entry(2, 2, times.date_sub),
+    "DATEDIFF": _Entry(2, 3, times.date_diff),
+    "ADD_MONTHS": _Entry(2, 2, times.moved_date),
+    "TIMESTAMPADD": _Entry(3, 3, times.timestamp_add),
+    "TIMESTAMPDIFF": _Entry(3, 3, times.timestamp_diff),
+    "DATE_TRUNC": _Entry(2, 2, times.date_trunc),
     "DATE_FORMAT": _Entry(2, 2, pattern_rules.date_format),
-    "UNIX_MICROS": _Entry(1, 1, rules.unix_micros),
-    "TIMESTAMP_MICROS": _Entry(1, 1, rules.timestamp_micros),
+    "MAKE_DATE": _Entry(3, 3, times.make_date),
+    "TO_TIMESTAMP": _Entry(1, 2, pattern_rules.to_timestamp),
+    "TO_DATE": _Entry(1, 2, pattern_rules.to_date),
+    "UNIX_TIMESTAMP": _Entry(1, 2, pattern_rules.unix_timestamp),
+    "FROM_UNIXTIME": _Entry(1, 2, pattern_rules.from_unixtime),
+    "UNIX_MICROS": _Entry(1, 1, times.unix_micros),
+    **{name: _Entry(1, 1, times.unix_time) for name in ("UNIX_SECONDS", "UNIX_MILLIS")},
+    "UNIX_DATE": _Entry(1, 1, times.unix_date),
+    "TIMESTAMP_MICROS": _Entry(1, 1, times.timestamp_micros),
+    **{name: _Entry(1, 1, times.from_unix) for name in ("TIMESTAMP_SECONDS", "TIMESTAMP_MILLIS")},
+    **{name: _Entry(2, 2, times.in_zone) for name in ("FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP")},
 }
 
 _SYNONYMS: Final = {
@@ -140,11 +209,24 @@ _SYNONYMS: Final = {
     "LCASE": "LOWER",
     "SUBSTR": "SUBSTRING",
     "DAYOFMONTH": "DAY",
+    "DATEPART": "DATE_PART",
+    "DATEADD": "DATE_ADD",
+    "DATE_DIFF": "DATEDIFF",
+    "TO_UNIX_TIMESTAMP": "UNIX_TIMESTAMP",
+    "IIF": "IF",
+    "CHAR": "CHR",
+    "SHA": "SHA1",
+    "STRPOS": "INSTR",
+    "POSITION": "LOCATE",
+    "CHARINDEX": "LOCATE",
     "RLIKE": "REGEXP_LIKE",
     "REGEXP": "REGEXP_LIKE",
 }
 
 _WORDS: Final = {"NEGATE", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "DIV"}
+
+OF_UNITS: Final = ("TIMESTAMPADD", "TIMESTAMPDIFF", "DATE_ADD", "DATEADD", "DATEDIFF", "DATE_DIFF")
+"""The functions whose first argument, of three, is a unit."""
 
 FUNCTIONS: Final[tuple[str, ...]] = tuple(
     sorted(name for name in (*_TABLE, *_SYNONYMS) if name.replace("_", "").isalnum() and name not in _WORDS)

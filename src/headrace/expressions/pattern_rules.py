@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import literal, make_cast
-from headrace.expressions.patterns import grouped, time_parts, unusual_class
+from headrace.expressions.patterns import grouped, reading, time_parts, unusual_class
+from headrace.expressions.time_rules import from_unix, instant
 from headrace.expressions.tree import Call, Expression, Literal
-from headrace.expressions.typing_rules import Arguments, instant, strings
-from headrace.schema import BIGINT, BOOLEAN, STRING, UNKNOWN, sql_type
+from headrace.expressions.typing_rules import Arguments, strings
+from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, UNKNOWN, sql_type
 
 
 def regexp_like(name: str, arguments: Arguments) -> Expression:
@@ -35,6 +39,29 @@ def regexp_extract(name: str, arguments: Arguments) -> Expression:
             hint="0 is the whole of what is found, 1 the first part in parentheses, which is the default",
         )
     return Call(name, (text, pattern, group), STRING)
+
+
+def regexp_replace(name: str, arguments: Arguments) -> Expression:
+    """REGEXP_REPLACE(text, pattern, replacement): what is found replaced, `$1` by the first group."""
+    text, pattern, replacement = strings(name, arguments)
+    regex = _check_regex(name, pattern)
+    if not isinstance(replacement, Literal):
+        raise LanguageError(f"the replacement of {name} must be a string constant")
+    groups = 0 if regex is None else grouped(regex).groups
+    parts = re.findall(r"\\.|\$(\d)", str(replacement.value or ""), re.DOTALL)
+    wanted = [int(digit) for digit in parts if digit]
+    if any(number > groups for number in wanted):
+        raise LanguageError(
+            f"the pattern of {name} has no group {max(wanted)}", hint="write \\\\$ for a dollar sign"
+        )
+    return Call(name, (text, pattern, replacement), STRING)
+
+
+def regexp_count(name: str, arguments: Arguments) -> Expression:
+    """REGEXP_COUNT(text, pattern): how often it is found."""
+    text, pattern = strings(name, arguments)
+    _check_regex(name, pattern)
+    return Call(name, (text, pattern), BIGINT)
 
 
 def _check_regex(name: str, pattern: Expression) -> str | None:
@@ -85,4 +112,47 @@ def date_format(name: str, arguments: Arguments) -> Expression:
                 f"the pattern of {name} has {error}, which is not known",
                 hint="yyyy, MM, dd, HH, mm, ss, SSS and others are; other letters are put in quotes",
             ) from None
-    return Call(name, (moment, pattern), STRING)
+    return Call("DATE_FORMAT", (moment, pattern), STRING)
+
+
+def to_timestamp(name: str, arguments: Arguments) -> Expression:
+    """TO_TIMESTAMP(text), a CAST, or TO_TIMESTAMP(text, pattern)."""
+    if len(arguments) == 1:
+        return make_cast(arguments[0], TIMESTAMP)
+    text, pattern = strings(name, arguments)
+    if not isinstance(pattern, Literal):
+        raise LanguageError(f"the pattern of {name} must be a string constant")
+    if isinstance(pattern.value, str):
+        try:
+            reading(pattern.value)
+        except ValueError as error:
+            raise LanguageError(
+                f"the pattern of {name} has {error}, which is not known",
+                hint="yyyy, MM, dd, HH, mm, ss, SSS, XXX and others are; other letters are put in quotes",
+            ) from None
+    return Call("TO_TIMESTAMP", (text, pattern), TIMESTAMP)
+
+
+def to_date(name: str, arguments: Arguments) -> Expression:
+    """TO_DATE(text), a CAST, or TO_DATE(text, pattern)."""
+    return make_cast(arguments[0] if len(arguments) == 1 else to_timestamp(name, arguments), DATE)
+
+
+_SECONDS_PATTERN: Final = "yyyy-MM-dd HH:mm:ss"
+
+
+def unix_timestamp(name: str, arguments: Arguments) -> Expression:
+    """UNIX_TIMESTAMP: the seconds since 1970-01-01 UTC of a point in time, or of a text of a pattern."""
+    moment = arguments[0]
+    if moment.type in (STRING, UNKNOWN):
+        pattern = arguments[1] if len(arguments) > 1 else literal(_SECONDS_PATTERN)
+        moment = to_timestamp(name, (moment, pattern))
+    micros = Call("UNIX_MICROS", (instant(name, moment),), BIGINT)
+    return Call("DIV", (micros, literal(10**6)), BIGINT)
+
+
+def from_unixtime(name: str, arguments: Arguments) -> Expression:
+    """FROM_UNIXTIME: seconds since 1970-01-01 UTC as a text."""
+    (count,) = (make_cast(part, BIGINT) if part.type == UNKNOWN else part for part in arguments[:1])
+    pattern = arguments[1] if len(arguments) > 1 else literal(_SECONDS_PATTERN)
+    return date_format(name, (from_unix("TIMESTAMP_SECONDS", (count,)), pattern))

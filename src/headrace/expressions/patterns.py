@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -76,8 +77,12 @@ _PIECES: Final = re.compile(
 )
 
 
-def time_parts(pattern: str) -> tuple[TimePart | str, ...]:
+def time_parts(pattern: str, known: Mapping[str, tuple[int, ...]] = TIME_PARTS) -> tuple[TimePart | str, ...]:
     """A pattern such as `yyyy-MM-dd` as parts and the texts between them.
+
+    Args:
+        pattern: what is split.
+        known: the letters of parts, and how often each may be repeated.
 
     Raises:
         ValueError: it has a part that is not known, which is its argument.
@@ -92,9 +97,49 @@ def time_parts(pattern: str) -> tuple[TimePart | str, ...]:
         if quoted := piece["quoted"]:
             parts.append("'" if quoted == "''" else quoted[1:-1].replace("''", "'"))
         elif letters := piece["letters"]:
-            if len(letters) not in TIME_PARTS.get(letters[0], ()):
+            if len(letters) not in known.get(letters[0], ()):
                 raise ValueError(letters)
             parts.append(TimePart(letters[0], len(letters)))
         else:
             parts.append(piece["plain"])
     return tuple(parts)
+
+
+_READ: Final = {
+    "y": {1: r"(?P<year>[0-9]{1,4})", 2: "(?P<short>[0-9]{2})", 4: "(?P<year>[0-9]{4})"},
+    "M": {1: "(?P<month>[0-9]{1,2})", 2: "(?P<month>[0-9]{2})", 3: "(?P<name>[A-Z][a-z]{2})"},
+    "d": {1: "(?P<day>[0-9]{1,2})", 2: "(?P<day>[0-9]{2})"},
+    "H": {1: "(?P<hour>[0-9]{1,2})", 2: "(?P<hour>[0-9]{2})"},
+    "h": {1: "(?P<half>[0-9]{1,2})", 2: "(?P<half>[0-9]{2})"},
+    "m": {1: "(?P<minute>[0-9]{1,2})", 2: "(?P<minute>[0-9]{2})"},
+    "s": {1: "(?P<second>[0-9]{1,2})", 2: "(?P<second>[0-9]{2})"},
+    "S": {count: f"(?P<fraction>[0-9]{{{count}}})" for count in range(1, 7)},
+    "a": {1: "(?P<noon>AM|PM)"},
+    "X": {3: "(?:Z|(?P<sign>[+-])(?P<zone_hour>[0-9]{2}):(?P<zone_minute>[0-9]{2}))"},
+    "Z": {1: "(?P<sign>[+-])(?P<zone_hour>[0-9]{2})(?P<zone_minute>[0-9]{2})"},
+}
+"""How the parts of a point in time are found in a text, by letter and how often it is repeated."""
+
+
+def reading(pattern: str) -> str:
+    """The regular expression of RE2's syntax for texts that are written by a pattern such as `yyyy-MM-dd`.
+
+    Its groups are named: year, or short for two digits of it; month, or name for three letters of it; day;
+    hour, or half for one of twelve; minute, second, fraction, noon; sign, zone_hour and zone_minute of an
+    offset.
+
+    Raises:
+        ValueError: it has a part that is not known or comes twice, which is its argument.
+    """
+    text, seen = "", set[str]()
+    for part in time_parts(pattern, {**TIME_PARTS, "X": (3,), "Z": (1,)}):
+        if isinstance(part, str):
+            text += "".join(f"[{letter}]" if letter not in "^\\" else f"\\{letter}" for letter in part)
+            continue
+        if part.count not in _READ.get(part.letter, {}) or part.letter in seen:
+            raise ValueError(part.letter * part.count)
+        seen.add(part.letter)
+        text += _READ[part.letter][part.count]
+    if not seen:
+        raise ValueError("no part")
+    return rf"\A{text}\z"

@@ -114,6 +114,11 @@ def _call(call: Call, naming: Naming) -> tuple[str, int]:
         case "LIKE":
             escape = f" ESCAPE {operand(2, _PRIMARY)}" if len(call.arguments) == 3 else ""
             return f"{operand(0, _PIPES)} LIKE {operand(1, _PRIMARY)}{escape}", _PREDICATE
+        case "TRIM LEADING" | "TRIM TRAILING" as name:
+            text, characters = (render(part, naming) for part in call.arguments)
+            return f"TRIM({name.removeprefix('TRIM ')} {characters} FROM {text})", _PRIMARY
+        case "TRY_CAST":
+            return f"TRY_{_cast(render(call.arguments[0], naming), call.type)}", _PRIMARY
         case name:
             return f"{name}({', '.join(render(part, naming) for part in call.arguments)})", _PRIMARY
 

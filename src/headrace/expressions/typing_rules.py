@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
 
 import pyarrow as pa
 
 from headrace.errors import LanguageError
+from headrace.expressions import intervals
 from headrace.expressions.coercion import (
     argument_hint,
     as_decimal,
@@ -19,7 +21,7 @@ from headrace.expressions.coercion import (
     make_cast,
 )
 from headrace.expressions.tree import Call, Case, Expression, Literal
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, sql_type
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, INTERVAL, MONTHS, STRING, UNKNOWN, sql_type
 
 Arguments = tuple[Expression, ...]
 
@@ -41,6 +43,8 @@ def make_case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Ex
 
 def arithmetic(name: str, arguments: Arguments) -> Expression:
     """+, -, * and %: DOUBLE if one side is, BIGINT if both are, else the DECIMAL that holds every result."""
+    if intervals.is_about_time(arguments):
+        return intervals.arithmetic(name, arguments)
     left, right = _numbers(name, arguments)
     if DOUBLE in (left.type, right.type):
         return Call(name, (make_cast(left, DOUBLE), make_cast(right, DOUBLE)), DOUBLE)
@@ -99,6 +103,8 @@ def whole_division(name: str, arguments: Arguments) -> Expression:
 
 def negate(name: str, arguments: Arguments) -> Expression:
     """The unary minus; a literal takes it up itself."""
+    if arguments[0].type in (INTERVAL, MONTHS):
+        return intervals.negated(arguments[0])
     (argument,) = _numbers(name, arguments)
     match argument:
         case Literal(value=int() | float() | Decimal() as value) if value != -(2**63):
@@ -152,6 +158,8 @@ def double(name: str, arguments: Arguments) -> Expression:
 
 def compare(name: str, arguments: Arguments) -> Expression:
     """A predicate over arguments of one type."""
+    if any(part.type in (INTERVAL, MONTHS) for part in arguments):
+        return Call(name, intervals.comparable(arguments), BOOLEAN)
     return Call(name, _alike(arguments), BOOLEAN)
 
 
@@ -173,6 +181,8 @@ def negation(name: str, arguments: Arguments) -> Expression:
 
 def is_null(name: str, arguments: Arguments) -> Expression:
     """A test for NULL, of any type."""
+    if arguments[0].type in (INTERVAL, MONTHS):
+        arguments = intervals.comparable(arguments)
     return Call(name, arguments, BOOLEAN)
 
 
@@ -248,61 +258,79 @@ def concat(name: str, arguments: Arguments) -> Expression:
 def substring(name: str, arguments: Arguments) -> Expression:
     """SUBSTRING(text, position [, length])."""
     (text,) = strings(name, arguments[:1])
-    places = _of_types(name, arguments[1:], (BIGINT,), "whole numbers for position and length")
+    places = of_types(name, arguments[1:], (BIGINT,), "whole numbers for position and length")
     return Call(name, (text, *places), STRING)
 
 
-def date_part(name: str, arguments: Arguments) -> Expression:
-    """A part of a DATE or TIMESTAMP."""
-    return Call(name, _of_types(name, arguments, (TIMESTAMP, DATE), "a TIMESTAMP or DATE"), BIGINT)
+def taking(types: tuple[pa.DataType, ...], result: pa.DataType) -> Callable[[str, Arguments], Expression]:
+    """A function of STRINGs and BIGINTs; those at the end may be left out.
 
+    Args:
+        types: of its arguments, in order.
+        result: the type of what it gives.
+    """
+    words = {STRING: "a STRING", BIGINT: "a whole number"}
 
-def time_part(name: str, arguments: Arguments) -> Expression:
-    """A part of a TIMESTAMP's time of day."""
-    return Call(name, (instant(name, arguments[0]),), BIGINT)
-
-
-def date_trunc(name: str, arguments: Arguments) -> Expression:
-    """DATE_TRUNC(unit, TIMESTAMP)."""
-    unit = arguments[0]
-    known = unit.value.upper() if isinstance(unit, Literal) and isinstance(unit.value, str) else ""
-    if known not in TRUNCATIONS:
-        raise LanguageError(
-            "the first argument of DATE_TRUNC must be a unit", hint="one of " + ", ".join(TRUNCATIONS)
+    def rule(name: str, arguments: Arguments) -> Expression:
+        typed = zip(arguments, types[: len(arguments)], strict=True)
+        return Call(
+            name, tuple(of_types(name, (part,), (want,), words[want])[0] for part, want in typed), result
         )
-    return Call(name, (literal(known), instant(name, arguments[1])), TIMESTAMP)
+
+    return rule
 
 
-TRUNCATIONS: Final = (
-    "MICROSECOND",
-    "MILLISECOND",
-    "SECOND",
-    "MINUTE",
-    "HOUR",
-    "DAY",
-    "WEEK",
-    "MONTH",
-    "QUARTER",
-    "YEAR",
-)
-"""The units that DATE_TRUNC takes."""
+def logarithm(name: str, arguments: Arguments) -> Expression:
+    """LOG(x), the natural one, or LOG(base, x)."""
+    natural = tuple(double("LN", (part,)) for part in arguments)
+    if len(natural) == 1:
+        return natural[0]
+    return Call("/", (natural[1], natural[0]), DOUBLE)
 
 
-def unix_micros(name: str, arguments: Arguments) -> Expression:
-    """UNIX_MICROS: the microseconds since 1970-01-01 UTC."""
-    return Call(name, _of_types(name, arguments, (TIMESTAMP,), "a TIMESTAMP"), BIGINT)
+def constant(value: float) -> Callable[[str, Arguments], Expression]:
+    """A function without arguments."""
+    return lambda name, arguments: literal(value)
 
 
-def timestamp_micros(name: str, arguments: Arguments) -> Expression:
-    """TIMESTAMP_MICROS: the instant so many microseconds after 1970-01-01 UTC."""
-    return Call(name, _of_types(name, arguments, (BIGINT,), "a BIGINT"), TIMESTAMP)
+def null_test(negated: bool) -> Callable[[str, Arguments], Expression]:
+    """ISNULL(x), and ISNOTNULL(x) if negated."""
+    return lambda name, arguments: is_null("IS NOT NULL" if negated else "IS NULL", arguments)
+
+
+def null_choice(name: str, arguments: Arguments) -> Expression:
+    """NVL2(x, value, otherwise): the value where x is not NULL."""
+    return make_case(((is_null("IS NOT NULL", arguments[:1]), arguments[1]),), arguments[2])
+
+
+def decode(name: str, arguments: Arguments) -> Expression:
+    """DECODE(x, search, result, ..., otherwise), where NULL is equal to NULL."""
+    subject, *rest = arguments
+    pairs = list(zip(rest[::2], rest[1::2], strict=False))
+    branches = tuple((compare("IS NOT DISTINCT FROM", (subject, search)), found) for search, found in pairs)
+    return make_case(branches, rest[-1] if len(rest) % 2 else None)
+
+
+def concat_ws(name: str, arguments: Arguments) -> Expression:
+    """CONCAT_WS(separator, x, ...), which passes over NULLs."""
+    (separator,) = strings(name, arguments[:1])
+    return Call(name, (separator, *(make_cast(part, STRING) for part in arguments[1:])), STRING)
+
+
+def whole(name: str, argument: Expression) -> Expression:
+    """The argument if it is a BIGINT."""
+    return of_types(name, (argument,), (BIGINT,), "a whole number")[0]
 
 
 # --- what arguments must be --------------------------------------------------------------------------------
 
 
-def _of_types(name: str, arguments: Arguments, types: tuple[pa.DataType, ...], what: str) -> Arguments:
-    """The arguments if they have one of the types; a bare NULL takes the first one."""
+def of_types(name: str, arguments: Arguments, types: tuple[pa.DataType, ...], what: str) -> Arguments:
+    """The arguments if they have one of the types; a bare NULL takes the first one.
+
+    Raises:
+        LanguageError: one has another type.
+    """
     for argument in arguments:
         if argument.type not in (*types, UNKNOWN):
             raise LanguageError(
@@ -311,13 +339,10 @@ def _of_types(name: str, arguments: Arguments, types: tuple[pa.DataType, ...], w
     return tuple(make_cast(part, types[0]) if part.type == UNKNOWN else part for part in arguments)
 
 
-_MICROSECONDS: Final = "UNIX_MICROS(x) is the number of microseconds of a TIMESTAMP x"
-
-
 def _number_hint(name: str, argument: Expression) -> str:
     """What to do with an argument that is not a number."""
-    if argument.type == TIMESTAMP:
-        return _MICROSECONDS
+    if pa.types.is_timestamp(argument.type):
+        return "UNIX_MICROS(x) is the number of microseconds of a TIMESTAMP x"
     if argument.type == STRING and name == "+":
         return "write || to join texts, or CAST them to numbers"
     return argument_hint(argument.type)
@@ -336,16 +361,11 @@ def _numbers(name: str, arguments: Arguments) -> Arguments:
 
 def strings(name: str, arguments: Arguments) -> Arguments:
     """The arguments if they are STRINGs."""
-    return _of_types(name, arguments, (STRING,), "a STRING")
+    return of_types(name, arguments, (STRING,), "a STRING")
 
 
 def _boolean(name: str, argument: Expression) -> Expression:
-    return _of_types(name, (argument,), (BOOLEAN,), "a BOOLEAN")[0]
-
-
-def instant(name: str, argument: Expression) -> Expression:
-    """The argument as a TIMESTAMP, if it is one or a DATE."""
-    return make_cast(_of_types(name, (argument,), (TIMESTAMP, DATE), "a TIMESTAMP or DATE")[0], TIMESTAMP)
+    return of_types(name, (argument,), (BOOLEAN,), "a BOOLEAN")[0]
 
 
 def _alike(arguments: Arguments) -> Arguments:

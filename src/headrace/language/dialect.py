@@ -18,6 +18,7 @@ from sqlglot.tokens import Token, TokenType
 from headrace.errors import Position
 from headrace.language.text import SourceText
 from headrace.language.unsupported import refuse_after_call, refuse_values
+from headrace.time import CALENDAR, unit_of
 
 
 def _only(table: dict[TokenType, Any], *kinds: str) -> dict[TokenType, Any]:
@@ -60,7 +61,17 @@ _CALLED: Final = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
 """Words that may be a function's name; SESSION is, for the sake of a hint."""
 _BEHIND: Final = ("Expected END after CASE",)
 """What sqlglot says of the token before the one that is wrong."""
-_CAST: Final[dict[str, Callable[[Any], Any]]] = {"CAST": lambda parser: parser._parse_cast(strict=True)}
+_SPECIAL: Final[dict[str, Callable[[Any], Any]]] = {
+    "CAST": lambda parser: parser._parse_cast(strict=True),
+    "TRY_CAST": lambda parser: parser._parse_cast(strict=False, safe=True),
+    "SAFE_CAST": lambda parser: parser._parse_cast(strict=False, safe=True),
+    "EXTRACT": lambda parser: parser._parse_extract(),
+    "TRIM": lambda parser: parser.trim_of(),
+    "SUBSTRING": lambda parser: parser.with_words("SUBSTRING"),
+    "SUBSTR": lambda parser: parser.with_words("SUBSTRING"),
+    "POSITION": lambda parser: parser.with_words("LOCATE"),
+}
+"""Functions whose arguments have a syntax of their own."""
 _CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
 _RANGES: Final = _only(SparkParser.RANGE_PARSERS, "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "RLIKE")
 _UNARY: Final = _only(SparkParser.UNARY_PARSERS, "DASH", "NOT", "PLUS")
@@ -110,7 +121,7 @@ class Headrace(Spark):  # type: ignore[misc]
 
         STRICT_CAST = True
         FUNCTIONS = _NOTHING
-        FUNCTION_PARSERS = _CAST
+        FUNCTION_PARSERS = _SPECIAL
         NO_PAREN_FUNCTIONS = _NOTHING
         NO_PAREN_FUNCTION_PARSERS = _CASE
         PLACEHOLDER_PARSERS = _NOTHING
@@ -188,6 +199,46 @@ class Headrace(Spark):  # type: ignore[misc]
             cast = self.expression(exp.Cast(this=text, to=to))
             cast.meta["literal"] = True
             return cast
+
+        def trim_of(self) -> exp.Expression:
+            """The arguments of TRIM, also as `LEADING 'x' FROM y`."""
+            trim = self._parse_trim()
+            names = {"LEADING": "TRIM LEADING", "TRAILING": "TRIM TRAILING"}
+            characters = trim.args.get("expression")
+            if characters is None:
+                name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(trim.args.get("position"), "TRIM")
+                return self._called(name, [trim.this])
+            return self._called(names.get(trim.args.get("position"), "BTRIM"), [trim.this, characters])
+
+        def with_words(self, name: str) -> exp.Expression:
+            """Arguments with words between them: `x FROM 1 FOR 2`, or `'a' IN x`."""
+            arguments = self._parse_csv(self._parse_bitwise)
+            words = (TokenType.FROM, TokenType.FOR) if name == "SUBSTRING" else (TokenType.IN,)
+            while self._match_set(words):
+                arguments.append(self._parse_bitwise())
+            return self._called(name, arguments)
+
+        def _called(self, name: str, arguments: list[Any]) -> exp.Expression:
+            return self.expression(exp.Anonymous(this=name, expressions=[part for part in arguments if part]))
+
+        def _parse_interval_span(
+            self, this: exp.Expression, parse_function_unit: bool = True
+        ) -> exp.Interval:
+            """The unit after INTERVAL and its number; sqlglot would drop what it does not know of a text."""
+            first = self._unit_of_interval()
+            if first is not None and self._match_text_seq("TO"):
+                last = self._unit_of_interval()
+                if last is None:
+                    self.raise_error("a unit is missing after TO", self._prev)
+                first = self.expression(exp.IntervalSpan(this=first, expression=last))
+            return self.expression(exp.Interval(this=this, unit=first))
+
+        def _unit_of_interval(self) -> exp.Var | None:
+            word = str(self._curr.text).upper() if self._curr else ""
+            if unit_of(word) is None and word.removesuffix("S") not in CALENDAR:
+                return None
+            self._advance()
+            return self.expression(exp.Var(this=word))
 
         def raise_error(self, message: str, token: Token | None = None) -> None:
             """Raise at once, with the token."""

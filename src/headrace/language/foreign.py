@@ -67,8 +67,6 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
             raise _error("GLOB is not supported", "write LIKE 'a%'", token, source)
         if (pair := _pair(tokens, index)) is not None:
             raise _error(*pair, token, source)
-        if kind == TokenType.VAR and str(token.text).upper() == "EXTRACT":
-            _refuse_extract(tokens, index, source)
         if curly and kind == TokenType.VAR and (found := _CURLY.search(str(token.text))):
             straight = "'text'" if found[0] in _SINGLE else "'text', or `name` for a name"
             raise _error(f"{found[0]} is not a quote of SQL", f"write {straight}", token, source)
@@ -85,17 +83,6 @@ def _pair(tokens: Sequence[Token], index: int) -> tuple[str, str] | None:
     if following is None or following.start != here.end + 1:
         return None
     return _PAIRS.get((here.token_type, following.token_type))
-
-
-def _refuse_extract(tokens: Sequence[Token], index: int, source: SourceText) -> None:
-    words = [str(token.text) for token in tokens[index + 1 : index + 6]]
-    match words:
-        case ["(", part, "FROM" | "from" | "From", *rest]:
-            of = rest[0] if len(rest) == 2 and rest[1] == ")" else "..."
-            hint = f"write {part.upper()}({of})"
-            if part.upper() == "EPOCH":
-                hint = f"write UNIX_MICROS({of}) DIV 1000000"
-            raise _error("EXTRACT is not supported", hint, tokens[index], source)
 
 
 def _error(message: str, hint: str, token: Token, source: SourceText) -> LanguageError:

@@ -111,10 +111,6 @@ CALLS: Final[dict[str, str]] = {
         "write DATE_FORMAT(ts, 'yyyy-MM-dd HH:mm:ss')",
     ),
     **dict.fromkeys(
-        ("INSTR", "STRPOS", "POSITION", "CHARINDEX", "LOCATE"),
-        "write CONTAINS(x, 'a') to ask whether it is there, or define it in Python, db.function(...)",
-    ),
-    **dict.fromkeys(
         ("ROW_NUMBER", "LAG", "RANK", "DENSE_RANK", "FIRST_VALUE", "LAST_VALUE"),
         "write OVER (PARTITION BY k ORDER BY ts) after it",
     ),
@@ -123,11 +119,8 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
     **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
-    **dict.fromkeys(
-        ("TRY_CAST", "SAFE_CAST"), "write CAST; a row that cannot be cast goes to the dead letters"
-    ),
     "MODE": "count each value with GROUP BY, and keep the first by ORDER BY the count DESC LIMIT 1",
-    **dict.fromkeys(("REGEXP_REPLACE", "REGEXP_COUNT", "REGEXP_INSTR"), _NO_PATTERN),
+    **dict.fromkeys(("REGEXP_INSTR", "REGEXP_EXTRACT_ALL"), _NO_PATTERN),
 }
 """Functions that are refused, with a hint."""
 
@@ -135,22 +128,11 @@ REWRITES: Final[dict[str, str]] = {
     **dict.fromkeys(("MAX_BY", "ARG_MAX"), "LAST({0} ORDER BY {1})"),
     **dict.fromkeys(("MIN_BY", "ARG_MIN"), "FIRST({0} ORDER BY {1})"),
     **dict.fromkeys(("STRING_AGG", "LISTAGG", "GROUP_CONCAT"), "ARRAY_AGG({0}), an array of them"),
-    **dict.fromkeys(("UNIX_TIMESTAMP", "TO_UNIXTIME", "EPOCH"), "UNIX_MICROS({0}) DIV 1000000"),
-    **dict.fromkeys(("FROM_UNIXTIME", "TIMESTAMP_SECONDS"), "TIMESTAMP_MICROS({0} * 1000000)"),
-    "TO_TIMESTAMP": "CAST({0} AS TIMESTAMP)",
-    "TO_DATE": "CAST({0} AS DATE)",
-    "DATEDIFF": "(UNIX_MICROS({0}) - UNIX_MICROS({1})) DIV 86400000000",
-    "DATE_ADD": "TIMESTAMP_MICROS(UNIX_MICROS({0}) + 86400000000 * {1})",
-    "DATE_SUB": "TIMESTAMP_MICROS(UNIX_MICROS({0}) - 86400000000 * {1})",
+    **dict.fromkeys(("TO_UNIXTIME", "EPOCH"), "UNIX_SECONDS({0})"),
     "SPLIT_INDEX": "SPLIT_PART({0}, {1}, {2} + 1)",
     "SPLIT": "SPLIT_PART({0}, {1}, 1) for its first part",
     **dict.fromkeys(("REGEXP_SUBSTR", "REGEXPEXTRACT"), "REGEXP_EXTRACT({0}, {1}, 0)"),
     **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_CONTAINS"), "REGEXP_LIKE({0}, {1})"),
-    "LEFT": "SUBSTRING({0}, 1, {1})",
-    "RIGHT": "SUBSTRING({0}, LENGTH({0}) - {1} + 1)",
-    "IIF": "IF({0}, {1}, {2})",
-    "NVL2": "IF({0} IS NOT NULL, {1}, {2})",
-    "DECODE": "CASE {0} WHEN {1} THEN {2} END",
     **dict.fromkeys(("NUNIQUE", "COUNT_DISTINCT", "UNIQ", "UNIQEXACT"), "COUNT(DISTINCT {0})"),
     **dict.fromkeys(("QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"), "PERCENTILE({0}, {1})"),
     "LATEST_BY_OFFSET": "LAST({0} ORDER BY ts)",
@@ -159,8 +141,6 @@ REWRITES: Final[dict[str, str]] = {
     "STDEV": "STDDEV({0})",
     "VAR": "VAR_SAMP({0})",
     "DATETRUNC": "DATE_TRUNC({0}, {1})",
-    "ISNULL": "{0} IS NULL",
-    "ISNOTNULL": "{0} IS NOT NULL",
 }
 """Functions that are refused, and what to write with their arguments."""
 
@@ -205,7 +185,6 @@ FOREIGN_FORMATS: Final[dict[str, str]] = {
 NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.Star: ("* is allowed only in a SELECT list and in COUNT(*)", None),
     exp.Tuple: ("a list in parentheses is allowed only after IN", None),
-    exp.Interval: ("there are no intervals in expressions", "write a number of microseconds"),
     exp.ILike: ("ILIKE is not supported", "write LOWER(x) LIKE 'pattern'"),
     exp.Distinct: ("DISTINCT is allowed only after SELECT and in an aggregate", None),
     exp.Order: ("ORDER BY is allowed only in an aggregate, such as FIRST(x ORDER BY ts)", None),
@@ -220,7 +199,6 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.BitwiseLeftShift: ("there are no operators on bits", "write x * POWER(2, n)"),
     exp.BitwiseRightShift: ("there are no operators on bits", "write x DIV POWER(2, n)"),
     exp.Concat: ("two strings are next to each other", "write || between them"),
-    exp.AtTimeZone: ("AT TIME ZONE is not supported", "all TIMESTAMPs are UTC"),
     exp.Collate: ("COLLATE is not supported", "strings are compared by their bytes"),
 }
 """Kinds of expressions that are refused, with a message and a hint."""

@@ -7,9 +7,7 @@ out in `_IN_TURN` and `_NULL_TAKING`. Values are bool, int, float, Decimal, str,
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any, Final, assert_never
 
@@ -17,6 +15,7 @@ import pyarrow as pa
 
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import UserFunction, failure
+from headrace.reference import texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
 from headrace.schema import BIGINT
 
@@ -141,17 +140,27 @@ _NULL_TAKING: Final[dict[str, Callable[..., Any]]] = {
     "IN": _in,
     "GREATEST": _greatest,
     "LEAST": _least,
+    **texts.NULL_TAKING,
 }
 
 
 def _call(call: Call, values: list[Any]) -> Any:
     """A call whose arguments are not NULL."""
     function = call.function
+    if function == "TRY_CAST":
+        return _tried(values[0], call)
     if function in _ARITHMETIC:
         return _typed(_ARITHMETIC[function](*values), call.type)
     if function == "ROUND":
         return _typed(_round(*values), call.type)
     return _PLAIN[function](*values)
+
+
+def _tried(argument: Any, call: Call) -> Any:
+    try:
+        return cast(argument, call.arguments[0].type, call.type)
+    except RowError:
+        return None
 
 
 def _typed(number: Any, dtype: pa.DataType) -> Any:
@@ -253,102 +262,25 @@ def _sign(number: float) -> float:
     return number if math.isnan(number) else float((number > 0) - (number < 0))
 
 
-def _like(text: str, pattern: str, escape: str = "\\") -> bool:
-    if not pattern:
-        return not text
-    if pattern[0] == escape:
-        return text[:1] == pattern[1] and _like(text[1:], pattern[2:], escape)
-    if pattern[0] == "%":
-        return any(_like(text[skip:], pattern[1:], escape) for skip in range(len(text) + 1))
-    return bool(text) and pattern[0] in ("_", text[0]) and _like(text[1:], pattern[1:], escape)
-
-
-def _substring(text: str, position: int, length: int | None = None) -> str:
-    start = position - 1 if position > 0 else len(text) + position if position < 0 else 0
-    end = len(text) if length is None else start + length
-    return text[max(start, 0) : max(end, 0)]
-
-
-_RE2: Final = re.compile(
-    r"\\Q(?P<quoted>.*?)(?:\\E|\Z)|(?P<same>\\.|\[\^?\]?[^\]]*\])|(?P<named>\(\?<(?=\w))|\$", re.DOTALL
-)
-
-
-def _regex(pattern: str) -> re.Pattern[str]:
-    """RE2's pattern as Python's: `$` is the end of the text, and letters and digits are those of ASCII."""
-
-    def translated(found: re.Match[str]) -> str:
-        if found["quoted"] is not None:
-            return re.escape(found["quoted"])
-        return found["same"] or ("(?P<" if found["named"] else r"\Z")
-
-    return re.compile(_RE2.sub(translated, pattern), re.ASCII)
-
-
-def _regexp_extract(text: str, pattern: str, group: int) -> str:
-    found = _regex(pattern).search(text)
-    return "" if found is None else found[group] or ""
-
-
-def _split_part(text: str, delimiter: str, number: int) -> str:
-    if number == 0:
-        raise RowError("SPLIT_PART counts parts from 1, or from -1 at the end")
-    parts = text.split(delimiter) if delimiter else [text]
-    place = number - 1 if number > 0 else len(parts) + number
-    return parts[place] if 0 <= place < len(parts) else ""
-
-
-_WRITTEN: Final = {
-    "yyyy": "{0.year:04}", "y": "{0.year}", "yy": "{0:%y}", "M": "{0.month}", "MM": "{0:%m}", "MMM": "{0:%b}",
-    "MMMM": "{0:%B}", "d": "{0.day}", "dd": "{0:%d}", "E": "{0:%a}", "EE": "{0:%a}", "EEE": "{0:%a}",
-    "EEEE": "{0:%A}", "H": "{0.hour}", "HH": "{0:%H}", "hh": "{0:%I}", "m": "{0.minute}", "mm": "{0:%M}",
-    "s": "{0.second}", "ss": "{0:%S}", "SSSSSS": "{0:%f}", "a": "{0:%p}",
+_OF_DOUBLES: Final[dict[str, Callable[..., float]]] = {
+    "EXPM1": math.expm1, "CBRT": math.cbrt, "SIN": math.sin, "COS": math.cos, "TAN": math.tan,
+    "ASIN": math.asin, "ACOS": math.acos, "ATAN": math.atan, "SINH": math.sinh, "COSH": math.cosh,
+    "TANH": math.tanh, "ATAN2": math.atan2, "DEGREES": math.degrees, "RADIANS": math.radians,
 }  # fmt: skip
-"""How Python writes the parts of a point in time."""
 
 
-def _date_format(moment: datetime, pattern: str) -> str:
-    text = ""
-    for quoted, letters, _, plain in re.findall(r"('(?:[^']|'')*')|(([A-Za-z])\3*)|(.)", pattern, re.DOTALL):
-        if quoted:
-            text += "'" if quoted == "''" else quoted[1:-1].replace("''", "'")
-        elif letters == "h":
-            text += _WRITTEN["hh"].format(moment).lstrip("0")
-        elif letters.startswith("S"):
-            text += _WRITTEN["SSSSSS"].format(moment)[: len(letters)]
-        else:
-            text += _WRITTEN[letters].format(moment) if letters else plain
-    return text
+def _by_python(function: Callable[..., float]) -> Callable[..., float]:
+    """NaN where Python has no value, an infinity where it has none so large."""
 
+    def computed(*numbers: float) -> float:
+        try:
+            return function(*(number + 0.0 for number in numbers))
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return -math.inf if function is math.sinh and numbers[0] < 0 else math.inf
 
-_UNITS: Final = {
-    "MICROSECOND": 1,
-    "MILLISECOND": 10**3,
-    "SECOND": 10**6,
-    "MINUTE": 60 * 10**6,
-    "HOUR": 3600 * 10**6,
-    "DAY": 86400 * 10**6,
-}
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _date_trunc(unit: str, moment: datetime) -> datetime:
-    if unit in _UNITS:
-        return _EPOCH + timedelta(microseconds=_unix_micros(moment) // _UNITS[unit] * _UNITS[unit])
-    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    match unit:
-        case "WEEK":
-            return day - timedelta(days=day.weekday())
-        case "MONTH":
-            return day.replace(day=1)
-        case "QUARTER":
-            return day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1)
-        case _:
-            return day.replace(day=1, month=1)
-
-
-def _unix_micros(moment: datetime) -> int:
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return computed
 
 
 _PLAIN: Final[dict[str, Callable[..., Any]]] = {
@@ -359,37 +291,15 @@ _PLAIN: Final[dict[str, Callable[..., Any]]] = {
     ">": lambda left, right: less(right, left),
     ">=": lambda left, right: not less(left, right),
     "NOT": lambda tested: not tested,
-    "LIKE": _like,
     "SIGN": _sign,
     "SQRT": lambda number: math.nan if number < 0 else math.sqrt(number),
     "EXP": _exp,
     "LN": lambda number: None if number <= 0 else math.log(number),
     "LOG10": lambda number: None if number <= 0 else math.log10(number),
     "POWER": _power,
-    "LENGTH": len,
-    "UPPER": str.upper,
-    "LOWER": str.lower,
-    "TRIM": lambda text: text.strip(" "),
-    "LTRIM": lambda text: text.lstrip(" "),
-    "RTRIM": lambda text: text.rstrip(" "),
-    "SUBSTRING": _substring,
-    "CONCAT": lambda *texts: "".join(texts),
-    "||": lambda left, right: left + right,
-    "REPLACE": lambda text, search, by: text.replace(search, by) if search else text,
-    "STARTSWITH": str.startswith,
-    "ENDSWITH": str.endswith,
-    "CONTAINS": lambda text, part: part in text,
-    "REGEXP_LIKE": lambda text, pattern: _regex(pattern).search(text) is not None,
-    "REGEXP_EXTRACT": _regexp_extract,
-    "SPLIT_PART": _split_part,
-    "DATE_FORMAT": _date_format,
-    "YEAR": lambda moment: moment.year,
-    "MONTH": lambda moment: moment.month,
-    "DAY": lambda moment: moment.day,
-    "HOUR": lambda moment: moment.hour,
-    "MINUTE": lambda moment: moment.minute,
-    "SECOND": lambda moment: moment.second,
-    "DATE_TRUNC": _date_trunc,
-    "UNIX_MICROS": _unix_micros,
-    "TIMESTAMP_MICROS": lambda micros: _EPOCH + timedelta(microseconds=micros),
+    "LOG2": lambda number: None if number <= 0 else math.log2(number),
+    "LOG1P": lambda number: None if number <= -1 else math.log1p(number),
+    **{name: _by_python(function) for name, function in _OF_DOUBLES.items()},
+    **texts.FUNCTIONS,
+    **times.FUNCTIONS,
 }

@@ -197,7 +197,7 @@ def test_negation_goes_into_literals_and_null_tests() -> None:
         ("COALESCE", (), "COALESCE takes at least 1 argument, not 0"),
         ("ABS", (TEXT,), "ABS takes numbers, not STRING"),
         ("NEGATE", (TEXT,), "unary - takes numbers, not STRING"),
-        ("+", (MOMENT, INT), "\\+ takes numbers, not TIMESTAMP"),
+        ("+", (MOMENT, INT), r"there is no TIMESTAMP \+ BIGINT"),
         ("DIV", (MONEY, INT), "DIV takes BIGINTs"),
         ("AND", (INT, FLAG), "AND takes a BOOLEAN, not BIGINT"),
         ("LENGTH", (INT,), "LENGTH takes a STRING, not BIGINT"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from typing import Any
@@ -17,7 +17,8 @@ import pytest
 
 from headrace.elements import from_rows
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.functions import literal, make_case, make_cast, resolve
+from headrace.expressions.functions import literal, make_case, make_cast, make_try_cast, resolve
+from headrace.expressions.intervals import make_interval
 from headrace.expressions.tree import Column, Expression
 from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value
@@ -114,7 +115,25 @@ def signatures() -> Iterator[Signature]:
     yield "SUBSTRING", (STRING, BIGINT)
     yield "SUBSTRING", (STRING, BIGINT, BIGINT)
     yield from ((name, (dtype,)) for name in ("YEAR", "MONTH", "DAY", "HOUR") for dtype in (DATE, TIMESTAMP))
-    yield from ((name, (TIMESTAMP,)) for name in ("MINUTE", "SECOND", "UNIX_MICROS"))
+    yield from (
+        (name, (TIMESTAMP,)) for name in ("MINUTE", "SECOND", "UNIX_MICROS", "UNIX_SECONDS", "UNIX_MILLIS")
+    )
+    for name in ("QUARTER", "WEEKOFYEAR", "WEEKDAY", "DAYOFWEEK", "DAYOFYEAR", "LAST_DAY"):
+        yield from ((name, (dtype,)) for dtype in (DATE, TIMESTAMP))
+    yield from ((name, (DATE, BIGINT)) for name in ("DATE_ADD", "DATE_SUB", "ADD_MONTHS"))
+    yield "DATEDIFF", (DATE, DATE)
+    yield "MAKE_DATE", (BIGINT, BIGINT, BIGINT)
+    yield from ((name, (BIGINT,)) for name in ("TIMESTAMP_SECONDS", "TIMESTAMP_MILLIS", "CHR"))
+    yield from ((name, (STRING,)) for name in ("REVERSE", "INITCAP", "ASCII", "MD5", "SHA1", "CRC32"))
+    yield from ((name, (STRING, BIGINT)) for name in ("LEFT", "RIGHT", "REPEAT", "LPAD", "SHA2"))
+    yield from ((name, (STRING, BIGINT, STRING)) for name in ("LPAD", "RPAD"))
+    yield from ((name, (STRING, STRING)) for name in ("INSTR", "BTRIM", "TRIM LEADING", "TRIM TRAILING"))
+    yield "LEVENSHTEIN", (STRING, STRING)
+    yield "LOCATE", (STRING, STRING, BIGINT)
+    yield "SUBSTRING_INDEX", (STRING, STRING, BIGINT)
+    yield "TRANSLATE", (STRING, STRING, STRING)
+    yield from (("CONCAT_WS", (STRING,) * count) for count in (1, 2, 3))
+    yield "DECODE", (BIGINT, BIGINT, BIGINT)
 
 
 def name_of(signature: Signature) -> str:
@@ -210,6 +229,81 @@ def test_date_trunc(unit: str) -> None:
     for dtype in (DATE, TIMESTAMP):
         expression = resolve("DATE_TRUNC", (literal(unit), Column(0, "c0", dtype)))
         check(expression, (dtype,), [(edge,) for edge in EDGES[dtype]])
+
+
+UNITS = ("MICROSECOND", "MILLISECOND", "SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "QUARTER", "YEAR")
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_time_between_and_later(unit: str) -> None:
+    start, end, count = (Column(0, "c0", TIMESTAMP), Column(1, "c1", TIMESTAMP), Column(1, "c1", BIGINT))
+    moments = (
+        *EDGES[TIMESTAMP],
+        datetime(2024, 3, 31, tzinfo=UTC),
+        datetime(2024, 1, 31, 12, 30, 46, tzinfo=UTC),
+    )
+    difference = resolve("TIMESTAMPDIFF", (literal(unit), start, end))
+    check(difference, (TIMESTAMP, TIMESTAMP), list(product(moments, moments)))
+    later = resolve("TIMESTAMPADD", (literal(unit), count, start))
+    check(later, (TIMESTAMP, BIGINT), list(product(moments, (*EDGES[BIGINT], 1000, -1000, 10**6))))
+    for constant in (1, -13):
+        moved = resolve("+", (start, make_interval(literal(constant), unit)))
+        check(moved, (TIMESTAMP,), [(moment,) for moment in moments])
+
+
+@pytest.mark.parametrize("name", ["FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Pacific/Apia", "UTC"])
+def test_time_zones(name: str, zone: str) -> None:
+    start = datetime(2024, 3, 31, tzinfo=UTC)
+    hours = [
+        (start + timedelta(hours=hour, minutes=hour % 60),) for hour in (*range(-800, 30, 13), *range(-2, 6))
+    ]
+    apia = [
+        (datetime(2011, 12, 29, hour, tzinfo=UTC) + timedelta(days=day),)
+        for hour in (0, 9, 10, 11)
+        for day in range(3)
+    ]
+    expression = resolve(name, (Column(0, "c0", TIMESTAMP), literal(zone)))
+    check(expression, (TIMESTAMP,), [(edge,) for edge in EDGES[TIMESTAMP]] + hours + apia)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["yyyy-MM-dd", "d/M/yy", "dd MMM yyyy", "h:mm a", "ss.SSS", "yyyyMMddHHmm", "yyyyXXX"]
+)
+def test_texts_read_by_a_pattern(pattern: str) -> None:
+    texts = (
+        *(
+            None,
+            "",
+            "2024-02-29",
+            "2024-02-30",
+            "2024-2-29",
+            "29/2/24",
+            "30/2/23",
+            "29 Feb 2024",
+            "29 feb 2024",
+        ),
+        *("12:30 AM", "1:05 PM", "13:05 PM", "0:10 AM", "07.125", "7.125", "202402291230", "202402292430"),
+        *("2024Z", "2024+01:30", "2024-18:30", "2024+18:00", " 2024-02-29", "2024-02-29 "),
+    )
+    expression = resolve("TO_TIMESTAMP", (Column(0, "c0", STRING), literal(pattern)))
+    check(expression, (STRING,), [(text,) for text in texts])
+
+
+@pytest.mark.parametrize(
+    ("source", "target"), [(STRING, BIGINT), (STRING, DATE), (DOUBLE, MONEY), (STRING, MONEY)]
+)
+def test_try_cast(source: pa.DataType, target: pa.DataType) -> None:
+    expression = make_try_cast(Column(0, "c0", source), target)
+    check(expression, (source,), [(edge,) for edge in EDGES[source]])
+
+
+@pytest.mark.parametrize("pattern", ["", "a", "[a-z]+", "(a)(B)?", "^.", "é|ß"])
+def test_regular_expressions_that_replace(pattern: str) -> None:
+    rows, text = [(edge,) for edge in EDGES[STRING]], Column(0, "c0", STRING)
+    check(resolve("REGEXP_COUNT", (text, literal(pattern))), (STRING,), rows)
+    for by in ("", "-", r"\$\\", "<$1>" if "(" in pattern else "<$0>"):
+        check(resolve("REGEXP_REPLACE", (text, literal(pattern), literal(by))), (STRING,), rows)
 
 
 @pytest.mark.parametrize(

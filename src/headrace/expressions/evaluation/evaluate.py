@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, empty_columns
+from headrace.expressions.evaluation import calendar as evaluate_calendar
 from headrace.expressions.evaluation import comparisons as evaluate_comparisons
 from headrace.expressions.evaluation import numbers as evaluate_numbers
 from headrace.expressions.evaluation import patterns as evaluate_patterns
+from headrace.expressions.evaluation import text_edits as evaluate_text_edits
 from headrace.expressions.evaluation import texts as evaluate_texts
 from headrace.expressions.evaluation import times as evaluate_times
 from headrace.expressions.evaluation.casts import cast
@@ -43,8 +45,11 @@ _KERNELS: Final[dict[str, Kernel]] = {
     **evaluate_numbers.KERNELS,
     **evaluate_comparisons.KERNELS,
     **evaluate_texts.KERNELS,
+    **evaluate_text_edits.KERNELS,
     **evaluate_times.KERNELS,
+    **evaluate_calendar.KERNELS,
     **evaluate_patterns.KERNELS,
+    "TRY_CAST": lambda call, arguments: (cast(arguments[0], call.type)[0], ()),
 }
 
 

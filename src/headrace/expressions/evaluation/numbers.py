@@ -192,8 +192,24 @@ def _logarithm(call: Call, arguments: Sequence[Datum]) -> Computed:
     """NULL for what has no logarithm, as in Spark."""
     argument = arguments[0]
     none = pc.less_equal(argument, 0.0)
-    function = pc.ln if call.function == "LN" else pc.log10
+    function = {"LN": pc.ln, "LOG10": pc.log10, "LOG2": pc.log2}[call.function]
     return fine(function(pc.if_else(none, pa.scalar(None, DOUBLE), argument)))
+
+
+def _guarded_logarithm(call: Call, arguments: Sequence[Datum]) -> Computed:
+    """LOG1P is NULL for what has no logarithm."""
+    argument = arguments[0]
+    none = pc.less_equal(argument, -1.0)
+    return fine(pc.log1p(pc.if_else(none, pa.scalar(None, DOUBLE), argument)))
+
+
+def _by_numpy(function: Callable[..., npt.NDArray[np.float64]]) -> Kernel:
+    def kernel(call: Call, arguments: Sequence[Datum]) -> Computed:
+        with np.errstate(all="ignore"):
+            values = function(*(numbers(part) + 0.0 for part in arguments))
+        return fine(column(values, validity(*arguments), DOUBLE))
+
+    return kernel
 
 
 def _power(call: Call, arguments: Sequence[Datum]) -> Computed:
@@ -224,5 +240,21 @@ KERNELS: Final[dict[str, Kernel]] = {
     "LN": _logarithm,
     "LOG10": _logarithm,
     "POWER": _power,
+    "LOG2": _logarithm,
+    "LOG1P": _guarded_logarithm,
+    "EXPM1": _by_numpy(np.expm1),
+    "CBRT": _by_numpy(np.cbrt),
+    "SIN": _by_numpy(np.sin),
+    "COS": _by_numpy(np.cos),
+    "TAN": _by_numpy(np.tan),
+    "ASIN": _by_numpy(np.arcsin),
+    "ACOS": _by_numpy(np.arccos),
+    "ATAN": _by_numpy(np.arctan),
+    "SINH": _by_numpy(np.sinh),
+    "COSH": _by_numpy(np.cosh),
+    "TANH": _by_numpy(np.tanh),
+    "ATAN2": _by_numpy(np.arctan2),
+    "DEGREES": _by_numpy(np.degrees),
+    "RADIANS": _by_numpy(np.radians),
 }
 """The functions of numbers."""

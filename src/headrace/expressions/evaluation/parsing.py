@@ -115,12 +115,33 @@ def parse_timestamp(texts: pa.Array, target: pa.DataType) -> Converted:
     texts = _trimmed(texts)
     part, matching = _groups(texts, _TIMESTAMP_TEXT)
     day, good = _days(part)
-    hour, minute, second = (part(name, 0) for name in ("hour", "minute", "second"))
+    return _instants(texts, part, day, part("hour", 0), matching & good)
+
+
+_NAMES: Final = pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
+"""The short names of the months."""
+
+
+def parse_written(texts: pa.Array, regex: str) -> Converted:
+    """TIMESTAMPs from texts that a regular expression of `patterns.reading` describes, UTC without offset."""
+    part, matching = _groups(texts, regex)
+    year = part("short", 0) + 2000 if part.has("short") else part("year", 1970)
+    month = part.month_of_name() if part.has("name") else part("month", 1)
+    day, good = _in_calendar(year, month, part("day", 1))
+    hour = part("hour", 0)
+    if part.has("half"):
+        half = part("half", 12)
+        good = good & (half >= 1) & (half <= 12)
+        hour = half % 12 + 12 * part.afternoon()
+    return _instants(texts, part, day, hour, matching & good)
+
+
+def _instants(texts: pa.Array, part: _Parts, day: Int64Array, hour: Int64Array, good: BoolArray) -> Converted:
+    """TIMESTAMPs from days since 1970 and the parts of the time of day."""
+    minute, second = part("minute", 0), part("second", 0)
     zone_hour, zone_minute = part("zone_hour", 0), part("zone_minute", 0)
-    zone_hour_limit = (zone_hour < 18) | ((zone_hour == 18) & (zone_minute == 0))
-    good = (
-        matching & good & (hour < 24) & (minute < 60) & (second < 60) & zone_hour_limit & (zone_minute < 60)
-    )
+    limit = (zone_hour < 18) | ((zone_hour == 18) & (zone_minute == 0))
+    good = good & (hour < 24) & (minute < 60) & (second < 60) & limit & (zone_minute < 60)
     zone = (zone_hour * 60 + zone_minute) * np.where(part.negative(), -1, 1)
     seconds = ((day * 24 + hour) * 60 + minute - zone) * 60 + second
     instant = seconds * MICROSECONDS["SECOND"] + part.microseconds()
@@ -128,10 +149,23 @@ def parse_timestamp(texts: pa.Array, target: pa.DataType) -> Converted:
 
 
 class _Parts:
-    """The groups of a regular expression as columns of numbers."""
+    """The groups of a regular expression as columns of numbers; those that it lacks are empty."""
 
     def __init__(self, groups: pa.StructArray) -> None:
         self._groups = groups
+        self._names = frozenset(field.name for field in groups.type)
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a group."""
+        return name in self._names
+
+    def month_of_name(self) -> Int64Array:
+        """The months from 1 whose short names are given; 0 where there is none."""
+        return np.asarray(numbers(pc.index_in(self._text("name"), _NAMES).fill_null(-1).cast(BIGINT))) + 1
+
+    def afternoon(self) -> npt.NDArray[Any]:
+        """Whether the hours of twelve are those after noon."""
+        return numbers(pc.equal(self._text("noon"), "PM"))
 
     def __call__(self, name: str, missing: int) -> Int64Array:
         """The numbers of a group of at most a few digits; `missing` where it is empty."""
@@ -148,6 +182,8 @@ class _Parts:
         return np.asarray(numbers(digits.cast(BIGINT)))
 
     def _text(self, name: str) -> pa.Array:
+        if not self.has(name):
+            return pa.repeat("", len(self._groups))
         return self._groups.field(name).fill_null("")
 
 
@@ -158,7 +194,10 @@ def _groups(texts: pa.Array, pattern: str) -> tuple[_Parts, BoolArray]:
 
 def _days(part: _Parts) -> tuple[Int64Array, BoolArray]:
     """The days since 1970, and which of them are in the calendar."""
-    year, month, day = part("year", 1970), part("month", 1), part("day", 1)
+    return _in_calendar(part("year", 1970), part("month", 1), part("day", 1))
+
+
+def _in_calendar(year: Int64Array, month: Int64Array, day: Int64Array) -> tuple[Int64Array, BoolArray]:
     months = (year - 1970) * 12 + month - 1
     first, following = (day_of(value.astype("M8[M]")) for value in (months, months + 1))
     valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (day <= following - first)

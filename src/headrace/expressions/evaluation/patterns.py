@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.expressions.evaluation.parsing import parse_written
 from headrace.expressions.evaluation.texts import Constants, by_constants
 from headrace.expressions.evaluation.times import instants
 from headrace.expressions.evaluation.values import (
@@ -23,12 +24,13 @@ from headrace.expressions.evaluation.values import (
     rows_of,
     validity,
 )
-from headrace.expressions.patterns import TimePart, grouped, time_parts
+from headrace.expressions.patterns import TimePart, grouped, reading, time_parts
 from headrace.expressions.tree import Call, Literal
 from headrace.schema import BIGINT, STRING
 from headrace.time import MICROSECONDS
 
 PART_ZERO: Final = "SPLIT_PART counts parts from 1, or from -1 at the end"
+NOT_WRITTEN_SO: Final = "the text does not fit the pattern of TO_TIMESTAMP"
 NO_TEXT: Final = "DATE_FORMAT takes the years 1 to 9999"
 
 _FIRST_TEXT: Final = int(datetime(1, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
@@ -111,6 +113,14 @@ def _date_format(call: Call, arguments: Sequence[Datum]) -> Computed:
     return failing(texts.take(encoded.indices), valid & outside, NO_TEXT)
 
 
+def _to_timestamp(call: Call, arguments: Sequence[Datum]) -> Computed:
+    pattern = _constant(call, 1)
+    if pattern is None:
+        return fine(pa.nulls(rows_of(arguments), call.type))
+    values, lost = parse_written(arguments[0], reading(str(pattern)))
+    return failing(values, lost, NOT_WRITTEN_SO)
+
+
 def _written(parts: Sequence[TimePart | str], micros: int) -> str:
     moment = _EPOCH + timedelta(microseconds=micros)
     return "".join(part if isinstance(part, str) else _part_of(moment, part) for part in parts)
@@ -148,5 +158,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "REGEXP_EXTRACT": _regexp_extract,
     "SPLIT_PART": _split_part,
     "DATE_FORMAT": _date_format,
+    "TO_TIMESTAMP": _to_timestamp,
 }
 """The functions with patterns."""

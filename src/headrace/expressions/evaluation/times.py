@@ -23,7 +23,7 @@ from headrace.expressions.evaluation.values import (
 )
 from headrace.expressions.tree import Call, Literal
 from headrace.schema import BIGINT, DATE, TIMESTAMP
-from headrace.time import MICROSECONDS
+from headrace.time import CALENDAR, MICROSECONDS
 
 TIMESTAMP_OVERFLOW: Final = "TIMESTAMP overflow"
 NOT_IN_PYTHON: Final = "a user's aggregate can take only the years 1 to 9999"
@@ -32,7 +32,6 @@ AS_PYTHON: Final = "AS PYTHON"
 """Gives its argument, and fails on what Python's dates cannot express; it is written in no query."""
 
 _DAY: Final = MICROSECONDS["DAY"]
-_MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 _FIRST_IN_PYTHON: Final = date.min.toordinal() - date(1970, 1, 1).toordinal()
 _LAST_IN_PYTHON: Final = date.max.toordinal() - date(1970, 1, 1).toordinal()
 _MONDAY: Final = 3
@@ -102,9 +101,9 @@ def _date_trunc(call: Call, arguments: Sequence[Datum]) -> Computed:
 
 def _truncated(values: Int64Array, unit: str) -> Int64Array:
     day = values // _DAY
-    if unit in _MONTHS:
+    if unit in CALENDAR:
         months = _months(day).astype(np.int64)
-        return day_of((months - months % _MONTHS[unit]).astype("M8[M]")) * _DAY
+        return day_of((months - months % CALENDAR[unit]).astype("M8[M]")) * _DAY
     if unit == "WEEK":
         return (day - (day + _MONDAY) % 7) * _DAY
     return values - values % MICROSECONDS[unit]

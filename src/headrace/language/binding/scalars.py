@@ -21,9 +21,8 @@ from headrace.language.binding.hints import (
     call_hint,
     method_hint,
     refuse_chain,
-    refuse_intervals,
-    refuse_moments,
 )
+from headrace.language.binding.intervals import bind_interval
 from headrace.language.binding.literals import read_moment, read_number
 from headrace.language.binding.scope import Scope, names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
@@ -33,7 +32,7 @@ from headrace.language.parameters import parameter_of
 from headrace.language.syntax import Scalar
 from headrace.language.types import column_type
 from headrace.language.unsupported import CALLS, NODES
-from headrace.schema import DATE
+from headrace.schema import DATE, check_column
 
 BINARY: Final[dict[type, str]] = {
     exp.Add: "+",
@@ -108,9 +107,7 @@ def bind_scalar(node: Scalar, context: Context) -> Expression:
     if operator := BINARY.get(type(node)):
         _refuse_parts(node, "this", "expression", "typed", "safe")
         refuse_chain(node)
-        refuse_intervals(node, lambda part: bind_scalar(part, context).type)
         operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context))
-        refuse_moments(node, tuple(part.type for part in operands))
         return _resolve(operator, operands, node)
     binder = _BINDERS.get(type(node))
     if binder is None:
@@ -307,10 +304,46 @@ def _call(node: Any, context: Context) -> Expression:
         parts = tuple(bind_scalar(part, context) for part in node.expressions)
         with located(position_of(node)):
             return Call(user.name, functions.cast_arguments(user, parts), user.returns, user)
-    if name.upper() not in functions.FUNCTIONS:
+    if name.upper() not in (*functions.FUNCTIONS, *functions.TRIMS):
         hint = call_hint(node, context.scope)
         raise LanguageError(f"there is no function {name}", position=position_of(node), hint=hint)
-    return _resolve(name.upper(), tuple(bind_scalar(part, context) for part in node.expressions), node)
+    return _resolve(name.upper(), _arguments(name.upper(), node.expressions, context), node)
+
+
+def _arguments(name: str, parts: list[Any], context: Context) -> tuple[Expression, ...]:
+    """The arguments of a call; a unit as the first one may be a word, as in TIMESTAMPDIFF(SECOND, a, b)."""
+    if name in functions.OF_UNITS and len(parts) == 3 and isinstance(parts[0], exp.Column | exp.Var):
+        return (functions.literal(str(parts[0].name)), *(bind_scalar(part, context) for part in parts[1:]))
+    return tuple(bind_scalar(part, context) for part in parts)
+
+
+def _interval(node: Any, context: Context) -> Expression:
+    _refuse_parts(node, "this", "unit")
+    with located(position_of(node)):
+        return bind_interval(node, lambda part: bind_scalar(part, context))
+
+
+def _extract(node: Any, context: Context) -> Expression:
+    """`EXTRACT(part FROM x)`."""
+    _refuse_parts(node, "this", "expression")
+    return _resolve(
+        "EXTRACT", (functions.literal(str(node.name)), bind_scalar(node.expression, context)), node
+    )
+
+
+def _at_time_zone(node: Any, context: Context) -> Expression:
+    """`x AT TIME ZONE 'zone'`: what the clocks there show."""
+    _refuse_parts(node, "this", "zone")
+    parts = (bind_scalar(node.this, context), bind_scalar(node.args["zone"], context))
+    return _resolve("FROM_UTC_TIMESTAMP", parts, node)
+
+
+def _try_cast(node: Any, context: Context) -> Expression:
+    """`TRY_CAST(x AS type)`: NULL where CAST fails."""
+    _refuse_parts(node, "this", "to", "safe")
+    position = position_of(node)
+    with located(position):
+        return functions.make_try_cast(bind_scalar(node.this, context), _type(node.args["to"], position))
 
 
 def _aggregate(node: Any, context: Context) -> Expression:
@@ -337,6 +370,8 @@ def _aggregate(node: Any, context: Context) -> Expression:
     condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
     modifiers = aggregates.Modifiers(parts.distinct, order, within, condition)
     with located(position):
+        for argument in arguments:
+            check_column(argument.type)
         if isinstance(user, UserAggregate):
             call = aggregates.resolve_user_aggregate(user, (*first, *arguments), modifiers)
         else:
@@ -395,6 +430,10 @@ _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.RegexpLike: partial(_matching, "REGEXP_LIKE"),
     exp.Case: _case,
     exp.Cast: _cast,
+    exp.TryCast: _try_cast,
+    exp.Interval: _interval,
+    exp.Extract: _extract,
+    exp.AtTimeZone: _at_time_zone,
     exp.Anonymous: _call,
     exp.Filter: _aggregate,
     exp.WithinGroup: _aggregate,

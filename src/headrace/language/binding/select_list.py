@@ -12,6 +12,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import AggregateCall, Column, Expression
 from headrace.language.binding.collected import Collected
 from headrace.language.binding.columns import own_columns
+from headrace.language.binding.hints import check_listed
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars import Context, bind_scalar, default_name
 from headrace.language.binding.scope import Scope
@@ -85,6 +86,7 @@ def _items(query: SelectQuery, context: Context) -> list[Item]:
                 items += [Item(name, False, column, position, None) for name, column in columns]
             case ScalarItem(expression=node, alias=alias, position=position):
                 bound = bind_scalar(node, context)
+                check_listed(node, bound.type, position)
                 if alias is not None:
                     name = alias.text
                 else:

@@ -114,17 +114,22 @@ def one(bids: pa.Table, level: str, runner: Runner, late: bool) -> Cost:
         return Cost(seconds, len(change), int(np.count_nonzero(change < 0)))
 
 
-def memory(live: Sequence[int], runner: Runner, write: bool) -> None:
+def memory(live: Sequence[int], runner: Runner, write: bool, corrected: bool) -> None:
     """Print what early answers cost over long memories.
 
     Args:
         live: numbers of rows that are remembered.
         runner: `inline` or `spark`.
         write: whether RESULTS.md is to have it.
+        corrected: whether earlier rows are corrected; else rows are late.
     """
-    counts = " ".join(map(str, live))
-    command = f"`python benchmarks/consistency.py --memory {counts} --runner {runner} --write`"
-    text = f"{command}, {machine()}.\n\n{TEXT}\n\n" + "\n\n".join(map(str, sections(live, runner)))
+    counts = " ".join(map(str, live)) + " --corrected" * corrected
+    command = (
+        f"`python benchmarks/consistency.py --memory {counts} --runner {runner}" + " --write" * write + "`"
+    )
+    found = sections(live, runner, corrected=corrected)
+    what = TEXT.replace("DISORDER 72", "CORRECTIONS WITHIN 72") if corrected else TEXT
+    text = f"{command}, {machine()}.\n\n{what}\n\n" + "\n\n".join(map(str, found))
     print(text)
     if write:
         write_part(TITLE, text)
@@ -137,8 +142,11 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--memory", type=int, nargs="*", help="so many rows are remembered")
     parser.add_argument("--write", action="store_true", help="with --memory: write the part of RESULTS.md")
+    parser.add_argument("--corrected", action="store_true", help="with --memory: earlier rows are corrected")
     given = parser.parse_args()
+    if given.write and given.corrected:
+        parser.error("RESULTS.md has the figures with late rows: leave out --write, or --corrected")
     if given.memory is None:
         print(section(given.events, given.runner, given.runs))
     else:
-        memory(given.memory or LIVE, given.runner, given.write)
+        memory(given.memory or LIVE, given.runner, given.write, given.corrected)

@@ -2,7 +2,9 @@
 
 The stream is declared with a disorder of 72 hours, and so many rows of these hours have come that almost
 nothing of them is final. Then epochs of 10,000 rows follow, in turn in order and with 1 % of the rows at
-random instants of the 72 hours. `python benchmarks/consistency.py --memory` runs it.
+random instants of the 72 hours. `python benchmarks/consistency.py --memory` runs it. With `--corrected` the
+stream has corrections instead: 1 % of an epoch's rows take an earlier one back, or put another price in its
+place, so that what comes is added up (Finalize) before it is summed.
 """
 
 from __future__ import annotations
@@ -40,6 +42,8 @@ TEXT: Final = (
 )
 """What is said before the figures."""
 Runner = Literal["inline", "spark"]
+_LATE: Final = "TIMESTAMP BY ts DISORDER 72 HOURS"
+_CORRECTED: Final = "CHANGES BY change TIMESTAMP BY ts CORRECTIONS WITHIN 72 HOURS"
 Push = Callable[[int, float], float]
 """Pushes so many rows, of which a share is late; the seconds until they have been committed."""
 _SECOND: Final = 1_000_000
@@ -47,21 +51,24 @@ _BEGIN: Final = 1_700_000_000 * _SECOND
 _HOURS: Final = 72 * 3_600 * _SECOND
 
 
-def sections(live: Sequence[int] = LIVE, runner: Runner = "inline") -> list[Section]:
+def sections(
+    live: Sequence[int] = LIVE, runner: Runner = "inline", *, corrected: bool = False
+) -> list[Section]:
     """All figures.
 
     Args:
         live: numbers of rows that are remembered.
         runner: `inline` or `spark`.
+        corrected: whether earlier rows are corrected; else rows are late.
     """
-    return [epochs(live, runner), growth(runner)]
+    return [epochs(live, runner, corrected), growth(runner, corrected)]
 
 
-def epochs(live: Sequence[int], runner: Runner) -> Section:
+def epochs(live: Sequence[int], runner: Runner, corrected: bool) -> Section:
     """What an epoch takes, in order and with late rows."""
-    rows = []
+    rows, what = [], "corrected" if corrected else "late"
     for count in live:
-        found = {level: _seconds(count, level, runner) for level in LEVELS}
+        found = {level: _seconds(count, level, runner, corrected) for level in LEVELS}
         strong = found["STRONG"][1]
         for level, (ordered, late) in found.items():
             figures = f"{ordered:.3f}", f"{late:.3f}", f"{late / ordered:.2f}", f"{late / strong:.2f}"
@@ -70,29 +77,27 @@ def epochs(live: Sequence[int], runner: Runner) -> Section:
         "remembered",
         "CONSISTENCY",
         "in order",
-        f"{LATE:.0%} late",
-        "late/in order",
-        "late/STRONG",
+        *(f"{LATE:.0%} {what}", f"{what}/in order", f"{what}/STRONG"),
     )
     title = f"Seconds of an epoch of {EPOCH:,} rows, 72 hours remembered, {runner}"
     return Section(title, heads, tuple(rows))
 
 
-def growth(runner: Runner) -> Section:
+def growth(runner: Runner, corrected: bool) -> Section:
     """What ten times the rows of the same 72 hours and keys take, in epochs of one size."""
-    rows = []
+    rows, what = [], "corrections" if corrected else "late"
     for level in LEVELS:
-        _whole(2 * EPOCH, level, runner)  # loads what is compiled
-        few, many = (_whole(count, level, runner) for count in GROWN)
+        _whole(2 * EPOCH, level, runner, corrected)  # loads what is compiled
+        few, many = (_whole(count, level, runner, corrected) for count in GROWN)
         rows.append((level, f"{few:.2f}", f"{many:.2f}", f"{many / few:.1f}"))
     heads = ("CONSISTENCY", *(f"{count:,} rows" for count in GROWN), "ratio")
-    title = f"Seconds in all, in epochs of {EPOCH:,} rows, {LATE:.0%} of them late, {runner}"
+    title = f"Seconds in all, in epochs of {EPOCH:,} rows, {LATE:.0%} of them {what}, {runner}"
     return Section(title, heads, tuple(rows))
 
 
-def _seconds(live: int, level: str, runner: Runner) -> tuple[float, float]:
+def _seconds(live: int, level: str, runner: Runner, corrected: bool) -> tuple[float, float]:
     """What an epoch in order and one with late rows take, once so many rows have come."""
-    with _running(live, level, runner) as push:
+    with _running(live, level, runner, corrected) as push:
         for _ in range(live // LOADED):
             push(LOADED, 0)
         pairs = [(push(EPOCH, 0), push(EPOCH, LATE)) for _ in range(TIMED)]
@@ -100,31 +105,34 @@ def _seconds(live: int, level: str, runner: Runner) -> tuple[float, float]:
     return median(ordered), median(late)
 
 
-def _whole(rows: int, level: str, runner: Runner) -> float:
+def _whole(rows: int, level: str, runner: Runner, corrected: bool) -> float:
     """What some rows take in all."""
-    with _running(rows, level, runner) as push:
+    with _running(rows, level, runner, corrected) as push:
         return sum(push(EPOCH, LATE) for _ in range(rows // EPOCH))
 
 
 @contextmanager
-def _running(live: int, level: str, runner: Runner) -> Iterator[Push]:
+def _running(live: int, level: str, runner: Runner, corrected: bool) -> Iterator[Push]:
     """A query that runs over a stream with so many rows in 72 hours."""
     clock = time.process_time if runner == "inline" else time.perf_counter
     random, came = np.random.default_rng(7), 0
     with connect(runner=runner, buckets=BUCKETS, keep_results=False) as db:
         db.execute(
-            "CREATE STREAM bid (auction BIGINT, price BIGINT, ts TIMESTAMP) FROM push TIMESTAMP BY ts "
-            "DISORDER 72 HOURS"
+            "CREATE STREAM bid (auction BIGINT, price BIGINT, ts TIMESTAMP, change BIGINT) FROM push "
+            f"{_CORRECTED if corrected else _LATE}"
         )
         db.query(
             f"CREATE QUERY q CONSISTENCY {level} AS SELECT auction, SUM(price) AS total "
             "FROM bid [RANGE 10 MINUTES] GROUP BY auction"
         )
         db.start()
+        known: list[pa.RecordBatch] = []
 
         def push(count: int, share: float) -> float:
             nonlocal came
-            rows = _rows(random, came, count, share, _HOURS // live)
+            rows = _rows(random, came, count, 0 if corrected else share, _HOURS // live)
+            if corrected:
+                rows = _correcting(random, rows, known, int(count * share))
             came += count
             begin = clock()
             db.push("bid", rows)
@@ -143,5 +151,38 @@ def _rows(random: np.random.Generator, first: int, count: int, share: float, ste
             "auction": random.integers(0, KEYS, count),
             "price": random.integers(1, 1_000, count),
             "ts": pa.array(times, pa.timestamp("us")),
+            "change": np.ones(count, dtype=np.int64),
         }
     )
+
+
+def _correcting(
+    random: np.random.Generator, rows: pa.RecordBatch, known: list[pa.RecordBatch], count: int
+) -> pa.RecordBatch:
+    """Rows of which the last take back some of those that came before, and put others in their places.
+
+    Args:
+        random: chooses the rows that are corrected, each once at most.
+        rows: those of the epoch.
+        known: those that came before and have not been corrected; the epoch's are added.
+        count: how many rows of the epoch belong to corrections, two to each.
+    """
+    found = [rows.slice(0, len(rows) - count)]
+    if known and count:
+        chosen = pa.concat_batches(list(_taken(random, known, count // 2)))
+        prices = pa.array(random.integers(1, 1_000, len(chosen)))
+        back = pa.array(np.full(len(chosen), -1))
+        found += [chosen.set_column(3, "change", back), chosen.set_column(1, "price", prices)]
+    known.append(found[0])
+    return pa.concat_batches(found)
+
+
+def _taken(random: np.random.Generator, known: list[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
+    """So many of the known rows, at random, which are known no longer."""
+    sizes = np.array([len(batch) for batch in known])
+    places, counts = np.unique(random.choice(len(known), count, p=sizes / sizes.sum()), return_counts=True)
+    for place, share in zip(places, counts, strict=True):
+        chosen = np.zeros(sizes[place], dtype=bool)
+        chosen[random.choice(sizes[place], min(share, sizes[place]), replace=False)] = True
+        yield known[place].filter(pa.array(chosen))
+        known[place] = known[place].filter(pa.array(~chosen))

@@ -146,7 +146,11 @@ class Execution:
                 self._journal.close()
                 raise
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
-        self._clients = Clients(self.store, lambda: self.run.results)
+        try:
+            self._clients = Clients(self.store, lambda: self.run.results)
+        except BaseException:
+            self._release()
+            raise
         self.run.kept.oldest_needed = self._needed
         self.run.kept.allowed = settings.max_dead_letters
         self.answers = Answers(self.run, self.store, self._changed, self._state)

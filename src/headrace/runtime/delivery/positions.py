@@ -125,8 +125,8 @@ def named_positions(store: FolderStore, kind: str) -> dict[tuple[str, str], Posi
     """
     found = {}
     for name in store.names("sinks"):
-        names = load_sealed(store, name, "position of a sink")
-        if str(names.get("sink", "")).startswith(kind):
+        if f"-{file_name(kind)}" in name:
+            names = load_sealed(store, name, "position of a sink")
             position = load_position(store, name, {})
             found[str(names["query"]), str(names["sink"]).removeprefix(kind)] = position
     return found

@@ -14,7 +14,7 @@ from headrace.algebra.properties import has_unbounded_state, names_read
 from headrace.engine.definitions import Definitions
 from headrace.engine.skews import skew_rows
 from headrace.engine.status import Status, instant_text, lag_text
-from headrace.expressions.aggregates import AGGREGATES
+from headrace.expressions.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
 from headrace.heartbeats import bounded
@@ -246,7 +246,7 @@ def _query_news(query: QueryStatus, status: Status, *, forgets: bool) -> tuple[s
 
 def _functions(functions: Functions) -> Rows:
     rows: Rows = [(name, "function", "built in", "", "") for name in FUNCTIONS]
-    rows += [(name, "aggregate", "built in", "", "") for name in AGGREGATES]
+    rows += [(name, "aggregate", "built in", "", "") for name in (*AGGREGATES, *COMPOSED)]
     for user in functions.values():
         kind = "function" if isinstance(user, UserFunction) else "aggregate"
         arguments = ", ".join(map(sql_type, user.arguments))

@@ -22,7 +22,7 @@ from headrace.expressions.coercion import (
 )
 from headrace.expressions.tree import AggregateCall, Call, Case, Expression, Literal, SortKey
 from headrace.expressions.user import UserAggregate, signature
-from headrace.schema import BIGINT, BOOLEAN, UNKNOWN, sql_type
+from headrace.schema import BIGINT, BOOLEAN, STRING, UNKNOWN, sql_type
 from headrace.suggestions import did_you_mean
 
 
@@ -47,13 +47,22 @@ PLAIN: Final = Modifiers()
 """No modifiers."""
 
 
+_BY_ANOTHER: Final = {"MAX_BY": "LAST", "ARG_MAX": "LAST", "MIN_BY": "FIRST", "ARG_MIN": "FIRST"}
+"""Aggregates of two arguments, which are others that are sorted by the second one."""
+
+JOINED: Final = {"STRING_AGG": None, "LISTAGG": "", "GROUP_CONCAT": ","}
+"""Aggregates that are the text of an ARRAY_AGG, and what is between its values where nothing is said."""
+
 AGGREGATES: Final[tuple[str, ...]] = tuple(FUNCTIONS)
 """The names of the aggregate functions."""
+
+COMPOSED: Final[tuple[str, ...]] = ("MAX_BY", "MIN_BY", *JOINED)
+"""The names of those that are made of other ones."""
 
 
 def is_aggregate(name: str) -> bool:
     """Whether an aggregate function has that name, in upper case."""
-    return name in FUNCTIONS or name in SYNONYMS
+    return name in FUNCTIONS or name in SYNONYMS or name in _BY_ANOTHER or name in JOINED
 
 
 def resolve_aggregate(
@@ -69,6 +78,8 @@ def resolve_aggregate(
         LanguageError: no such aggregate, or one that does not take such arguments or modifiers; without a
             position.
     """
+    if name in _BY_ANOTHER:
+        return _by_another(name, arguments, modifiers)
     known = SYNONYMS.get(name, name)
     function = FUNCTIONS.get(known)
     if function is None:
@@ -85,6 +96,44 @@ def resolve_aggregate(
         message = f"{name} takes {function.arity} {plural}, not {len(given)}"
         raise LanguageError(message, hint=function.usage)
     return _modified(name, function.typed(known, given), modifiers, function)
+
+
+def _by_another(name: str, arguments: tuple[Expression | None, ...], modifiers: Modifiers) -> AggregateCall:
+    """MAX_BY(x, y) and MIN_BY(x, y): the last or first x in the order of y, where y is not NULL."""
+    if len(arguments) != 2 or None in arguments:
+        raise LanguageError(
+            f"{name} takes 2 arguments, not {len(arguments)}", hint=f"write {name}(value, key)"
+        )
+    if modifiers.order or modifiers.distinct or modifiers.within is not None:
+        raise LanguageError(f"{name} takes no DISTINCT or ORDER BY", hint="it sorts by its second argument")
+    argument, key = arguments
+    assert key is not None
+    call = resolve_aggregate(_BY_ANOTHER[name], argument, modifiers=replace(modifiers, order=(SortKey(key),)))
+    known = Call("IS NOT NULL", (key,), BOOLEAN)
+    return replace(
+        call, condition=known if call.condition is None else Call("AND", (call.condition, known), BOOLEAN)
+    )
+
+
+def joined_parts(
+    name: str, arguments: tuple[Expression | None, ...], modifiers: Modifiers
+) -> tuple[AggregateCall, Expression]:
+    """The ARRAY_AGG whose values STRING_AGG and its like join, and what they put between them.
+
+    Raises:
+        LanguageError: the arguments or modifiers do not fit; without a position.
+    """
+    default = JOINED[name]
+    given = tuple(part for part in arguments if part is not None)
+    most = 2 if len(given) == len(arguments) else 0
+    if not (1 if default is not None else 2) <= len(given) <= most:
+        raise LanguageError(f"{name} takes a value and a separator", hint=f"write {name}(x, ', ')")
+    separator = given[1] if len(given) > 1 else literal(default)
+    if not (isinstance(separator, Literal) and isinstance(separator.value, str)):
+        raise LanguageError(f"the separator of {name} must be a string constant")
+    order = modifiers.order or (() if modifiers.within is None else (modifiers.within,))
+    plain = replace(modifiers, order=order, within=None)
+    return resolve_aggregate("ARRAY_AGG", make_cast(given[0], STRING), modifiers=plain), separator
 
 
 def resolve_user_aggregate(

@@ -142,6 +142,8 @@ _TABLE: Final[dict[str, _Entry]] = {
     "CONCAT": _Entry(1, None, rules.concat),
     "REPLACE": _Entry(3, 3, rules.text),
     **{name: _Entry(2, 2, rules.text_test) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
+    "SIZE": _Entry(1, 1, rules.array_size),
+    "ARRAY_JOIN": _Entry(2, 2, rules.array_join),
     "CONCAT_WS": _Entry(1, None, rules.concat_ws),
     **{name: _Entry(1, 1, rules.text) for name in ("REVERSE", "INITCAP", "MD5", "SHA1")},
     **{
@@ -214,6 +216,8 @@ _SYNONYMS: Final = {
     "DATE_DIFF": "DATEDIFF",
     "TO_UNIX_TIMESTAMP": "UNIX_TIMESTAMP",
     "IIF": "IF",
+    "ARRAY_SIZE": "SIZE",
+    "CARDINALITY": "SIZE",
     "CHAR": "CHR",
     "SHA": "SHA1",
     "STRPOS": "INSTR",

@@ -125,9 +125,6 @@ CALLS: Final[dict[str, str]] = {
 """Functions that are refused, with a hint."""
 
 REWRITES: Final[dict[str, str]] = {
-    **dict.fromkeys(("MAX_BY", "ARG_MAX"), "LAST({0} ORDER BY {1})"),
-    **dict.fromkeys(("MIN_BY", "ARG_MIN"), "FIRST({0} ORDER BY {1})"),
-    **dict.fromkeys(("STRING_AGG", "LISTAGG", "GROUP_CONCAT"), "ARRAY_AGG({0}), an array of them"),
     **dict.fromkeys(("TO_UNIXTIME", "EPOCH"), "UNIX_SECONDS({0})"),
     "SPLIT_INDEX": "SPLIT_PART({0}, {1}, {2} + 1)",
     "SPLIT": "SPLIT_PART({0}, {1}, 1) for its first part",

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.cli.shell.completion import WORDS
 from headrace.cli.shell.tokens import Kind, Token, tokens_of
-from headrace.expressions.aggregates import AGGREGATES
+from headrace.expressions.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions import FUNCTIONS
 from headrace.language.dialect import RESERVED
 
@@ -21,7 +21,7 @@ STYLES: Final = {
 }
 """How each kind of piece looks, in the names of prompt_toolkit."""
 
-_FUNCTIONS: Final = frozenset((*FUNCTIONS, *AGGREGATES))
+_FUNCTIONS: Final = frozenset((*FUNCTIONS, *AGGREGATES, *COMPOSED))
 _PLAIN: Final = {Kind.STRING: "string", Kind.NUMBER: "number", Kind.COMMENT: "comment"}
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from headrace.cli.shell.tokens import Kind, Token, tokens_of
-from headrace.expressions.aggregates import AGGREGATES
+from headrace.expressions.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions import FUNCTIONS
 from headrace.language.names import quoted_name
 
@@ -164,7 +164,7 @@ def _fitting(
         return
     yield from _columns(named or ({} if "FROM" in words else known.tables))
     yield from (Candidate(quoted_name(alias), "name") for alias in named)
-    functions = (*FUNCTIONS, *AGGREGATES, *known.functions)
+    functions = (*FUNCTIONS, *AGGREGATES, *COMPOSED, *known.functions)
     yield from (Candidate(f"{name}(", "function") for name in functions if name.isidentifier())
     yield from (Candidate(text, "word") for text in sorted(WORDS))
 

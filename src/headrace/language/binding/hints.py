@@ -34,7 +34,7 @@ def call_hint(node: Any, scope: Scope) -> str:
     if upper in REWRITES:
         return f"write {REWRITES[upper].format(*arguments, *'xyz'[len(arguments) :])}"
     own = [known.name for known in scope.functions.values()]
-    known = (*functions.FUNCTIONS, *aggregates.AGGREGATES, *own)
+    known = (*functions.FUNCTIONS, *aggregates.AGGREGATES, *aggregates.COMPOSED, *own)
     in_python = f"define it in Python, db.function('{name}', ...); SHOW FUNCTIONS lists all others"
     return CALLS.get(upper) or did_you_mean(name, known, cutoff=0.75) or in_python
 

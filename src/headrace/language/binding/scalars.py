@@ -372,11 +372,25 @@ def _aggregate(node: Any, context: Context) -> Expression:
     with located(position):
         for argument in arguments:
             check_column(argument.type)
+        if name in aggregates.JOINED and user is None:
+            return _joined(name, (*first, *arguments), modifiers, context)
         if isinstance(user, UserAggregate):
             call = aggregates.resolve_user_aggregate(user, (*first, *arguments), modifiers)
         else:
             call = aggregates.resolve_aggregate(name, *first, *arguments, modifiers=modifiers)
     return Column(context.width + context.aggregates.number(call), name.lower(), call.type)
+
+
+def _joined(
+    name: str, arguments: tuple[Expression | None, ...], modifiers: aggregates.Modifiers, context: Context
+) -> Expression:
+    """STRING_AGG and its like: the values of an ARRAY_AGG as one text, NULL where there is none."""
+    assert context.aggregates is not None
+    call, separator = aggregates.joined_parts(name, arguments, modifiers)
+    values = Column(context.width + context.aggregates.number(call), name.lower(), call.type)
+    empty = functions.resolve("=", (functions.resolve("SIZE", (values,)), functions.literal(0)))
+    text = functions.resolve("ARRAY_JOIN", (values, separator))
+    return functions.make_case(((empty, functions.literal(None)),), text)
 
 
 def _over(node: Any, context: Context) -> Expression:

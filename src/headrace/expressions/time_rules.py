@@ -7,6 +7,7 @@ from typing import Final
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.errors import LanguageError
 from headrace.expressions import intervals
@@ -207,14 +208,23 @@ def in_zone(name: str, arguments: Arguments) -> Expression:
     return Call(name, (instant(name, moment), make_cast(zone, STRING)), TIMESTAMP)
 
 
+_OF_THIS_MACHINE: Final = ("localtime", "posixrules")
+"""Names of zones that mean another one on each machine."""
+
+
 def _check_zone(zone: str) -> None:
     try:
         ZoneInfo(zone)
+        # Arrow has fewer names: it computes, so it has to know the zone as well.
+        pc.local_timestamp(pa.array([0], pa.timestamp("us", zone)))
+        known = zone not in _OF_THIS_MACHINE
     except (KeyError, ValueError, OSError):
+        known = False
+    if not known:
         raise LanguageError(
             f"there is no time zone '{zone}'",
             hint="write its region and city, such as 'Europe/Berlin', or 'UTC'",
-        ) from None
+        )
 
 
 def _date(name: str, argument: Expression) -> Expression:

@@ -18,6 +18,7 @@ from headrace.schema import BIGINT
 from headrace.time import CALENDAR, MICROSECONDS, unit_of
 
 _HINT: Final = "write INTERVAL '1' HOUR, INTERVAL '90' MINUTE, INTERVAL '1 02:30:00' DAY TO SECOND"
+_COUNT_HINT: Final = "before a unit write a whole number: INTERVAL n HOUR, or CAST it to BIGINT"
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:\.\d{1,6})?)\s*")
 _PIECE: Final = re.compile(r"([+-]?\d+(?:\.\d{1,6})?)\s*([A-Za-z]+)")
 _CLOCK: Final = re.compile(r"([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d{1,6})?))?")
@@ -48,8 +49,9 @@ def bind_interval(node: Any, bind: Callable[[Any], Expression]) -> Expression:
     else:
         found = _of_unit(text, _unit(str(unit.name)))
     if found is None:
-        shown = f"'{text}' {unit.sql() if unit is not None else ''}".strip()
-        raise LanguageError(f"{shown} is not a valid INTERVAL", position=position_of(node), hint=_HINT)
+        amount_shown, hint = (amount.sql(), _COUNT_HINT) if text is None else (f"'{text}'", _HINT)
+        shown = f"{amount_shown} {unit.sql() if unit is not None else ''}".strip()
+        raise LanguageError(f"{shown} is not a valid INTERVAL", position=position_of(node), hint=hint)
     return found
 
 

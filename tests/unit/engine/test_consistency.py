@@ -359,7 +359,7 @@ def test_a_run_that_is_continued_says_what_it_would_have_said(tmp_path: Path) ->
     ("clause", "message", "hint"),
     [
         ("CONSISTENCY MIDLE", "CONSISTENCY does not know 'MIDLE'", "MIDDLE"),
-        ("CONSISTENCY (STRONG)", "BLOCK or REMEMBER is missing", "BLOCK 5 SECONDS"),
+        ("CONSISTENCY (STRONG)", "BLOCK, OUTPUT or REMEMBER is missing", "BLOCK 5 SECONDS"),
         ("CONSISTENCY WEEK", "CONSISTENCY does not know 'WEEK'", "WEAK"),
         ("CONSISTENCY (BLOCK 1, FORGET 2)", "REMEMBER is missing", "REMEMBER 1 MINUTE"),
         ("CONSISTENCY (BLOCK 3, REMEMBER 2)", "BLOCK 3 is longer than REMEMBER 2", "BLOCK 2"),

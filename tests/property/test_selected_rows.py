@@ -195,6 +195,16 @@ def test_aggregates_come_and_go(storage: bool, tmp_path: Path) -> None:
     assert all(found[0].values())
 
 
+def test_predicates_with_the_number_of_another_are_asked_alone(tmp_path: Path) -> None:
+    found = []
+    for fewest in (2, 1_000):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(matched_groups, "FEWEST", fewest)
+            patch.setattr(matched_groups, "_number_of", lambda predicate: 7)
+            found.append(_counted(str(tmp_path / str(fewest))))
+    assert found[0] == found[1]
+
+
 def _counted(storage: str | None) -> dict[str, list[Any]]:
     """What counts say that come and go, and begin again where there is a store."""
     db = headrace.connect(runner="inline", storage=storage)

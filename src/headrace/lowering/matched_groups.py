@@ -8,13 +8,14 @@ Thousands of queries such as these differ in what they compare with which consta
 Where the rows have the numbers of the predicates that select them (`headrace.algebra.nodes.Match`), these are
 groups of one aggregate by that number, and each query picks its own, as queries do whose constants are data
 (`headrace.lowering.constants`). A predicate's number is a digest of it: it names a group in the state.
+A query whose predicate has the number of another one is carried out alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,10 +54,12 @@ class _Matched:
     Attributes:
         plan: with constants as data.
         shapes: of those aggregates.
+        predicates: those of the rows, with their numbers.
     """
 
     plan: Plan
     shapes: frozenset[str]
+    predicates: tuple[tuple[int, Expression], ...]
 
 
 def matched_groups(queries: Mapping[str, Plan], present: Mapping[str, Plan]) -> dict[str, Plan]:
@@ -68,9 +71,24 @@ def matched_groups(queries: Mapping[str, Plan], present: Mapping[str, Plan]) -> 
     """
     found = {name: one for name, plan in queries.items() if (one := _matched(plan)) is not None}
     counts = Counter(part for one in found.values() for part in one.shapes)
-    known = frozenset[str]().union(*map(_shapes_in, present.values())) if found else frozenset[str]()
+    if not found:
+        return {}
+    known = frozenset[str]().union(*map(_shapes_in, present.values()))
     many = known | {part for part, count in counts.items() if count >= FEWEST}
-    return {name: one.plan for name, one in found.items() if one.shapes <= many}
+    numbered = dict(pair for plan in present.values() for pair in _predicates_in(plan))
+    grouped = {name: one for name, one in found.items() if one.shapes <= many}
+    return {name: one.plan for name, one in grouped.items() if _is_named(one, numbered)}
+
+
+def _is_named(query: _Matched, numbered: dict[int, Expression]) -> bool:
+    """Whether no other predicate has the number of one of a query's, whose numbers are then added."""
+    pairs = query.predicates
+    return all(_is_same(numbered.setdefault(number, predicate), predicate) for number, predicate in pairs)
+
+
+def _is_same(left: Expression, right: Expression) -> bool:
+    # NaN is not equal to itself, but written alike.
+    return left == right or repr(left) == repr(right)
 
 
 def _matched(plan: Plan) -> _Matched | None:
@@ -87,7 +105,14 @@ def _matched(plan: Plan) -> _Matched | None:
     if found is whole:
         return None
     made, _ = constants_as_data(found)
-    return _Matched(made, _shapes_in(made))
+    return _Matched(made, _shapes_in(made), tuple(_predicates_in(made)))
+
+
+def _predicates_in(plan: Plan) -> Iterator[tuple[int, Expression]]:
+    """The predicates of the rows of a plan that are matched, with their numbers."""
+    for part in walk(plan):
+        if isinstance(part, Match):
+            yield from part.predicates
 
 
 def _shapes_in(plan: Plan) -> frozenset[str]:
@@ -112,9 +137,13 @@ def _grouped(plan: Plan) -> Plan | None:
     predicate = lowest.predicate
     if can_fail(predicate) or not _has_ranges(predicate):
         return None
-    number = int(hashlib.sha256(repr(predicate).encode()).hexdigest()[:_DIGITS], 16)
+    number = _number_of(predicate)
     below = _numbered(plan.input, number)
     return None if below is None else group_of(plan, below, Literal(number, BIGINT))
+
+
+def _number_of(predicate: Expression) -> int:
+    return int(hashlib.sha256(repr(predicate).encode()).hexdigest()[:_DIGITS], 16)
 
 
 def _may_fail(plan: Aggregate) -> bool:

@@ -27,6 +27,7 @@ from typing import Final
 
 from headrace.errors import LanguageError
 from headrace.expressions import pattern_rules
+from headrace.expressions import text_rules as texts
 from headrace.expressions import time_rules as times
 from headrace.expressions import typing_rules as rules
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast, make_try_cast
@@ -110,8 +111,8 @@ _TABLE: Final[dict[str, _Entry]] = {
     "IS NOT NULL": _Entry(1, 1, rules.is_null),
     "IN": _Entry(2, None, rules.compare),
     "BETWEEN": _Entry(3, 3, rules.compare),
-    "LIKE": _Entry(2, 3, rules.like),
-    "||": _Entry(2, 2, rules.concat),
+    "LIKE": _Entry(2, 3, texts.like),
+    "||": _Entry(2, 2, texts.concat),
     "ABS": _Entry(1, 1, rules.same_number),
     "SIGN": _Entry(1, 1, rules.double),
     "FLOOR": _Entry(1, 1, rules.whole_number),
@@ -136,29 +137,29 @@ _TABLE: Final[dict[str, _Entry]] = {
     "DECODE": _Entry(3, None, rules.decode),
     "ISNULL": _Entry(1, 1, rules.null_test(False)),
     "ISNOTNULL": _Entry(1, 1, rules.null_test(True)),
-    "LENGTH": _Entry(1, 1, rules.text_length),
-    **{name: _Entry(1, 1, rules.text) for name in ("UPPER", "LOWER", "TRIM", "LTRIM", "RTRIM")},
-    "SUBSTRING": _Entry(2, 3, rules.substring),
-    "CONCAT": _Entry(1, None, rules.concat),
-    "REPLACE": _Entry(3, 3, rules.text),
-    **{name: _Entry(2, 2, rules.text_test) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
-    "SIZE": _Entry(1, 1, rules.array_size),
-    "ARRAY_JOIN": _Entry(2, 2, rules.array_join),
-    "CONCAT_WS": _Entry(1, None, rules.concat_ws),
-    **{name: _Entry(1, 1, rules.text) for name in ("REVERSE", "INITCAP", "MD5", "SHA1")},
+    "LENGTH": _Entry(1, 1, texts.text_length),
+    **{name: _Entry(1, 1, texts.text) for name in ("UPPER", "LOWER", "TRIM", "LTRIM", "RTRIM")},
+    "SUBSTRING": _Entry(2, 3, texts.substring),
+    "CONCAT": _Entry(1, None, texts.concat),
+    "REPLACE": _Entry(3, 3, texts.text),
+    **{name: _Entry(2, 2, texts.text_test) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
+    "SIZE": _Entry(1, 1, texts.array_size),
+    "ARRAY_JOIN": _Entry(2, 2, texts.array_join),
+    "CONCAT_WS": _Entry(1, None, texts.concat_ws),
+    **{name: _Entry(1, 1, texts.text) for name in ("REVERSE", "INITCAP", "MD5", "SHA1")},
     **{
-        name: _Entry(2, 2, rules.taking((STRING, BIGINT), STRING))
+        name: _Entry(2, 2, texts.taking((STRING, BIGINT), STRING))
         for name in ("LEFT", "RIGHT", "REPEAT", "SHA2")
     },
-    **{name: _Entry(2, 3, rules.taking((STRING, BIGINT, STRING), STRING)) for name in ("LPAD", "RPAD")},
-    "LOCATE": _Entry(2, 3, rules.taking((STRING, STRING, BIGINT), BIGINT)),
-    "INSTR": _Entry(2, 2, rules.taking((STRING, STRING), BIGINT)),
-    "TRANSLATE": _Entry(3, 3, rules.text),
-    "SUBSTRING_INDEX": _Entry(3, 3, rules.taking((STRING, STRING, BIGINT), STRING)),
-    **{name: _Entry(2, 2, rules.text) for name in ("BTRIM", *TRIMS)},
-    **{name: _Entry(1, 1, rules.text_length) for name in ("ASCII", "CRC32")},
-    "CHR": _Entry(1, 1, rules.taking((BIGINT,), STRING)),
-    "LEVENSHTEIN": _Entry(2, 2, rules.text_length),
+    **{name: _Entry(2, 3, texts.taking((STRING, BIGINT, STRING), STRING)) for name in ("LPAD", "RPAD")},
+    "LOCATE": _Entry(2, 3, texts.taking((STRING, STRING, BIGINT), BIGINT)),
+    "INSTR": _Entry(2, 2, texts.taking((STRING, STRING), BIGINT)),
+    "TRANSLATE": _Entry(3, 3, texts.text),
+    "SUBSTRING_INDEX": _Entry(3, 3, texts.taking((STRING, STRING, BIGINT), STRING)),
+    **{name: _Entry(2, 2, texts.text) for name in ("BTRIM", *TRIMS)},
+    **{name: _Entry(1, 1, texts.text_length) for name in ("ASCII", "CRC32")},
+    "CHR": _Entry(1, 1, texts.taking((BIGINT,), STRING)),
+    "LEVENSHTEIN": _Entry(2, 2, texts.text_length),
     "REGEXP_REPLACE": _Entry(3, 3, pattern_rules.regexp_replace),
     "REGEXP_COUNT": _Entry(2, 2, pattern_rules.regexp_count),
     "REGEXP_LIKE": _Entry(2, 2, pattern_rules.regexp_like),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
@@ -217,7 +218,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "WEEKDAY": lambda day: day.weekday(),
     "DAYOFWEEK": lambda day: day.isoweekday() % 7 + 1,
     "DAYOFYEAR": lambda day: day.timetuple().tm_yday,
-    "LAST_DAY": _guarded(lambda day: _months_later(day.replace(day=1), 1) - timedelta(days=1)),
+    "LAST_DAY": lambda day: day.replace(day=monthrange(day.year, day.month)[1]),
     "DATE_ADD": _guarded(lambda day, count: day + timedelta(days=count)),
     "ADD_MONTHS": _guarded(_months_later),
     "DATEDIFF": lambda end, start: (end - start).days,

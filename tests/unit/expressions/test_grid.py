@@ -263,8 +263,20 @@ def test_time_zones(name: str, zone: str) -> None:
         for hour in (0, 9, 10, 11)
         for day in range(3)
     ]
+    # Files of time zones list the changes of clocks until 2037, and then give rules.
+    far = [
+        (datetime(year, month, 15, 12, 7, tzinfo=UTC),)
+        for year in (1890, 2036, 2037, 2038, 2100, 9000)
+        for month in (1, 7)
+    ]
+    change = [(datetime(2050, 3, 27, hour, minute, tzinfo=UTC),) for hour in range(4) for minute in (0, 59)]
     expression = resolve(name, (Column(0, "c0", TIMESTAMP), literal(zone)))
-    check(expression, (TIMESTAMP,), [(edge,) for edge in EDGES[TIMESTAMP]] + hours + apia)
+    check(expression, (TIMESTAMP,), [(edge,) for edge in EDGES[TIMESTAMP]] + hours + apia + far + change)
+
+
+def test_the_last_day_of_all() -> None:
+    days = [(date(9999, 12, 31),), (date(9999, 12, 1),), (date(2023, 2, 1),), (date(1, 1, 1),)]
+    check(resolve("LAST_DAY", (Column(0, "c0", DATE),)), (DATE,), days)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ Results are in the years 1 to 9999; a row with another one fails.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Final
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -38,6 +39,12 @@ _FIRST_DAY: Final = date.min.toordinal() - date(1970, 1, 1).toordinal()
 _LAST_DAY: Final = date.max.toordinal() - date(1970, 1, 1).toordinal()
 _FIRST: Final = int(datetime(1, 1, 1, tzinfo=UTC).timestamp()) * 10**6
 _BEYOND: Final = (_LAST_DAY + 1) * _DAY
+_UNLISTED: Final = int(datetime(2037, 1, 1, tzinfo=UTC).timestamp()) * 10**6
+"""Until then files of time zones list each change of clocks; Arrow does not know the rules that follow."""
+_QUARTER: Final = 15 * MICROSECONDS["MINUTE"]
+"""Clocks are changed by rules at multiples of that."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NOTHING: Final = timedelta()
 _SPAN_OF_DAYS: Final = 4_000_000
 """More days, and so more months, than there are in the years 1 to 9999."""
 _SUNDAY: Final = 4
@@ -225,7 +232,21 @@ def _offset(micros: Int64Array, zone: str) -> Int64Array:
     """By how many microseconds the clocks of a zone are ahead of UTC, at instants."""
     known = np.clip(micros, _FIRST + _DAY, _BEYOND - _DAY)
     local = pc.local_timestamp(pa.array(known, BIGINT).cast(pa.timestamp("us", zone)))
-    return np.asarray(local.cast(BIGINT)) - known
+    ahead = np.asarray(np.asarray(local.cast(BIGINT)) - known)
+    later = known >= _UNLISTED
+    if later.any():
+        ahead[later] = _offset_by_rules(known[later], zone)
+    return ahead
+
+
+def _offset_by_rules(micros: Int64Array, zone: str) -> Int64Array:
+    quarters, places = np.unique(micros // _QUARTER, return_inverse=True)
+    clocks = ZoneInfo(zone)
+    moments = [_EPOCH + timedelta(minutes=15 * quarter) for quarter in quarters.tolist()]
+    ahead = [
+        (moment.astimezone(clocks).utcoffset() or _NOTHING) // timedelta(microseconds=1) for moment in moments
+    ]
+    return np.array(ahead, dtype=np.int64)[places]
 
 
 def _utc(local: Int64Array, zone: str) -> Int64Array:

@@ -273,3 +273,10 @@ def test_one_statement() -> None:
         parse_one("SELECT a FROM b; SELECT a FROM b")
     with pytest.raises(LanguageError, match="not 0"):
         parse_one("-- nothing")
+
+
+def test_a_materialized_view_is_a_query() -> None:
+    view, query = (parse_one(f"CREATE {what} v AS SELECT * FROM s") for what in ("MATERIALIZED VIEW", "QUERY"))
+    assert isinstance(view, CreateQuery)
+    assert isinstance(query, CreateQuery)
+    assert (view.name.text, view.text, view.warm) == (query.name.text, query.text, query.warm)

@@ -168,7 +168,7 @@ def _create(cursor: Cursor, position: Position) -> Statement:
             query, text = _with_text(cursor)
             return CreateStreamAs(name, query, position, text)
         return parse_create_stream(cursor, name, position)
-    if cursor.accept("QUERY"):
+    if cursor.accept("QUERY") or cursor.accept("MATERIALIZED", "VIEW"):
         _refuse_condition(cursor)
         return _create_query(cursor, position)
     if cursor.accept("RELATION"):

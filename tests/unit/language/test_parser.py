@@ -276,7 +276,21 @@ def test_one_statement() -> None:
 
 
 def test_a_materialized_view_is_a_query() -> None:
-    view, query = (parse_one(f"CREATE {what} v AS SELECT * FROM s") for what in ("MATERIALIZED VIEW", "QUERY"))
+    view, query = (
+        parse_one(f"CREATE {what} v AS SELECT * FROM s") for what in ("MATERIALIZED VIEW", "QUERY")
+    )
     assert isinstance(view, CreateQuery)
     assert isinstance(query, CreateQuery)
     assert (view.name.text, view.text, view.warm) == (query.name.text, query.text, query.warm)
+
+
+def test_the_timestamp_of_a_table_function_may_be_a_bare_name() -> None:
+    bare, described = (
+        parse_one(f"SELECT COUNT(*) AS n FROM HOP(bid, {time}, INTERVAL '5' SECOND, INTERVAL '10' SECOND)")
+        for time in ("ts", "DESCRIPTOR(ts)")
+    )
+    assert isinstance(bare, Select)
+    assert isinstance(described, Select)
+    (one,), (other,) = bare.query.tables, described.query.tables  # type: ignore[union-attr]
+    assert one.function.time.text == other.function.time.text == "ts"  # type: ignore[union-attr]
+    assert one.function.durations.keys() == other.function.durations.keys()  # type: ignore[union-attr]

@@ -111,19 +111,21 @@ def _arguments(
         if label in durations or label in descriptors:
             raise LanguageError(f"{name} has two arguments {label}", position=position)
         if label is None:
-            known = described if cursor.at("DESCRIPTOR") else DURATIONS[name]
+            known = described if cursor.at("DESCRIPTOR") or _at_column(cursor) else DURATIONS[name]
             label = next((free for free in known if free not in descriptors and free not in durations), None)
         if label is None:
             raise cursor.error(f"{name} has too many arguments", WRITTEN[name])
-        if cursor.at_name() and cursor.word(1) in (",", ")"):
-            bare = cursor.word() and str(cursor.shown()).strip("'")
-            raise cursor.error(f"DESCRIPTOR is missing around {bare}", f"write DESCRIPTOR({bare})")
         if label in described:
             descriptors[label] = _descriptor(cursor, several=label == "KEY")
         else:
             durations[label] = parse_duration_at(cursor, f"the {label.lower()} of {name}"), position
     (time, *_), keys = descriptors.get("TIMECOL", (None,)), descriptors.get("KEY", ())
     return time, keys, durations
+
+
+def _at_column(cursor: Cursor) -> bool:
+    """Whether the name of a column comes next, alone, as other systems write the timestamp."""
+    return cursor.at_name() and cursor.word(1) in (",", ")")
 
 
 def _label(cursor: Cursor, name: str, known: tuple[str, ...]) -> str | None:
@@ -139,6 +141,8 @@ def _label(cursor: Cursor, name: str, known: tuple[str, ...]) -> str | None:
 
 
 def _descriptor(cursor: Cursor, several: bool) -> tuple[Name, ...]:
+    if _at_column(cursor):
+        return (cursor.name("a column"),)
     if not cursor.accept("DESCRIPTOR"):
         raise cursor.error(f"DESCRIPTOR is missing, before {cursor.shown()}", "write DESCRIPTOR(column)")
     cursor.expect("(", "after DESCRIPTOR")

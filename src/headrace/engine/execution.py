@@ -148,6 +148,7 @@ class Execution:
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
         try:
             self._clients = Clients(self.store, lambda: self.run.results)
+            self._clients.keep({*defined.queries, *defined.not_answered})
         except BaseException:
             self._release()
             raise

@@ -59,7 +59,8 @@ class Readable(ABC):
     def gaps(self) -> pa.Table:
         """The instants about which the answer says nothing: the query was paused, and they look empty.
 
-        The same is in the metadata of the schema of `history`, as `headrace.gaps`: pairs of instants in JSON.
+        The same is in the metadata of the schema of `history` and `between`, as `headrace.gaps`: pairs of
+        instants in JSON.
 
         Returns:
             `lacks_from`, NULL where nothing is said before, and `lacks_to`, NULL while the query is paused.
@@ -155,11 +156,7 @@ class Readable(ABC):
         Raises:
             UserError: the epoch is not committed, or no longer kept; or the query has no answer.
         """
-        table, gaps = self._read(ResultReader.history, as_of), self._gaps()
-        if not gaps:
-            return table
-        said = json.dumps([[gap.begin, gap.end] for gap in gaps])
-        return table.replace_schema_metadata({**(table.schema.metadata or {}), b"headrace.gaps": said})
+        return self._with_gaps(self._read(ResultReader.history, as_of))
 
     def between(self, begin: object, end: object, as_of: object = None) -> pa.Table:
         """The answer at the instants from one to before another, as `history` gives it; rows are cut there.
@@ -178,7 +175,15 @@ class Readable(ABC):
                 f"{format_instant(first, self.domain)} is not before {format_instant(last, self.domain)}",
                 hint="give the first instant, then the first one after the last",
             )
-        return self._read(lambda reader: reader.between(first, last), as_of)
+        return self._with_gaps(self._read(lambda reader: reader.between(first, last), as_of))
+
+    def _with_gaps(self, table: pa.Table) -> pa.Table:
+        """A part of the answer that says which instants only look empty."""
+        gaps = self._gaps()
+        if not gaps:
+            return table
+        said = json.dumps([[gap.begin, gap.end] for gap in gaps])
+        return table.replace_schema_metadata({**(table.schema.metadata or {}), b"headrace.gaps": said})
 
     def changes(self, as_of: object = None, output: str = "open") -> pa.Table:
         """The elements as emitted: `epoch`, the payload, `valid_from`, `valid_to`, `change`.

@@ -83,6 +83,24 @@ def test_a_query_that_is_dropped_takes_its_clients_along(tmp_path: Path) -> None
         db.stop()
 
 
+def test_a_query_that_is_dropped_before_the_start_takes_its_clients_along(tmp_path: Path) -> None:
+    with opened(tmp_path) as db:
+        db.execute("CREATE QUERY other AS SELECT v FROM tick")
+        push(db, 1, 2)
+        taken(db, "desk", 2)
+        with db["other"].subscribe(client="desk") as changes:
+            assert next(changes).rows.num_rows == 0
+        db.execute("ALTER QUERY other PAUSE")
+        db.stop()
+    db = hr.connect(runner="inline", storage=tmp_path / "store")
+    with db:
+        db.execute("CREATE QUERY third AS SELECT v FROM tick; DROP QUERY seen")
+        db.start()
+        assert [(one.query, one.name) for one in db.status.clients] == [("other", "desk")]
+        assert len(list((tmp_path / "store" / "sinks").glob("*desk*"))) == 1
+        db.stop()
+
+
 def test_clients_follow_a_query_to_another_name(tmp_path: Path) -> None:
     with opened(tmp_path) as db:
         push(db, 1, 2)

@@ -43,6 +43,9 @@ def test_gaps_are_named_by_readers_status_and_store(tmp_path: Path) -> None:
         assert hr.open(tmp_path / "store")["top"].gaps().to_pylist() == expected
         metadata = db["top"].history().schema.metadata
         assert json.loads(metadata[b"headrace.gaps"]) == [[10, 30]]
+        part = db["top"].between(12, 20)
+        assert part.num_rows == 0
+        assert json.loads(part.schema.metadata[b"headrace.gaps"]) == [[10, 30]]
         assert b"headrace.gaps" not in (db["other"].history().schema.metadata or {})
         assert {query.name: query.gaps for query in db.status.queries} == {"top": (Gap(10, 30),), "other": ()}
         assert "it says nothing from 10 to before 30" in str(db.execute("DESCRIBE top")[0])

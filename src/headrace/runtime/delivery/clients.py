@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -102,6 +103,15 @@ class Clients:
             for known, client in list(self._known):
                 if known == query:
                     self._drop(query, client)
+
+    def keep(self, queries: Collection[str]) -> None:
+        """Forget the clients of all queries but some: of those that went, or got no other name, in a kill.
+
+        Args:
+            queries: the names of all queries that there are.
+        """
+        for query in {query for query, _ in self._known} - {*queries}:
+            self.drop(query)
 
     def renamed(self, query: str, name: str) -> None:
         """Follow a query to another name, which it has now.

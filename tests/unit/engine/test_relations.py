@@ -303,10 +303,14 @@ def test_asof_is_the_same_join(db: Database) -> None:
     db.relation("price", price, "id", ("a", "b"))
     db.stream("reading", READINGS, timestamp="ts")
     asof = "SELECT r.id, r.v, c.p FROM reading r ASOF {}JOIN price c ON c.id = r.id AND r.ts >= c.a"
-    whole = db.query(
-        "SELECT r.id, r.v, c.p FROM reading r LEFT JOIN price FOR SYSTEM_TIME AS OF r.ts c ON c.id = r.id"
-    )
+    text = "SELECT r.id, r.v, c.p FROM reading r LEFT JOIN price FOR SYSTEM_TIME AS OF r.ts c ON c.id = r.id"
+    whole = db.query(text)
     assert db.query(asof.format("LEFT ")).plan == whole.plan
+    more = " AND c.p > 5 AND r.v > 0"
+    assert db.query(asof.format("LEFT ") + more).plan == db.query(text + more).plan
+    unnamed = asof.replace(" r ", " ").replace("r.", "reading.")
+    assert db.query(unnamed.format("LEFT ")).plan == whole.plan
+    assert db.query("SELECT asof.v FROM reading asof, reading r WHERE asof.ts = r.ts").schema.names == ("v",)
     turned = asof.replace("c.id = r.id AND r.ts >= c.a", "(c.a <= ts) AND r.id = c.id").format("")
     inner = db.query(turned)
     db.run()
@@ -346,6 +350,7 @@ def test_asof_is_the_same_join(db: Database) -> None:
         ),
         ("reading r ASOF JOIN reading c ON c.id = r.id AND r.ts >= c.ts", "for relations", "CREATE RELATION"),
         ("reading r ASOF RIGHT JOIN price c ON c.id = r.id", "before JOIN or LEFT JOIN", "ASOF [LEFT] JOIN"),
+        ("reading ASOF RIGHT JOIN price c ON c.id = id", "before JOIN or LEFT JOIN", "ASOF [LEFT] JOIN"),
         ("reading r ASOF JOIN price c USING (id)", "has a condition after ON", "ASOF [LEFT] JOIN"),
     ],
 )

@@ -13,6 +13,7 @@ from headrace.errors import LanguageError
 from headrace.language.binding.joins import product
 from headrace.language.binding.scope import Bound, Scope, names_in
 from headrace.language.catalog import Catalog, RelationInfo
+from headrace.language.dialect import position_of
 from headrace.language.syntax import JoinedTable, NamedTable, Scalar
 
 
@@ -82,7 +83,14 @@ def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -
             hint=f"write FROM s ASOF JOIN {relation.name} r ON {equal} AND s.{ts} >= r.{since}, "
             "where s has no window",
         )
-    return replace(item, condition=reduce(lambda one, other: exp.And(this=one, expression=other), kept))
+    return replace(item, condition=reduce(_both, kept))
+
+
+def _both(one: Scalar, other: Scalar) -> Scalar:
+    """That both are true, which begins where the first one does."""
+    found = exp.And(this=one, expression=other)
+    found.meta["position"] = position_of(one)
+    return found
 
 
 def _relation(item: JoinedTable, catalog: Catalog) -> tuple[RelationInfo, str]:

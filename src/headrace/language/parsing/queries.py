@@ -283,6 +283,9 @@ _JOINS: Final = (
 )
 """What may precede JOIN, and the join that it means."""
 
+_JOINING: Final = {"JOIN", *(words.split()[0] for words, _ in _JOINS if words)}
+"""The words that a join begins with."""
+
 
 def _as_of_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
     written = "FROM s ASOF [LEFT] JOIN r ON s.k = r.k AND s.ts >= r.since"
@@ -443,7 +446,7 @@ def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
         elif (length := parse_granularity(cursor)) is not None:
             _refuse_second("GRANULARITY", granule, position)
             granule = length
-        elif alias is None and (name := parse_alias(cursor)) is not None:
+        elif alias is None and not _at_as_of_join(cursor) and (name := parse_alias(cursor)) is not None:
             alias = name
         else:
             break
@@ -457,6 +460,11 @@ def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
     if sample is not None or granule is not None:
         window = replace(window or WindowClause(None, (), None, start), sample=sample, granule=granule)
     return alias, window
+
+
+def _at_as_of_join(cursor: Cursor) -> bool:
+    """Whether ASOF comes next, and not an alias of that name."""
+    return cursor.at("ASOF") and cursor.word(1) in _JOINING
 
 
 def _refuse_second(what: str, before: object, position: Position) -> None:

@@ -57,7 +57,7 @@ class Readable(ABC):
         """The instants about which the answer says nothing, since the query was paused."""
 
     def gaps(self) -> pa.Table:
-        """The instants about which the answer says nothing: the query was paused, and they look empty.
+        """The instants about which the answer says nothing, since the query was paused or replaced.
 
         The same is in the metadata of the schema of `history` and `between`, as `headrace.gaps`: pairs of
         instants in JSON.
@@ -145,7 +145,7 @@ class Readable(ABC):
     def history(self, as_of: object = None) -> pa.Table:
         """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever).
 
-        Instants in which the query was paused look empty; see `gaps`.
+        Instants about which nothing is said, such as those of a pause, look empty; see `gaps`.
         Where `retain_epochs` has removed results, it begins at the last instant that they made final.
 
         Args:

@@ -83,6 +83,28 @@ def test_what_cannot_be_clipped_starts_anew(db: hr.Database) -> None:
     assert [change.epoch for change in changes][-1] == db.status.epoch
 
 
+def test_instants_between_both_answers_are_a_gap(tmp_path: Path) -> None:
+    ahead = "SELECT COUNT(*) AS n FROM ahead [RANGE 10]"
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute(f"{STREAM} CREATE STREAM ahead (ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.query("SELECT COUNT(*) AS n FROM s [RANGE 10]", "q")
+        db.query(ahead, "other")
+        db.start()
+        pushed(db, 5, 20)
+        db.push("ahead", {"ts": 300})
+        said = explained(db, ahead)
+        assert said[2] == "nothing is said about the instants from 18 to before 300"
+        replaced(db, ahead)
+        assert db["q"].gaps().to_pylist() == [{"lacks_from": 18, "lacks_to": 300}]
+        # The other way round the answer goes on where it was final, and lacks nothing more.
+        replaced(db, "SELECT COUNT(*) AS n FROM s [RANGE 10]")
+        db.stop()
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.start()
+        assert db["q"].gaps().to_pylist() == [{"lacks_from": 18, "lacks_to": 300}]
+        db.stop()
+
+
 def test_a_query_that_is_not_there_is_created(db: hr.Database) -> None:
     assert explained(db, COUNTED) == ["there is no query q; it is created"]
     replaced(db, COUNTED)

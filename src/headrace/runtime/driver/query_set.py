@@ -69,7 +69,7 @@ class QuerySet:
         paused: the queries that are not answered until they are resumed.
         levels: the epochs in which queries came to their levels of consistency that have had others. Since
             then their operators have state of their own, which may have become that of others.
-        gaps: per query that has been paused the instants about which it says nothing.
+        gaps: per query that has been paused or replaced the instants about which it says nothing.
     """
 
     plans: Mapping[str, Plan]

@@ -26,6 +26,7 @@ from headrace.runtime.driver.pausing import answering_from
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.said import reader_of
 from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.store.segments import SegmentWriter
@@ -138,14 +139,17 @@ def begun_anew(
         results: those of the epochs that are kept, in order.
     """
     for name, begins in answering_from(queries, names, before.point).items():
-        at = _limited(begins, _until(name, results))
+        until = _until(name, results)
+        at = _limited(begins, until)
         if _reach(queries, name, before) < at:
             # What is final is not said again, whatever the new plan reads.
             plan = queries.plans[name]
             horizon, carried = horizon_of(plan), queries.carried_out.get(name, alone(plan)[0])
             below = Clip(carried if horizon is None else strong(carried), begin=at)
             queries = queries.replacing({name: at_horizon(below, horizon)})
-        queries = replace(queries, warm={**queries.warm, name: WarmStart(epoch, at)})
+        gaps = with_gap(queries.gaps.get(name, ()), Gap(until, at))
+        warm = {**queries.warm, name: WarmStart(epoch, at)}
+        queries = replace(queries, warm=warm, gaps={**queries.gaps, name: gaps})
     return queries
 
 

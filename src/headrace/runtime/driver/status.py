@@ -171,7 +171,7 @@ class QueryStatus:
         exchanged: the last time that its plan was exchanged for a better one, or None.
         departures: how many rows it has left out that are in time for their streams, by its REMEMBER; None if
             it takes all of them.
-        gaps: the instants about which it says nothing, since it was paused.
+        gaps: the instants about which it says nothing, since it was paused or replaced.
     """
 
     name: str

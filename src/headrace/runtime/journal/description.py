@@ -64,7 +64,7 @@ def gaps_of(query: str, gaps: Mapping[str, tuple[Gap, ...]], paused: Mapping[str
 
     Args:
         query: its name.
-        gaps: per query those of pauses that are over.
+        gaps: per query those of pauses that are over, and of replacements.
         paused: the queries that are paused.
     """
     known, now = gaps.get(query, ()), paused.get(query)
@@ -95,7 +95,7 @@ class Description:
         catalog: all that is defined, in order; None where an earlier Headrace has written it.
         horizons: up to where those queries speak that do not wait for their heartbeats.
         levels: the epochs in which the queries came to their levels of consistency that have had others.
-        gaps: per query that has been paused the instants about which it says nothing.
+        gaps: per query that has been paused or replaced the instants about which it says nothing.
     """
 
     queries: Mapping[str, str]

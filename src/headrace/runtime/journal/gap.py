@@ -1,4 +1,4 @@
-"""Instants about which an answer says nothing, since its query was paused."""
+"""Instants about which an answer says nothing, since its query was paused or replaced."""
 
 from __future__ import annotations
 

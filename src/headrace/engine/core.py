@@ -50,7 +50,7 @@ from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
-from headrace.runtime.journal.definition import Definition
+from headrace.runtime.journal.definition import Definition, key_of
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
@@ -472,8 +472,9 @@ class Core:
         self.change(new)
 
     def is_known_to_store(self, query: str) -> bool:
-        """Whether a durable store has a query of that name, which is answered."""
-        return query in self._stored_choices()
+        """Whether a durable store has a query of that name, which is answered or paused."""
+        catalog = () if query in self._stored_choices() else stored_catalog(self.settings.storage)
+        return query in self._stored_choices() or key_of("QUERY", query) in {one.key for one in catalog}
 
     def replace_waiting(self) -> None:
         """Replace what was to be replaced once a run goes on; where that fails, the run ends.

@@ -106,3 +106,10 @@ def test_a_store_hears_of_a_new_name_from_a_run_alone(tmp_path: Path) -> None:
         with pytest.raises(LanguageError, match="no run is going on that could rename it"):
             db.execute("ALTER QUERY resting RENAME TO new")
         assert "CREATE QUERY resting" in str(db.execute("SHOW CREATE QUERY resting")[0])
+        db.start()
+        db.execute("ALTER QUERY resting PAUSE")
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        # A paused query is the store's as well.
+        with pytest.raises(LanguageError, match="no run is going on that could rename it"):
+            db.execute("ALTER QUERY resting RENAME TO new")
+        db.start()

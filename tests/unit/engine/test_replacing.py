@@ -219,3 +219,22 @@ def test_a_text_replaces_the_query_of_a_store(tmp_path: Path) -> None:
         pushed(db, *range(30, 60))
         assert contents(db["q"], 39) == contents(db["old"], 39)
         assert [row["n"] for row in db["q"].snapshot(50).to_pylist()] == [4]
+
+
+@pytest.mark.parametrize("clause", ["PAUSE", "PAUSE KEEPING INPUT"])
+def test_a_query_is_resumed_and_replaced_before_the_start(tmp_path: Path, clause: str) -> None:
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute(f"{STREAM[:-1]} RETAIN ALL")
+        db.query("SELECT MAX(v) AS v FROM s [RANGE 10]", "q")
+        db.start()
+        pushed(db, 1, 5)
+        db.execute(f"ALTER QUERY q {clause}")
+        db.stop()
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute("ALTER QUERY q RESUME")
+        replaced(db, "SELECT MIN(v) AS v FROM s [RANGE 10]")
+        db.start()
+        pushed(db, 40, 45, 80)
+        held = [(row["v"], row["valid_from"], row["valid_to"]) for row in db["q"].history().to_pylist()]
+        assert held[-2:] == [(40, 40, 50), (45, 50, 55)]
+        db.stop()

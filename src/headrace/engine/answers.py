@@ -143,6 +143,11 @@ class Answers:
         carried = epochs[-1].carried.get(name) if epochs and not span.is_over else None
         return ResultReader(name, form_of(query.plan), self._store, epochs, carried, span.start)
 
+    def name_of(self, query: Query) -> str:
+        """The name that a query's answer has now, also where another query has taken its place."""
+        span = self._spans.get(query)
+        return query.name if span is None else span.name
+
     def newest(self, query: Query) -> int:
         """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""
         seen = self._run.totals.arrivals

@@ -323,7 +323,7 @@ class Execution:
             client: what the client calls itself.
             from_epoch: where it begins if it is not known yet.
         """
-        clients, name = self._clients, query.name
+        clients, name = self._clients, self.answers.name_of(query)
         self.answers.reader(query)
         begin = clients.begin(name, client, self.run.start_of(name), from_epoch)
         changes = self.answers.follow(query, begin)
@@ -332,7 +332,7 @@ class Execution:
             for change in changes:
                 yield change
                 # Whoever asks for the next one has this one.
-                clients.acknowledge(query.name, client, change.epoch)
+                clients.acknowledge(self.answers.name_of(query), client, change.epoch)
 
         return Subscription(acknowledged(), changes.close)
 

@@ -114,6 +114,19 @@ def test_clients_follow_a_query_to_another_name(tmp_path: Path) -> None:
         db.stop()
 
 
+def test_a_client_is_heard_when_its_query_is_replaced_and_renamed(tmp_path: Path) -> None:
+    with opened(tmp_path) as db:
+        push(db, 1, 2)
+        with db["seen"].subscribe(client="desk") as changes:
+            assert next(changes).epoch == 1
+            db.execute("CREATE OR REPLACE QUERY seen AS SELECT v FROM tick WHERE v > 0")
+            db.execute("ALTER QUERY seen RENAME TO found")
+            last = next(changes).epoch
+            assert next(changes).epoch == last + 1
+        assert [(one.query, one.epoch) for one in db.status.clients] == [("found", last)]
+        db.stop()
+
+
 def test_the_answer_between_two_instants(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     with opened(tmp_path) as db:

@@ -62,6 +62,7 @@ class KeyFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read: tuple[object, tuple[Key, ...]] = (None, ())
+        self._seen = False
 
     @property
     def keys(self) -> tuple[Key, ...]:
@@ -77,7 +78,19 @@ class KeyFile:
         version = (found.st_mtime_ns, found.st_size, found.st_ino)
         if self._read[0] != version:
             self._read = version, _parsed(self.path)
+        self._seen = self._seen or bool(self._read[1])
         return self._read[1]
+
+    @property
+    def lets_all_in(self) -> bool:
+        """Whether no key is needed: there is none, and has been none since this was made.
+
+        So a server does not open its door to everybody when its last key is dropped, or its file is lost.
+
+        Raises:
+            UserError: the file is damaged.
+        """
+        return not self.keys and not self._seen
 
     def find(self, sent: str) -> Key | None:
         """The key that somebody sends, or None."""

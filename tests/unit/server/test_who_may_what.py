@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -126,6 +126,21 @@ def test_keys_are_kept_as_hashes_and_act_at_once(served: Served, tmp_path: Path)
     damaged.path.write_text('{"keys": [{"name": "a"}]}')
     with pytest.raises(UserError, match="cannot be read"):
         Door(damaged).caller("Bearer x")
+
+
+@pytest.mark.parametrize("lose", [lambda file: file.drop("a"), lambda file: file.path.unlink()])
+def test_a_door_that_had_a_key_stays_closed_without(lose: Callable[[KeyFile], None], tmp_path: Path) -> None:
+    door = Door(KeyFile(tmp_path / "keys.json"))
+    assert door.caller(None).role is Role.ADMIN
+    file = KeyFile(tmp_path / "keys.json")
+    sent = file.add("a", Role.READ)
+    assert door.caller(f"Bearer {sent}").name == "a"
+    lose(file)
+    for authorization in (None, f"Bearer {sent}"):
+        with pytest.raises(RequestError, match="key"):
+            door.caller(authorization)
+    again = file.add("b", Role.READ)
+    assert door.caller(f"Bearer {again}").name == "b"
 
 
 def test_the_command_adds_lists_and_drops(tmp_path: Path) -> None:

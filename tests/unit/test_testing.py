@@ -105,10 +105,10 @@ def test_what_depends_on_the_order_of_arrival_is_found(disorder: int | None) -> 
 
 def test_what_depends_on_the_cut_into_epochs_is_found() -> None:
     def prepare(db: hr.Database) -> None:
-        db.function("size", lambda v: pa.array([len(v)] * len(v)), arguments=["BIGINT"], returns="BIGINT")
+        db.function("width", lambda v: pa.array([len(v)] * len(v)), arguments=["BIGINT"], returns="BIGINT")
 
     with pytest.raises(AssertionError, match="differs in the given order, with epoch_rows=1"):
-        check_query("SELECT size(v) AS n FROM reading", ROWS, history=[(2, 1, 3)], prepare=prepare)
+        check_query("SELECT width(v) AS n FROM reading", ROWS, history=[(2, 1, 3)], prepare=prepare)
 
 
 def test_orders_keep_within_the_disorder() -> None:

@@ -47,7 +47,7 @@ class GoneError(UserError):
 
 
 def error_of(status: int, body: bytes) -> HeadraceError:
-    """The error that a response stands for.
+    """The error that a response reports.
 
     Args:
         status: of the response.

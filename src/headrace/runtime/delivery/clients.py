@@ -108,7 +108,7 @@ class Clients:
         """Forget the clients of all queries but some: of those that went, or got no other name, in a kill.
 
         Args:
-            queries: the names of all queries that there are.
+            queries: the names of all queries.
         """
         for query in {query for query, _ in self._known} - {*queries}:
             self.drop(query)

@@ -32,7 +32,7 @@ def with_gap(gaps: Sequence[Gap], new: Gap) -> tuple[Gap, ...]:
     """Gaps in order, with one more that begins after the others began; what overlaps becomes one.
 
     Args:
-        gaps: those that there are, all with an end.
+        gaps: all of them, each with an end.
         new: the other one; left out if it has no instants.
     """
     if new.end is not None and new.end <= new.begin:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.algebra.horizon import Horizon
+from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
 from headrace.elements import from_rows, to_rows
@@ -188,7 +189,7 @@ def test_whole_plans(root: str, data: st.DataObject, buckets: int, epoch_rows: i
         name: Stream(stream.schema.names, remembered(stream.elements, min(remember, stream.disorder)))
         for name, stream in known.items()
     }
-    weaker = remembering(case.plan, dict.fromkeys(known, remember))
+    weaker = remembering(case.plan, [Memory(name, remember) for name in known])
     horizon = Horizon(tuple(source.name for source in sources_of(case.plan)), data.draw(st.integers(0, 3)))
     queries = {"remembering": weaker, "weak": early(weaker, horizon), "strong": case.plan}
     readers = run_plans(queries, case.inputs(), buckets=buckets, epoch_rows=epoch_rows)
@@ -206,7 +207,7 @@ def test_corrections(kind: str, data: st.DataObject, buckets: int, epoch_rows: i
     found = data.draw(corrected("s0", KINDS[kind]))
     plan = data.draw(FORMS)(data.draw(plans([found.leaf], depth=2)))
     inputs = {"s0": found.stream()}
-    weaker = remembering(plan, {"s0": remember})
+    weaker = remembering(plan, [Memory("s0", remember)])
     queries = {"remembering": weaker, "weak": early(weaker, Horizon(("s0",), 0))}
     readers = run_plans(queries, inputs, buckets=buckets, epoch_rows=epoch_rows)
     whole = found.reference()

@@ -19,6 +19,7 @@ from golden.case import CASES, load
 from headrace.algebra.explain import explain
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import (
     Clip,
     Coalesce,
@@ -85,7 +86,7 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Coalesce": Coalesce,
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
-    "Remember": lambda below: remembering(below, {"tick": 2}),
+    "Remember": lambda below: remembering(below, [Memory("tick", 2)]),
     "Match": lambda below: Match(below, ((0, _over(below, 1)), (1, _over(below, 2))), "query"),
     "NestedAggregate": lambda below: _nested(
         next(part for part in walk(below) if isinstance(part, TimeWindow))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from headrace.time import BEGINNING
@@ -108,6 +109,11 @@ class Past:
 
 NO_PAST: Final = Past()
 """Of a stream of which nobody looks back at what it had brought."""
+
+Pasts = Mapping[str, Past]
+"""What streams had brought before, by their names."""
+
+NO_PASTS: Final[Pasts] = MappingProxyType({})
 
 
 def _part(moment: Moment, dial: Dial) -> int:

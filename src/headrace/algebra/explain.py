@@ -9,6 +9,7 @@ from headrace.algebra.arrival import Unit
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.memory import ALL
 from headrace.algebra.nodes import (
     Aggregate,
     AnyJoin,
@@ -207,26 +208,36 @@ def _window(
         case Early(input=below, horizon=horizon):
             what = f" of {describe(below)}" if plan.corrects else ""
             return f"Early {_horizon(horizon, plan.domain)}{what}"
-        case Remember(length=length):
-            return f"Remember {format_length(length, plan.domain)}"
+        case Remember():
+            return f"Remember {_memory(plan)}"
         case _:
             assert_never(plan)
 
 
+def _memory(plan: Remember) -> str:
+    most = "all" if plan.length == ALL else _length(plan.length, plan.unit, plan.domain)
+    since = "" if plan.floor == BEGINNING else f" from {format_instant(plan.floor, plan.domain)} on"
+    return f"{most}{since}"
+
+
 def _horizon(horizon: Horizon, domain: TimeDomain) -> str:
-    return "OUTPUT MAXIMAL" if horizon.block == -INFINITY else f"BLOCK {_block(horizon, domain)}"
+    return (
+        "OUTPUT MAXIMAL"
+        if horizon.block == -INFINITY
+        else f"BLOCK {_length(horizon.block, horizon.unit, domain)}"
+    )
 
 
-def _block(horizon: Horizon, domain: TimeDomain) -> str:
-    match horizon.unit:
+def _length(length: int, unit: Unit, domain: TimeDomain) -> str:
+    match unit:
         case Unit.TIME:
-            return format_length(horizon.block, domain)
+            return format_length(length, domain)
         case Unit.ARRIVAL:
-            return f"{format_length(horizon.block, TimeDomain.TIMESTAMP)} BY ARRIVAL"
+            return f"{format_length(length, TimeDomain.TIMESTAMP)} BY ARRIVAL"
         case Unit.ROWS:
-            return f"{horizon.block} ROWS"
+            return f"{length} ROWS"
         case _:
-            assert_never(horizon.unit)
+            assert_never(unit)
 
 
 def _lifetime(plan: Lifetime) -> str:

@@ -21,11 +21,13 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.algebra.arrival import Unit
 from headrace.algebra.checks import require_boolean, require_columns, require_same_types
 from headrace.algebra.failure import can_fail
 from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.memory import Memory
 from headrace.errors import PlanError
 from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, Literal, SortKey, expressions_of
@@ -828,16 +830,18 @@ class Remember(Unary):
     whatever their streams allow by then: that may change, and what names the state does not.
 
     Attributes:
-        length: how much older a row may be (instants).
+        length, unit, floor: how much older a row may be, and at least; see `Memory`.
     """
 
     length: int
+    unit: Unit = Unit.TIME
+    floor: int = BEGINNING
 
     @property
-    def stream(self) -> str:
-        """The name of the stream."""
+    def memory(self) -> Memory:
+        """For how long which stream is remembered."""
         assert isinstance(self.input, Source)
-        return self.input.name
+        return Memory(self.input.name, self.length, self.unit, self.floor)
 
 
 @dataclass(frozen=True)

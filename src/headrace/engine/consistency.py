@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from headrace.algebra.arrival import Unit
 from headrace.algebra.changes import Changes
 from headrace.algebra.horizon import Horizon
+from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Plan, RefreshedRelation
 from headrace.algebra.properties import relations_of, sources_of
 from headrace.engine.inputs import Input
@@ -41,21 +42,12 @@ def at_level(
         # Without streams everything is final.
         return plan
     block, remember = consistency.block, consistency.remember
-    by_time = consistency.unit is Unit.TIME
-    for length, what in ((block if by_time else None, "BLOCK"), (remember, "REMEMBER")):
-        if length is not None:
-            check_duration(length, plan.domain, what, consistency.position)
+    _check_lengths(plan.domain, consistency)
     if remember is not None:
-        if by_time and block is not None and block.length > remember.length:
-            raise LanguageError(
-                f"BLOCK {block} is longer than REMEMBER {remember}: when it speaks, it takes no further rows",
-                position=consistency.position,
-                hint=f"write BLOCK {remember}, or remember for longer",
-            )
         # Rows by key that forgot what changed them would be wrong for ever.
         read = (inputs[name] for name in streams if name in inputs)
         timings = {one.name: one.stream.timing for one in read if not isinstance(one.stream.changes, Changes)}
-        if new:
+        if new and consistency.memory is Unit.TIME:
             _check(timings, remember, plan.domain, consistency.position)
         if warm:
             raise LanguageError(
@@ -65,7 +57,7 @@ def at_level(
                 hint="leave out WARM, or REMEMBER",
             )
         late = (name for name, timing in timings.items() if not timing.by_arrival)
-        plan = remembering(plan, dict.fromkeys(late, remember.length))
+        plan = remembering(plan, (Memory(name, remember.length, consistency.memory) for name in late))
     refreshed = {leaf.name for leaf in relations_of(plan) if isinstance(leaf, RefreshedRelation)}
     relations, unit = tuple(sorted(refreshed)), consistency.unit
     if block is None:
@@ -74,23 +66,37 @@ def at_level(
     return at_horizon(plan, Horizon(streams, reach, relations, unit))
 
 
+def _check_lengths(domain: TimeDomain, consistency: Consistency) -> None:
+    """See that lengths of time fit the streams' timestamps, and that BLOCK is no longer than REMEMBER.
+
+    Raises:
+        LanguageError: they do not.
+    """
+    block, remember = consistency.block, consistency.remember
+    dials = ((block, consistency.unit, "BLOCK"), (remember, consistency.memory, "REMEMBER"))
+    for length, unit, what in dials:
+        if length is not None and unit is Unit.TIME:
+            check_duration(length, domain, what, consistency.position)
+    if block is None or remember is None or consistency.unit is not consistency.memory:
+        return
+    if block.length > remember.length:
+        how = {Unit.TIME: "", Unit.ARRIVAL: " BY ARRIVAL", Unit.ROWS: " ROWS"}[consistency.unit]
+        raise LanguageError(
+            f"BLOCK {block}{how} is longer than REMEMBER {remember}{how}: when it speaks, it takes no "
+            "further rows",
+            position=consistency.position,
+            hint=f"write BLOCK {remember}{how}, or remember for longer",
+        )
+
+
 def _check(
     timings: Mapping[str, Timing], remember: Duration, domain: TimeDomain, position: Position | None
 ) -> None:
     """See that some stream of a query allows rows to be as late as the query remembers.
 
     Raises:
-        LanguageError: none does, or one says otherwise how late its rows may be.
+        LanguageError: none does.
     """
-    for name, timing in timings.items():
-        for clause, is_said in _other_bounds(timing):
-            if is_said:
-                raise LanguageError(
-                    f"a query cannot remember {name} for less than it allows: that is said by {clause}, "
-                    "and not by DISORDER alone",
-                    position=position,
-                    hint=f"declare {name} with DISORDER and a length of time, or leave out REMEMBER",
-                )
     most = max(map(_allowed, timings.values()), default=0)
     if remember.length > most:
         raise LanguageError(
@@ -100,21 +106,14 @@ def _check(
         )
 
 
-def _other_bounds(timing: Timing) -> Iterable[tuple[str, bool]]:
-    """What else than a length of time may say how late the rows of a stream are, and whether it does."""
-    return (
-        ("DISORDER n ROWS", timing.rows is not None),
-        ("PER", timing.per is not None),
-        ("LATENCY", timing.latency > 0),
-        ("a disorder that is estimated", timing.estimated is not None),
-    )
-
-
 def _allowed(timing: Timing) -> int:
-    """How much older than the newest row before it a row may be (instants); 0 where all are in order."""
+    """How much older than the newest row before it a row may be (instants); 0 where all are in order.
+
+    Where values of a column are late each by itself, a row may be so much older than the newest of its value.
+    """
     if timing.by_arrival:
         return 0
-    return INFINITY if timing.disorder is None else max(timing.disorder, 0)
+    return INFINITY if timing.disorder is None or timing.per is not None else max(timing.disorder, 0)
 
 
 def _listed(names: Iterable[str]) -> str:

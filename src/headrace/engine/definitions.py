@@ -29,7 +29,6 @@ from headrace.language.references import streams_named
 from headrace.language.statements import AlterStream, Consistency, CreateSkew, Heartbeats, TimeClauses
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
-from headrace.lowering.early import answers_alike
 from headrace.lowering.memory import remembering_all
 from headrace.runtime.intake.streams import Incoming
 from headrace.runtime.journal.definition import Definition, key_of
@@ -310,23 +309,17 @@ class Definitions:
             consistency: how long its answer waits for rows that come late.
 
         Raises:
-            LanguageError: its operators wait for others, it would remember its streams for another time, or a
-                length of time does not fit its timestamps.
+            LanguageError: its operators wait for others, its streams do not allow what it would remember, or
+                a length of time does not fit its timestamps.
         """
-        if consistency.block is not None and query.heartbeats is not Heartbeats.OPERATOR:
+        if not consistency.is_strong and query.heartbeats is not Heartbeats.OPERATOR:
             raise LanguageError(
                 "a query cannot have this CONSISTENCY and HEARTBEATS",
                 position=consistency.position,
                 hint=f"drop {query.name}, and create it without HEARTBEATS",
             )
         known = self.plans[query.name]
-        plan = at_level(remembering_all(known), consistency, self.inputs, warm=False, new=False)
-        if not answers_alike(plan, known):
-            raise LanguageError(
-                f"{query.name} cannot come to remember its streams for longer or shorter",
-                position=consistency.position,
-                hint=f"say the same REMEMBER as before, or drop {query.name} and create it again",
-            )
+        plan = at_level(remembering_all(known), consistency, self.inputs, warm=False, new=True)
         key = key_of(Kind.QUERY.value, query.name)
         record = releveled(self.records.known[key], consistency)
         return replace(

@@ -21,7 +21,7 @@ from headrace.algebra.system_streams import system_stream
 from headrace.engine.answers import Answers
 from headrace.engine.choices import holds_in
 from headrace.engine.definitions import Definitions
-from headrace.engine.holds import identity_of
+from headrace.engine.holds import earlier_identity_of, identity_of
 from headrace.engine.inputs import TemporaryFolders, stream_folder, system_feed
 from headrace.engine.query import Query
 from headrace.engine.samples import looked_at
@@ -563,6 +563,11 @@ class Execution:
             forms={name: form_of(query.plan) for name, query in defined.queries.items()},
             choices={name: query.choices for name, query in defined.queries.items() if query.choices},
             catalog=tuple(defined.records.known.values()),
+            earlier={
+                name: known
+                for name, plan in defined.plans.items()
+                if (known := earlier_identity_of(plan)) is not None
+            },
         )
 
     def _logged(self, summary: Summary) -> Summary:

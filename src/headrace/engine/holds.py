@@ -16,6 +16,7 @@ from headrace.lowering.early import strong
 from headrace.lowering.graph import Graph
 from headrace.lowering.holds import holds_of
 from headrace.lowering.lower import Holds, identity, lower
+from headrace.lowering.memory import remembering_all
 from headrace.lowering.outer_joins import expand
 
 _MULTIPLIES: Final = 2.0
@@ -23,12 +24,21 @@ _MULTIPLIES: Final = 2.0
 
 
 def identity_of(plan: Plan, heartbeats: Heartbeats) -> str:
-    """What a durable store knows a query by, at whatever level of consistency it says what is not final yet.
+    """What a durable store knows a query by, at whatever level of consistency it is.
 
     The state of its operators depends on whether they wait.
     """
-    known = identity(expand(strong(plan)))
+    known = identity(expand(remembering_all(strong(plan))))
     return known if heartbeats is Heartbeats.OPERATOR else f"{known} {heartbeats.value}"
+
+
+def earlier_identity_of(plan: Plan) -> str | None:
+    """What an earlier Headrace knew a query by that remembers its streams for less than they allow.
+
+    It was another one for each length. None for other queries.
+    """
+    found = strong(plan)
+    return None if remembering_all(found) is found else identity(expand(found))
 
 
 def chosen_holds(

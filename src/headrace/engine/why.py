@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Final
 
+from headrace.algebra.arrival import Dial, Unit
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.memory import reached
+from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Filter, Granularity, Join, SessionWindow, TimeWindow
 from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.status import Status, instant_text
@@ -197,8 +198,14 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
         one for one in read if one.heartbeat == stream.heartbeat and (one is stream or one.idle_after != 0)
     ]
     alone = len(query.reads) == 1
-    said = "DISORDER" if query.departures is None else "REMEMBER"
-    orders = [" or ".join((*ways_on(one, needed, said), *ways_without(one, alone=alone))) for one in slowest]
+    memory = _memory_of(status, query, stream.name)
+    said = "DISORDER" if memory is None or memory.dial is not None else "REMEMBER"
+    orders = [
+        " or ".join(
+            (*ways_on(one, needed, said), *_ways_by(status, query, one), *ways_without(one, alone=alone))
+        )
+        for one in slowest
+    ]
     again = not status.running and stream.problem is None
     yield Finding(what, " and ".join([*(["start the run again"] * again), *orders]))
     yield from (_of_wait(one, one.waits) for one in slowest if one.waits is not None)
@@ -215,14 +222,31 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
 def _as_read(status: Status, query: QueryStatus, name: str) -> StreamStatus:
     """A stream as a query sees it, which may remember it for less than it allows."""
     stream = status.stream(name)
-    for memory, queries in status.graph.memories.items():
-        if memory.stream == stream.name and query.name in queries:
-            heartbeat = reached(stream.heartbeat, stream.latest, memory.length)
-            shorter = stream.disorder is None or memory.length < stream.disorder
-            return replace(
-                stream, heartbeat=heartbeat, disorder=memory.length if shorter else stream.disorder
-            )
-    return stream
+    memory = _memory_of(status, query, name)
+    if memory is None:
+        return stream
+    heartbeat = memory.reached(stream.heartbeat, stream.latest, stream.past)
+    shorter = memory.dial is None and (stream.disorder is None or memory.length < stream.disorder)
+    return replace(stream, heartbeat=heartbeat, disorder=memory.length if shorter else stream.disorder)
+
+
+def _memory_of(status: Status, query: QueryStatus, stream: str) -> Memory | None:
+    """For how long a query remembers a stream, where that may be less than it allows."""
+    memories = status.graph.memories.items()
+    found = (one for one, queries in memories if one.stream == stream and query.name in queries)
+    return next(found, None)
+
+
+def _ways_by(status: Status, query: QueryStatus, stream: StreamStatus) -> Iterator[str]:
+    """What would move its heartbeat for a query that remembers it by the clock or by rows."""
+    memory = _memory_of(status, query, stream.name)
+    match None if memory is None else memory.dial:
+        case Dial(unit=Unit.ARRIVAL, length=length):
+            yield f"wait until its rows have been here for {format_length(length, TimeDomain.TIMESTAMP)}"
+        case Dial(length=length):
+            yield f"send {count(length, 'more row')} of {stream.name}"
+        case None:
+            pass
 
 
 def _held_back(status: Status, query: QueryStatus) -> Iterator[Finding]:

@@ -224,13 +224,14 @@ def _value(value: str | int) -> str:
 def _consistency(level: Consistency) -> Iterable[str]:
     if level.is_strong:
         return
-    if level.block == Duration(0) and not level.maximal and level.remember in (None, Duration(0)):
+    at_once = level.block == Duration(0) and not level.maximal
+    if at_once and level.remember in (None, Duration(0)):
         yield f"CONSISTENCY {'MIDDLE' if level.remember is None else 'WEAK'}"
         return
-    unit = {Unit.TIME: "", Unit.ARRIVAL: " BY ARRIVAL", Unit.ROWS: " ROWS"}[level.unit]
-    block = [] if level.block is None else [f"BLOCK {level.block}{unit}"]
+    units = {Unit.TIME: "", Unit.ARRIVAL: " BY ARRIVAL", Unit.ROWS: " ROWS"}
+    block = [] if level.block is None else [f"BLOCK {level.block}{units[level.unit]}"]
     block = ["OUTPUT MAXIMAL"] if level.maximal else block
-    remember = [] if level.remember is None else [f"REMEMBER {level.remember}"]
+    remember = [] if level.remember is None else [f"REMEMBER {level.remember}{units[level.memory]}"]
     yield f"CONSISTENCY ({', '.join(block + remember)})"
 
 

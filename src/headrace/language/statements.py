@@ -412,10 +412,11 @@ class Consistency:
             until it is final. Microseconds of the clock where the unit is ARRIVAL, a number of rows for ROWS.
         position: of the clause, if there is one.
         remember: rows that are behind the newest one by more than that are left out; None takes all that are
-            in time for their stream.
+            in time for their stream. It is behind by the clock or by rows that have come, too; see `memory`.
         unit: what `block` counts.
         maximal: whether all is said that follows from the rows that have come, also of instants beyond the
             newest one; `block` is 0 then.
+        memory: what `remember` counts.
     """
 
     block: Duration | None = None
@@ -423,6 +424,7 @@ class Consistency:
     remember: Duration | None = None
     unit: Unit = Unit.TIME
     maximal: bool = False
+    memory: Unit = Unit.TIME
 
     @property
     def is_strong(self) -> bool:

@@ -6,6 +6,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Early, Plan, inputs_of, with_inputs
 from headrace.lowering.constants import Chosen, constants_as_data
 from headrace.lowering.leaving_out import without_nodes
+from headrace.lowering.memory import remembering_all
 from headrace.lowering.outer_joins import expand
 
 
@@ -63,8 +64,8 @@ def alone(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
 
 
 def answers_alike(one: Plan, other: Plan) -> bool:
-    """Whether two queries' plans differ at most in how far they speak."""
-    return one == other or expand(strong(one)) == expand(strong(other))
+    """Whether two queries' plans differ at most in how far they speak, and in what they remember."""
+    return one == other or expand(remembering_all(strong(one))) == expand(remembering_all(strong(other)))
 
 
 def horizon_of(plan: Plan) -> Horizon | None:

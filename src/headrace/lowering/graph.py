@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from headrace.algebra.arrival import Dial, Past
+from headrace.algebra.arrival import NO_PAST, NO_PASTS, Dial, Pasts
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.memory import Memory, reached
+from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
@@ -257,43 +257,51 @@ class Graph:
         uses |= {part.node for part in self.panes} | self.result_nodes
         return tuple(node for node in self.by_level[0] if node.number in uses)
 
-    def heartbeats(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> tuple[int, ...]:
+    def heartbeats(
+        self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts = NO_PASTS
+    ) -> tuple[int, ...]:
         """The heartbeat of every node's output (instants).
 
         Args:
             inputs: those of streams and relations.
             newest: per stream the largest timestamp that came, BEGINNING before the first (instants).
+            pasts: what the streams of `dials` had brought before.
         """
-        return self._heartbeats(inputs, newest, self.limits(inputs, newest))
+        return self._heartbeats(inputs, newest, pasts, self.limits(inputs, newest, pasts))
 
-    def free_heartbeats(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> tuple[int, ...]:
+    def free_heartbeats(
+        self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts = NO_PASTS
+    ) -> tuple[int, ...]:
         """What they would be if no node waited for others than its inputs; those of results are the same."""
-        return self._heartbeats(inputs, newest, (INFINITY,) * len(self.nodes))
+        return self._heartbeats(inputs, newest, pasts, (INFINITY,) * len(self.nodes))
 
-    def limits(self, inputs: Mapping[str, int], newest: Mapping[str, int]) -> tuple[int, ...]:
+    def limits(
+        self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts = NO_PASTS
+    ) -> tuple[int, ...]:
         """Per node the instant below which it takes elements; INFINITY where it takes all.
 
         A node waits for nodes that are read beside it on its only way to a result. The result's heartbeat is
         not beyond theirs, so it is the same with these limits as without.
 
         Args:
-            inputs, newest: as of `heartbeats`.
+            inputs, newest, pasts: as of `heartbeats`.
         """
         if not any(node.waits_for for node in self.nodes):
             return (INFINITY,) * len(self.nodes)
-        free = self.free_heartbeats(inputs, newest)
+        free = self.free_heartbeats(inputs, newest, pasts)
         return tuple(min((free[other] for other in node.waits_for), default=INFINITY) for node in self.nodes)
 
     def _heartbeats(
-        self, inputs: Mapping[str, int], newest: Mapping[str, int], limits: Sequence[int]
+        self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts, limits: Sequence[int]
     ) -> tuple[int, ...]:
         result: list[int] = []
         for node in self.nodes:
             if node.reads is not None:
                 result.append(inputs[node.reads])
             elif isinstance(node.plan, Remember):
-                below, memory = result[node.inputs[0].producer], node.plan
-                result.append(reached(below, newest[memory.stream], memory.length))
+                below, memory = result[node.inputs[0].producer], node.plan.memory
+                past = pasts.get(memory.stream, NO_PAST)
+                result.append(memory.reached(below, newest[memory.stream], past))
             else:
                 limit = limits[node.number]
                 below_all = tuple(min(result[edge.producer], limit) for edge in node.inputs)
@@ -301,7 +309,7 @@ class Graph:
         return tuple(result)
 
     def reaches(
-        self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Mapping[str, Past]
+        self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts = NO_PASTS
     ) -> dict[Horizon, tuple[int, ...]]:
         """Per horizon up to where every node speaks (instants).
 
@@ -312,7 +320,7 @@ class Graph:
         """
         read = self.refreshed
         return {
-            horizon: self.heartbeats(horizon.of(inputs, newest, read, pasts), newest)
+            horizon: self.heartbeats(horizon.of(inputs, newest, read, pasts), newest, pasts)
             for horizon in self.horizons
         }
 
@@ -334,8 +342,11 @@ class Graph:
 
     @cached_property
     def dials(self) -> dict[str, tuple[Dial, ...]]:
-        """Per stream how far back some horizon looks at what it had brought; without others."""
+        """Per stream how far back some horizon or memory looks at what it had brought; without others."""
         found: dict[str, dict[Dial, None]] = {}
+        for memory in self.memories:
+            if memory.dial is not None:
+                found.setdefault(memory.stream, {})[memory.dial] = None
         for horizon in self.horizons:
             if (dial := horizon.dial) is not None:
                 for name in horizon.streams:
@@ -348,8 +359,7 @@ class Graph:
         found: dict[Memory, dict[str, None]] = {}
         for node in self.nodes:
             if isinstance(node.plan, Remember):
-                memory = Memory(node.plan.stream, node.plan.length)
-                found.setdefault(memory, {}).update(dict.fromkeys(self.users[node.number]))
+                found.setdefault(node.plan.memory, {}).update(dict.fromkeys(self.users[node.number]))
         return {memory: tuple(names) for memory, names in found.items()}
 
     def streams_of(self, numbers: Iterable[int]) -> tuple[str, ...]:

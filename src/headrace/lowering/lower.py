@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from headrace.algebra.arrival import Unit
 from headrace.algebra.nodes import (
     Aggregate,
     Clip,
@@ -61,6 +62,7 @@ from headrace.lowering.groups import for_all
 from headrace.lowering.panes import panes_of
 from headrace.lowering.selections import Selections, selections
 from headrace.schema import BIGINT
+from headrace.time import BEGINNING
 
 STATE_FORMAT = 7
 """Part of every state's identity: raise it when the layout of state changes."""
@@ -483,8 +485,17 @@ def _digest(plan: Plan, inputs: Sequence[str]) -> str:
 
 
 def _named_by(plan: Plan) -> tuple[object, ...]:
-    """The parameters of a node that say which one it is: predicates that are matched are data."""
-    return (plan.number,) if isinstance(plan, Match) else parameters_of(plan)
+    """The parameters of a node that say which one it is: predicates that are matched are data.
+
+    A memory that is a length of time is named as it was when there were no others.
+    """
+    match plan:
+        case Match(number=number):
+            return (number,)
+        case Remember(length=length, unit=Unit.TIME, floor=floor) if floor == BEGINNING:
+            return (length,)
+        case _:
+            return parameters_of(plan)
 
 
 def _hashed(text: str) -> str:

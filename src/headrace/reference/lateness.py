@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
 
 
 def late_rows(timestamps: Sequence[int | None], disorder: int) -> list[int]:
@@ -45,6 +47,51 @@ def heartbeat_by_rows(timestamps: Sequence[int], rows: int) -> int | None:
     step = max(1, rows // 32)
     reached = len(timestamps) // step * step - rows
     return max(timestamps[: max(reached, 0)], default=None)
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """What came of a stream in an epoch, for a query that may remember it for less than it allows.
+
+    Attributes:
+        times: the timestamps of the rows, in the order of their positions (instants).
+        length: how much older than the newest row before it a row may be (instants), or for how many rows it
+            may come after a newer one; None for all that the stream allows.
+        by_rows: whether the length is a number of rows.
+    """
+
+    times: Sequence[int]
+    length: int | None = None
+    by_rows: bool = False
+
+
+def late_for_memory(epochs: Sequence[Remembered], disorder: int) -> list[int]:
+    """The places of the rows that are late for a query, whose memory of the stream may change between epochs.
+
+    Its heartbeat never goes back. It is that of the stream, or if that is further the newest timestamp less
+    the length. By rows it moves between epochs: to the newest timestamp of what had come by the end of an
+    epoch since which so many rows have come, of those for which it counts.
+
+    Args:
+        epochs: in order.
+        disorder: what the stream declares (instants).
+    """
+    found, place, newest = list[int](), 0, -inf
+    heartbeat, moments = -inf, list[tuple[int, float]]()
+    for epoch in epochs:
+        length = disorder if epoch.length is None else min(epoch.length, disorder)
+        moments = moments or [(place, newest)] if epoch.by_rows else []
+        for ts in epoch.times:
+            heartbeat = max(heartbeat, newest - (disorder if epoch.by_rows else length))
+            if ts < heartbeat:
+                found.append(place)
+            newest, place = max(newest, ts), place + 1
+        heartbeat = max(heartbeat, newest - (disorder if epoch.by_rows else length))
+        if epoch.by_rows and epoch.length is not None:
+            moments.append((place, newest))
+            limit = place - epoch.length
+            heartbeat = max(heartbeat, *(latest for rows, latest in moments if rows <= limit), -inf)
+    return found
 
 
 def needed_disorder(timestamps: Sequence[int | None]) -> int:

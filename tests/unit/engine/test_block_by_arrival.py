@@ -100,3 +100,26 @@ def test_a_level_by_arrival_and_back() -> None:
         db.execute("ALTER QUERY strong SET CONSISTENCY STRONG")
         assert db["strong"].horizon == 23
         assert sum(row["change"] for row in db["strong"].changes().to_pylist()) == 0
+
+
+def test_rows_that_come_so_long_after_newer_ones_are_left_out() -> None:
+    clock = ManualClock(1_000 * SECOND)
+    level = "CONSISTENCY (REMEMBER 5 SECONDS BY ARRIVAL)"
+    with connect(clock) as db:
+        db.execute(
+            "CREATE STREAM s (ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 10;"
+            f"CREATE QUERY q {level} AS SELECT COUNT(*) AS n FROM s [RANGE 4]"
+        )
+        db.start()
+        db.push("s", [{"ts": at} for at in (15, 20, 18)])
+        assert db["q"].heartbeat == 10
+        clock.advance(6 * SECOND)
+        # The clock makes an epoch of its own.
+        wait_for(lambda: db["q"].heartbeat == 20)
+        db.push("s", [{"ts": at} for at in (19, 21)])
+        assert db.status.query("q").departures == 1
+        assert "wait until its rows have been here for 5 SECONDS" in str(db.why("q"))
+        db.execute("ALTER QUERY q SET CONSISTENCY (REMEMBER 8)")
+        db.push("s", [{"ts": 20}, {"ts": 40}])
+        assert db["q"].heartbeat == 32
+        assert db["q"].snapshot(20).to_pylist() == [{"n": 3}]

@@ -176,6 +176,68 @@ def test_results_that_are_no_longer_kept_are_taken_back_too() -> None:
         assert db["q"].snapshot(20).to_pylist() == [{"k": "a", "n": 13}]
 
 
+def test_what_a_query_remembers_counts_from_then_on(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY q CONSISTENCY (REMEMBER 3) AS {COUNTS}; CREATE QUERY strong AS {COUNTS}")
+    db.start()
+    push(db, 15, 20)
+    assert db["q"].heartbeat == 17
+    db.execute("ALTER QUERY q SET (CONSISTENCY (REMEMBER 6))")
+    # What is final stays; rows from there on are taken that would have been left out.
+    push(db, 16, 17, 21)
+    assert db["q"].heartbeat == 17
+    assert db.status.query("q").departures == 1
+    push(db, 17, 25)
+    assert db["q"].heartbeat == 19
+    assert db["q"].snapshot(18).to_pylist() == [{"k": "a", "n": 3}]
+    assert db["strong"].heartbeat == 15
+    db.execute("ALTER QUERY q SET CONSISTENCY WEAK")
+    assert db["q"].heartbeat == 25
+    assert db["q"].snapshot(24).to_pylist() == [{"k": "a", "n": 1}]
+    db.execute("ALTER QUERY q SET CONSISTENCY STRONG")
+    push(db, 24, 25, 40)
+    assert db.status.query("q").departures == 2
+    assert db["q"].heartbeat == db["strong"].heartbeat == 30
+    assert db["q"].snapshot(25).to_pylist() == [{"k": "a", "n": 2}]
+    assert db["strong"].snapshot(25).to_pylist() == [{"k": "a", "n": 3}]
+
+
+def test_a_plan_that_has_left_out_rows_is_not_exchanged(db: hr.Database) -> None:
+    db.execute("CREATE STREAM t (k STRING, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 10")
+    pairs = "SELECT COUNT(*) AS n FROM s [RANGE 4] a JOIN t [RANGE 4] b ON a.k = b.k"
+    db.execute(f"CREATE QUERY q CONSISTENCY (REMEMBER 3) AS {pairs}")
+    db.start()
+    push(db, 20)
+    db.execute("ALTER QUERY q SET CONSISTENCY STRONG")
+    with pytest.raises(UserError, match="q leaves out rows that are in time for its streams"):
+        db.execute("ALTER QUERY q REOPTIMIZE")
+
+
+def test_a_memory_is_no_longer_than_the_stream_allows(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY q CONSISTENCY WEAK AS {COUNTS}")
+    with pytest.raises(LanguageError, match="REMEMBER 11 is longer than s allows"):
+        db.execute("ALTER QUERY q SET CONSISTENCY (REMEMBER 11)")
+    db.execute("ALTER QUERY q SET CONSISTENCY (REMEMBER 11 ROWS)")
+
+
+def test_a_store_knows_what_is_remembered(tmp_path: Path) -> None:
+    with database(tmp_path) as db:
+        db.execute(f"{STREAM} CREATE QUERY q CONSISTENCY (REMEMBER 3) AS {COUNTS}")
+        db.start()
+        push(db, 20)
+        db.execute("ALTER QUERY q SET CONSISTENCY (REMEMBER 8)")
+    with database(tmp_path) as db:
+        db.start()
+        assert db["q"].heartbeat == 17
+        push(db, 16, 17)
+        assert db.status.query("q").departures == 1
+    with database(tmp_path) as db:
+        db.execute("ALTER QUERY q SET CONSISTENCY WEAK")
+        db.start()
+        assert not db.differences
+        assert db["q"].heartbeat == 20
+        assert db["q"].snapshot(19).to_pylist() == [{"k": "a", "n": 1}]
+
+
 def test_a_store_remembers_the_level(tmp_path: Path) -> None:
     with database(tmp_path) as db:
         db.execute(f"{STREAM} CREATE QUERY q AS {LARGEST}; {TWINS}")

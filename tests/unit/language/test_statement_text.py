@@ -102,6 +102,8 @@ def text_of(statement: object) -> str:
         "CREATE QUERY q CONSISTENCY (BLOCK 5 SECONDS BY ARRIVAL) AS SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY (BLOCK 100 ROWS, REMEMBER 1 MINUTE) AS SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY (REMEMBER 1 MINUTE) AS SELECT v FROM s",
+        "CREATE QUERY q CONSISTENCY (REMEMBER 1000 ROWS) AS SELECT v FROM s",
+        "CREATE QUERY q CONSISTENCY (BLOCK 5 ROWS, REMEMBER 1 MINUTE BY ARRIVAL) AS SELECT v FROM s",
         "CREATE QUERY q CONSISTENCY (BLOCK 0 SECONDS, REMEMBER 1 MINUTE) AS SELECT v FROM s",
         "CREATE QUERY q STARTING AT '2024-01-01T00:00:00Z' AS SELECT v FROM s",
         "CREATE QUERY q FROM -2 HOURS AS SELECT v FROM s",
@@ -136,7 +138,9 @@ def test_every_part_of_a_statement_is_written() -> None:
         *("disorder", "rows", "percent", "estimation", "strict", "latency", "idle_after", "timeout"),
         *("ahead", "heartbeats", "per", "letters", "retain"),
     }
-    assert {one.name for one in fields(Consistency)} == {"block", "position", "remember", "unit", "maximal"}
+    assert {one.name for one in fields(Consistency)} == {
+        *("block", "position", "remember", "unit", "maximal", "memory"),
+    }
     # How a query once started, by `warm`, or came to its name, by `replaces`, is not part of its definition.
     assert names[CreateQuery] == {
         *("name", "query", "position", "warm", "heartbeats", "consistency", "start", "text", "replaces"),

@@ -26,7 +26,7 @@ _HINT: Final = (
 def parse_consistency(cursor: Cursor) -> Consistency:
     """Read `CONSISTENCY MIDDLE` or `CONSISTENCY (BLOCK 5 SECONDS, REMEMBER 1 MINUTE)`, or one of the two.
 
-    BLOCK may also be `5 SECONDS BY ARRIVAL` or `100 ROWS`; in its place may be OUTPUT MAXIMAL.
+    Both may also be `5 SECONDS BY ARRIVAL` or `100 ROWS`; in place of BLOCK may be OUTPUT MAXIMAL.
 
     Raises:
         LanguageError: something else comes next.
@@ -42,19 +42,19 @@ def parse_consistency(cursor: Cursor) -> Consistency:
     if not cursor.accept("("):
         hint = did_you_mean(cursor.word(), _LEVELS) or _HINT
         raise cursor.error(f"CONSISTENCY does not know {cursor.shown()}", hint)
-    block, unit, remember = None, Unit.TIME, None
+    block, unit, remember, memory = None, Unit.TIME, None, Unit.TIME
     maximal = _is_maximal(cursor)
     if maximal:
         block = Duration(0)
     elif cursor.accept("BLOCK"):
-        block, unit = _block(cursor)
+        block, unit = _dial(cursor, "BLOCK")
     if block is None or cursor.accept(","):
         if not cursor.accept("REMEMBER"):
             missing = "REMEMBER" if block is not None else "BLOCK, OUTPUT or REMEMBER"
             raise cursor.error(f"{missing} is missing, before {cursor.shown()}", _HINT)
-        remember = _remember(cursor)
+        remember, memory = _dial(cursor, "REMEMBER")
     cursor.expect(")", "to close CONSISTENCY")
-    return Consistency(block, position, remember, unit, maximal)
+    return Consistency(block, position, remember, unit, maximal, memory)
 
 
 def _is_maximal(cursor: Cursor) -> bool:
@@ -70,31 +70,25 @@ def _is_maximal(cursor: Cursor) -> bool:
     return True
 
 
-def _block(cursor: Cursor) -> tuple[Duration, Unit]:
-    """Read `5 SECONDS`, `5 SECONDS BY ARRIVAL` or `100 ROWS`."""
+def _dial(cursor: Cursor, clause: str) -> tuple[Duration, Unit]:
+    """Read what follows BLOCK or REMEMBER: `5 SECONDS`, `5 SECONDS BY ARRIVAL` or `100 ROWS`.
+
+    Args:
+        cursor: the place.
+        clause: which of the two.
+    """
     if cursor.word(1) in _ROWS:
-        return Duration(parse_rows(cursor, "BLOCK")), Unit.ROWS
+        rows = parse_rows(cursor, clause)
+        return Duration(rows), Unit.ROWS if rows else Unit.TIME
     position = cursor.position
-    found = parse_duration_at(cursor, "the length after BLOCK")
+    found = parse_duration_at(cursor, f"the length after {clause}")
     if not cursor.accept("BY"):
         return found, Unit.TIME
-    cursor.expect("ARRIVAL", "after BLOCK ... BY")
+    cursor.expect("ARRIVAL", f"after {clause} ... BY")
     if found.unit is None and found.length:
         raise LanguageError(
-            f"BLOCK {found} BY ARRIVAL needs a unit: it is a length of wall-clock time",
+            f"{clause} {found} BY ARRIVAL needs a unit: it is a length of wall-clock time",
             position=position,
-            hint=f"write BLOCK {found} SECONDS BY ARRIVAL",
+            hint=f"write {clause} {found} SECONDS BY ARRIVAL",
         )
     return found, Unit.ARRIVAL if found.length else Unit.TIME
-
-
-def _remember(cursor: Cursor) -> Duration:
-    """Read `5 SECONDS`; not how much was said by the clock or counted, as BLOCK may be."""
-    found = Duration(0) if cursor.word(1) in _ROWS else parse_duration_at(cursor, "the length after REMEMBER")
-    if cursor.at("BY") or cursor.word(1) in _ROWS:
-        raise cursor.error(
-            "REMEMBER is a length of the streams' time, neither BY ARRIVAL nor a number of ROWS",
-            "write REMEMBER and a length of time: which rows are left out follows from their timestamps, and "
-            "not from when they come. BLOCK may be BY ARRIVAL, or a number of ROWS",
-        )
-    return found

@@ -284,7 +284,7 @@ def results_of(
             refs.setdefault(ref.node, []).append(ref)
     letters = tuple(part.dead_letters for part in reports if part.dead_letters is not None)
     going_on = [(name, output) for name, output in work.graph.outputs if name not in failed]
-    said = work.graph.heartbeats(heartbeats, newest)
+    said = work.graph.heartbeats(heartbeats, newest, pasts)
     return EpochResults(
         epoch=work.epoch,
         heartbeats={name: said[node] for name, node in work.graph.answers if name not in failed},
@@ -336,7 +336,7 @@ def results_of_change(
     inputs = {name: points[name].heartbeat for name in queries.columns}
     newest = {name: points[name].time.latest for name in queries.columns}
     pasts = {name: points[name].past for name in graph.dials}
-    heartbeats = graph.heartbeats(inputs, newest)
+    heartbeats = graph.heartbeats(inputs, newest, pasts)
     since = {
         name: epoch if queries.start_of(name) == epoch else since_of(name, before, epoch)
         for name, _ in graph.outputs
@@ -488,6 +488,7 @@ def described(
         warm=queries.warm,
         paused=queries.paused,
         horizons=queries.horizons,
+        memories=queries.memories,
         levels=queries.levels,
         gaps={name: gaps for name, gaps in queries.gaps.items() if gaps},
         streams={name: text for name, text in description.streams.items() if name in known},

@@ -40,7 +40,7 @@ def beyond(before: Holding, after: Graph, query: str, plan: Early) -> Batch:
     node = next(after.nodes[number] for number in sorted(below) if after.nodes[number].shape == shape(part))
     if node.identity not in known:
         raise PlanError("an operator that is new would have to say what is not final yet")
-    horizons = after.reaches(*before.reached(after), before.pasts(after))[plan.horizon]
+    horizons = after.reaches(*before.reached(after))[plan.horizon]
     heartbeats = before.heartbeats(after)
     producers = [edge.producer for edge in node.inputs]
     progress = Progress(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
+from headrace.algebra.arrival import Past
 from headrace.algebra.nodes import Early, Plan
 from headrace.errors import PlanError
 from headrace.lowering.adoption import Adopted, adoptions, require_same_places
@@ -85,7 +86,7 @@ def require_at_rest(queries: QuerySet, name: str) -> None:
             f"{name} has said what is not final yet, by what it says of CONSISTENCY",
             hint=f"ALTER QUERY {name} SET CONSISTENCY STRONG, and then REOPTIMIZE it",
         )
-    if not is_strong(queries.plans[name]):
+    if not (is_strong(queries.plans[name]) and is_strong(carried_out(queries, name))):
         raise PlanError(
             f"{name} leaves out rows that are in time for its streams, by what it says of CONSISTENCY",
             hint="drop the query, and create it again: its plan is then chosen anew",
@@ -118,7 +119,7 @@ def _by_itself(plan: Plan) -> Plan:
 
 
 def ended(
-    queries: QuerySet, heartbeats: Mapping[str, int], newest: Mapping[str, int]
+    queries: QuerySet, heartbeats: Mapping[str, int], newest: Mapping[str, int], pasts: Mapping[str, Past]
 ) -> tuple[QuerySet, Adopted] | None:
     """The queries when new plans that have taken over run alone, and what goes on with the state of what.
 
@@ -126,6 +127,7 @@ def ended(
         queries: those that are answered.
         heartbeats: of the inputs (instants).
         newest: their largest timestamps (instants).
+        pasts: what streams had brought before, as far as queries look back to that.
 
     Returns:
         None where no new plan runs alone from now on.
@@ -133,7 +135,7 @@ def ended(
     known = {node.identity for node in queries.graph.nodes}
     adopted: dict[str, str] = {}
     over: dict[str, Plan] = {}
-    for name, migration in queries.ended_migrations(heartbeats, newest).items():
+    for name, migration in queries.ended_migrations(heartbeats, newest, pasts).items():
         found = adoptions(migration, queries.state_start_of(name), queries.merges).end
         # An operator that another query has may have said what lies ahead in other pieces; so this one waits.
         if found.keys().isdisjoint(known | adopted.keys()):

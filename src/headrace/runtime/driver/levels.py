@@ -19,14 +19,16 @@ from functools import partial
 import pyarrow as pa
 
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.nodes import Early, Plan, Relation, Stateful, inputs_of
+from headrace.algebra.memory import ALL, Memory
+from headrace.algebra.nodes import Early, Plan, Relation, Remember, Source, Stateful, inputs_of
 from headrace.algebra.properties import is_stateful, is_stateless, walk
 from headrace.elements import Batch, BoolArray, concat, decode_rows, encode
 from headrace.errors import ExecutionError, UserError
 from headrace.history import difference
-from headrace.lowering.early import answers_alike, at_horizon, horizon_of
+from headrace.lowering.early import answers_alike, at_horizon, horizon_of, strong
 from headrace.lowering.graph import Graph, Merge, Node
 from headrace.lowering.lower import shape
+from headrace.lowering.memory import memories_of, remembering, remembering_all
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
 from headrace.operators.early import Reach, beyond, corrected, hand_over, runs_of, unreported
@@ -42,6 +44,7 @@ from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.level import loaded_operator, store_state
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
+from headrace.time import BEGINNING
 
 Parts = Mapping[int, Batch]
 """Elements by the buckets in which they are."""
@@ -73,24 +76,51 @@ class Spoken:
     state: Mapping[StateKey, Manifest]
 
 
-def level_changes(queries: QuerySet, plans: Mapping[str, Plan]) -> dict[str, LevelChange]:
+def level_changes(before: Holding, plans: Mapping[str, Plan]) -> dict[str, LevelChange]:
     """The queries whose plans differ from those that run in their levels alone.
 
     Args:
-        queries: those that run.
+        before: the queries that run.
         plans: all queries from now on, by name.
 
     Raises:
         PlanError: the plan of one is being exchanged.
     """
-    found = {}
+    found, queries = {}, before.queries
     for name, plan in plans.items():
         known = queries.plans.get(name)
         if known is None or known == plan or name in queries.failed or not answers_alike(known, plan):
             continue
         require_no_exchange(queries, name)
         old = carried_out(queries, name)
-        found[name] = LevelChange(old, at_horizon(old, horizon_of(plan)))
+        same = remembering(remembering_all(strong(old)), _going_on(before, name, old, plan))
+        found[name] = LevelChange(old, at_horizon(same, horizon_of(plan)))
+    return found
+
+
+def _going_on(before: Holding, name: str, old: Plan, new: Plan) -> list[Memory]:
+    """For how long a query remembers its streams from a change on.
+
+    What is final stays so: where the memory now reaches further back, it counts from then on.
+
+    Args:
+        before: the queries that run.
+        name: the query's.
+        old: what it is carried out as.
+        new: its plan at the new level.
+    """
+    known, asked = memories_of(old), memories_of(new)
+    found = []
+    for stream in dict.fromkeys((*known, *asked)):
+        point = before.point(stream)
+        memory = asked.get(stream, Memory(stream, ALL))
+        final = BEGINNING
+        if stream in known:
+            final = known[stream].reached(point.heartbeat, point.time.latest, point.past)
+        if final > memory.reached(point.heartbeat, point.time.latest, point.past):
+            memory = memory._replace(floor=final)
+        if memory.length != ALL or memory.floor > BEGINNING:
+            found.append(memory)
     return found
 
 
@@ -209,7 +239,7 @@ class _Side:
         self.graph = graph
         self.nodes = _nodes_of(graph, query)
         self.heartbeats = holding.heartbeats(graph)
-        self._reaches = graph.reaches(*holding.reached(graph), holding.pasts(graph))
+        self._reaches = graph.reaches(*holding.reached(graph))
         self.horizon = horizon_of(queries.plans[query])
         output = graph.node_of(dict(graph.outputs)[query])
         self.reach = self.horizons(self.horizon)[output]
@@ -260,6 +290,8 @@ class _Change:
 
     def _said(self, old: Plan, new: Plan) -> Parts:
         (old, told), (new, tells) = _spoken_part(old), _spoken_part(new)
+        if isinstance(new, Remember | Source):
+            return {}
         if is_stateful(old) and is_stateful(new):
             return self._operated(old, new, told, tells)
         found: dict[int, list[Batch]] = {}
@@ -281,7 +313,8 @@ class _Change:
         given = self._given(side, node, old, new)
         if before.identity == after.identity and told is None and tells is None:
             return {}
-        now = tuple(side.heartbeats[edge.producer] for edge in node.inputs)
+        then = tuple(self._old.heartbeats[edge.producer] for edge in before.inputs)
+        now = tuple(self._new.heartbeats[edge.producer] for edge in after.inputs)
         found = {}
         for bucket in range(self._holding.buckets):
             manifest = self._holding.state.get((before.identity, bucket), {})
@@ -289,11 +322,12 @@ class _Change:
             yielded = concat(new.schema, [])
             if before.identity != after.identity:
                 general = self._loaded(node, plan, {})
-                hand_over(source, general, min(now))
+                hand_over(source, general, min(then))
                 for port, parts in enumerate(given):
                     if bucket in parts:
                         general.process(port, parts[bucket])
-                yielded = general.advance(Progress(now, now))
+                # With a shorter memory more is final at once.
+                yielded = general.advance(Progress(then, now))
                 target = general
                 if node is not after:
                     target = self._loaded(after, new, {})

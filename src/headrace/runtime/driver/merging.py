@@ -74,18 +74,15 @@ class Holding:
         """The heartbeat of every node of a graph over what has been read (instants)."""
         return graph.heartbeats(*self.reached(graph))
 
-    def reached(self, graph: Graph) -> tuple[dict[str, int], dict[str, int]]:
-        """The heartbeats of a graph's inputs, and their largest timestamps (instants)."""
+    def reached(self, graph: Graph) -> tuple[dict[str, int], dict[str, int], dict[str, Past]]:
+        """The heartbeats of a graph's inputs, their largest timestamps (instants), and what they had had."""
         names = dict.fromkeys(node.reads for node in graph.nodes if node.reads is not None)
         points = {name: self.point(name) for name in names}
         return (
             {name: point.heartbeat for name, point in points.items()},
             {name: point.time.latest for name, point in points.items()},
+            {name: self.point(name).past for name in graph.dials},
         )
-
-    def pasts(self, graph: Graph) -> dict[str, Past]:
-        """What the streams of a graph's `dials` had brought before."""
-        return {name: self.point(name).past for name in graph.dials}
 
 
 class Merging:

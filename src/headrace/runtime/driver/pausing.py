@@ -15,7 +15,9 @@ from types import MappingProxyType
 from headrace.algebra.nodes import Clip, Plan, Relation
 from headrace.elements import Batch, encode
 from headrace.lowering.constants import constants_as_data
+from headrace.lowering.early import at_horizon, horizon_of, strong
 from headrace.lowering.outer_joins import expand
+from headrace.runtime.driver.exchange import carried_out
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.journal.description import Description, Paused, WarmStart
 from headrace.runtime.journal.forms import Form
@@ -184,6 +186,14 @@ def resumed(
     if not names:
         return queries
     begins = answering_from(queries, names, points)
+    for name, at in begins.items():
+        until = before.paused[name].heartbeat
+        if at < until:
+            # What a memory looks back to is not known any more. What is final is not said again.
+            carried, horizon = carried_out(queries, name), horizon_of(queries.plans[name])
+            below = Clip(strong(carried), begin=until)
+            queries = queries.replacing({name: at_horizon(below, horizon)})
+            begins[name] = until
     starts = {name: WarmStart(epoch, at) for name, at in begins.items()}
     gaps = {
         name: with_gap(queries.gaps.get(name, ()), Gap(before.paused[name].heartbeat, at))
@@ -208,5 +218,5 @@ def answering_from(
     # A relation, which is perhaps yet to be read again, holds no answer back.
     heartbeats = {name: INFINITY if name in relations else point.heartbeat for name, point in read.items()}
     newest = {name: point.time.latest for name, point in read.items()}
-    said = graph.heartbeats(heartbeats, newest)
+    said = graph.heartbeats(heartbeats, newest, {name: points(name).past for name in graph.dials})
     return {name: said[graph.node_of(outputs[name])] for name in names}

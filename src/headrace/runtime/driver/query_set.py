@@ -8,16 +8,18 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
+from headrace.algebra.arrival import Past
 from headrace.algebra.explain import describe
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
+from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
-from headrace.lowering.early import at_horizon, horizon_of
+from headrace.lowering.early import at_horizon, horizon_of, strong
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.matched_groups import matched_groups
-from headrace.lowering.memory import is_strong
+from headrace.lowering.memory import is_strong, memories_of, remembering, remembering_all
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
@@ -116,7 +118,7 @@ class QuerySet:
             holds: which of their operators wait for others.
         """
         known = {
-            name: plan if name in failed else at_horizon(plan, present.horizons.get(name))
+            name: plan if name in failed else _as_it_runs(name, plan, present)
             for name, plan in plans.items()
             if name in present.queries
         }
@@ -249,6 +251,12 @@ class QuerySet:
         found = {name: horizon_of(plan) for name, plan in self.plans.items()}
         return {name: horizon for name, horizon in found.items() if horizon is not None}
 
+    @property
+    def memories(self) -> dict[str, tuple[Memory, ...]]:
+        """For how long those queries remember their streams that do so for less than these allow."""
+        found = {name: tuple(memories_of(plan).values()) for name, plan in self.plans.items()}
+        return {name: memories for name, memories in found.items() if memories}
+
     @cached_property
     def live(self) -> dict[str, Plan]:
         """The queries that have not failed."""
@@ -273,17 +281,18 @@ class QuerySet:
         }
 
     def ended_migrations(
-        self, heartbeats: Mapping[str, int], newest: Mapping[str, int]
+        self, heartbeats: Mapping[str, int], newest: Mapping[str, int], pasts: Mapping[str, Past]
     ) -> dict[str, Migration]:
         """The exchanges whose old plan has said all that it will.
 
         Args:
             heartbeats: of the inputs (instants).
             newest: their largest timestamps (instants).
+            pasts: what streams had brought before, as far as queries look back to that.
         """
         if not self.migrations:
             return {}
-        after, outputs = self.graph.heartbeats(heartbeats, newest), dict(self.graph.outputs)
+        after, outputs = self.graph.heartbeats(heartbeats, newest, pasts), dict(self.graph.outputs)
         return {
             name: migration
             for name, migration in self.migrations.items()
@@ -397,6 +406,14 @@ class QuerySet:
         """The part of some state that belongs to operators of these queries."""
         kept = {node.identity for node in self.graph.nodes}
         return {key: value for key, value in state.items() if key[0] in kept}
+
+
+def _as_it_runs(name: str, plan: Plan, present: Description) -> Plan:
+    """A query's plan at the level of consistency that it has in a store."""
+    known = strong(plan)
+    if present.memories is not None:
+        known = remembering(remembering_all(known), present.memories.get(name, ()))
+    return at_horizon(known, present.horizons.get(name))
 
 
 def _shared(

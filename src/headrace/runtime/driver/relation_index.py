@@ -135,13 +135,13 @@ class _Content:
         self._at_once = AtOnce(graph, before.buckets, before.store, writer, _refuse, looked_at)
         self._there = frozenset(indices)
         self._found = {number: _rows_of(node, before) for number, node in indices.items()}
-        after, newest = before.reached(graph)
+        after, newest, pasts = before.reached(graph)
         told = {source.name for node in indices.values() for source in sources_of(node.plan)}
         points = after | dict.fromkeys(told, BEGINNING), after
         news = newest | dict.fromkeys(told, BEGINNING), newest
-        self._heartbeats = tuple(map(graph.heartbeats, points, news))
-        self._limits = tuple(map(graph.limits, points, news))
-        self._horizons = graph.reaches(after, newest, before.pasts(graph))
+        self._heartbeats = tuple(map(graph.heartbeats, points, news, (pasts, pasts)))
+        self._limits = tuple(map(graph.limits, points, news, (pasts, pasts)))
+        self._horizons = graph.reaches(after, newest, pasts)
 
     @property
     def state(self) -> Mapping[StateKey, Manifest]:

@@ -204,4 +204,4 @@ def _reach(queries: QuerySet, name: str, before: Holding) -> int:
     node = graph.node_of(dict(graph.outputs)[name])
     if horizon is None:
         return before.heartbeats(graph)[node]
-    return graph.reaches(*before.reached(graph), before.pasts(graph))[horizon][node]
+    return graph.reaches(*before.reached(graph))[horizon][node]

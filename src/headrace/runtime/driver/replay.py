@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
-from headrace.algebra.memory import reached
 from headrace.algebra.properties import sources_of
 from headrace.elements import BoolArray, integers
 from headrace.errors import UserError
@@ -125,7 +124,7 @@ def takes_from(query: str, stream: str, points: Mapping[str, StreamPoint], graph
     point = points[stream]
     return max(
         (
-            reached(point.heartbeat, point.time.latest, memory.length)
+            memory.reached(point.heartbeat, point.time.latest, point.past)
             for memory, queries in graph.memories.items()
             if memory.stream == stream and query in queries
         ),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from headrace.algebra.arrival import Past
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import has_unbounded_state, relations_of
 from headrace.elements import Batch
@@ -319,7 +320,7 @@ class Run:
         stopped = paused_now(to_pause, known, self.results, epoch, keeping)
         stayed = {name: one for name, one in self._queries.paused.items() if name in to_pause}
         paused = {**stopped, **stayed}
-        levels = level_changes(self._queries, plans)
+        levels = level_changes(before, plans)
         carried_out = {name: level.new for name, level in levels.items()}
         replaced = [name for name in replaced if name not in levels]
         changed = self._queries.changed(
@@ -573,7 +574,7 @@ class Run:
         started = time.perf_counter()
         heartbeats = {name: self._points[name].heartbeat for name in self._streams}
         newest = {name: self._points[name].time.latest for name in self._streams}
-        over = ended(self._queries, heartbeats, newest)
+        over = ended(self._queries, heartbeats, newest, self._pasts(self._queries))
         if over is not None:
             self._change(over[0], self._declared, self._description, started, over[1])
         return over is not None
@@ -796,8 +797,12 @@ class Run:
             keep_results=self._settings.keep_results,
             time=self._time.epoch(promises_of(taken), clock, intakes),
             clock=clock,
-            pasts={name: self._points[name].past for name in queries.graph.dials},
+            pasts=self._pasts(queries),
         )
+
+    def _pasts(self, queries: QuerySet) -> dict[str, Past]:
+        """What the streams had brought before to which some queries look back."""
+        return {name: self._points[name].past for name in queries.graph.dials}
 
     def _timekeeper(self) -> Timekeeper:
         return Timekeeper(self._timings(), self._queries, self._points, self._settings.clock)

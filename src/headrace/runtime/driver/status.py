@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from headrace.algebra.arrival import NO_PAST, Past
 from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import names_read
 from headrace.heartbeats.bounded import Arrivals
@@ -108,6 +109,7 @@ class StreamStatus:
         idle: whether it was idle at the last commit, by its IDLE AFTER.
         content: what was read last of a relation that is refreshed, or None.
         retained: what there is of its rows that are kept; None if none are to be.
+        past: what it had brought before, as far as queries look back to that.
     """
 
     name: str
@@ -134,6 +136,7 @@ class StreamStatus:
     idle: bool = False
     content: Content | None = None
     retained: RowsKept | None = None
+    past: Past = NO_PAST
 
 
 @dataclass(frozen=True)
@@ -307,6 +310,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             idle=heartbeat < INFINITY and name not in problems and _is_idle(stream.timing, point),
             content=point.content,
             retained=_rows_kept(point.retained),
+            past=point.past,
         )
 
 
@@ -463,12 +467,13 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
         )
 
 
-def _reached(reading: Reading) -> tuple[dict[str, int], dict[str, int]]:
-    """The heartbeats of the streams, and their largest timestamps."""
+def _reached(reading: Reading) -> tuple[dict[str, int], dict[str, int], dict[str, Past]]:
+    """The heartbeats of the streams, their largest timestamps, and what they had brought before."""
     points = {name: reading.points[name] for name in reading.streams}
     return (
         {name: point.heartbeat for name, point in points.items()},
         {name: point.time.latest for name, point in points.items()},
+        {name: point.past for name, point in points.items()},
     )
 
 

@@ -207,6 +207,7 @@ class Timekeeper:
         heartbeats = graph.heartbeats(
             dict(zip(self._names, state.heartbeats.tolist(), strict=True)),
             dict(zip(self._names, state.latest.tolist(), strict=True)),
+            self._pasts,
         )
         return {name: heartbeats[graph.node_of(output)] for name, output in graph.outputs}
 

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from headrace.algebra.arrival import Unit
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
+from headrace.algebra.memory import Memory
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import StoreError
 from headrace.lowering.graph import Merge
@@ -96,6 +97,9 @@ class Description:
         horizons: up to where those queries speak that do not wait for their heartbeats.
         levels: the epochs in which the queries came to their levels of consistency that have had others.
         gaps: per query that has been paused or replaced the instants about which it says nothing.
+        memories: per query that remembers its streams for less than they allow, for how long; None where an
+            earlier Headrace has written it.
+        earlier: per query another identity by which an earlier Headrace has known it; it is not stored.
     """
 
     queries: Mapping[str, str]
@@ -117,6 +121,8 @@ class Description:
     horizons: Mapping[str, Horizon] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+    memories: Mapping[str, tuple[Memory, ...]] | None = field(default_factory=dict)
+    earlier: Mapping[str, str] = field(default_factory=dict)
 
     def gaps_of(self, query: str) -> tuple[Gap, ...]:
         """The instants about which a query says nothing, the one included in which it is paused."""
@@ -177,7 +183,12 @@ class Differences:
 
 def packed(description: Description) -> dict[str, Any]:
     """A description as JSON has it."""
-    content = asdict(replace(description, forms={}, shared={}, paused={}, catalog=None))
+    content = asdict(replace(description, forms={}, shared={}, paused={}, catalog=None, memories=None))
+    del content["earlier"]
+    content["memories"] = {
+        name: [[one.stream, one.length, one.unit.value] for one in memories]
+        for name, memories in (description.memories or {}).items()
+    }
     content["shared"] = description.shared
     content["forms"] = {name: packed_form(form) for name, form in description.forms.items()}
     content["paused"] = {
@@ -233,7 +244,17 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         },
         content.get("levels", {}),
         {name: tuple(Gap(**gap) for gap in gaps) for name, gaps in content.get("gaps", {}).items()},
+        _memories(content.get("memories")),
     )
+
+
+def _memories(content: Mapping[str, Any] | None) -> dict[str, tuple[Memory, ...]] | None:
+    if content is None:
+        return None
+    return {
+        name: tuple(Memory(stream, length, Unit(unit)) for stream, length, unit in memories)
+        for name, memories in content.items()
+    }
 
 
 def _domains(content: Mapping[str, str]) -> dict[str, TimeDomain]:
@@ -265,7 +286,7 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
         ("stream", ours.streams, theirs.streams),
     ):
         for name in sorted(mine.keys() & its.keys()):
-            if mine[name] != its[name]:
+            if its[name] not in (mine[name], ours.earlier.get(name) if what == "query" else None):
                 if what == "query":
                     raise _another_query(name, theirs, ours, folder)
                 raise _another_stream(name, its[name], mine[name], folder)

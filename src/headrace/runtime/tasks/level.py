@@ -119,9 +119,9 @@ class Level:
         before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
         self._exits = next(map(task.exits, task.work.replayed), None)
         newest = task.work.newest_before(), task.work.newest_after(inbox.arrivals)
-        self._before, self._after = map(graph.heartbeats, (before, after), newest)
-        self._limits = tuple(map(graph.limits, (before, after), newest))
         pasts = task.work.pasts, task.work.pasts_after(inbox.arrivals)
+        self._before, self._after = map(graph.heartbeats, (before, after), newest, pasts)
+        self._limits = tuple(map(graph.limits, (before, after), newest, pasts))
         self._horizons = tuple(map(graph.reaches, (before, after), newest, pasts))
         self.failures: list[tuple[int, str, str | None]] = []
 

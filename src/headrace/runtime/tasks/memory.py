@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from headrace.algebra.memory import reached
+from headrace.algebra.arrival import NO_PAST
+from headrace.algebra.memory import ALL, Memory
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Arrivals, judge_in_order, judge_together
 from headrace.runtime.tasks.messages import EpochWork
 
-Left = Mapping[int, Int64Array]
-"""By the length of a memory (instants), the places of the rows that it leaves out, increasing."""
+Left = Mapping[Memory, Int64Array]
+"""By the memory, the places of the rows that it leaves out, increasing."""
 
 
 class Memories:
@@ -35,10 +36,13 @@ class Memories:
         self._judges = {}
         for memory in work.graph.memories if known.replayed is None else ():
             if memory.stream == stream:
-                heartbeat = reached(known.heartbeat, newest, memory.length)
-                self._judges[memory.length] = (
+                past = work.pasts.get(stream, NO_PAST)
+                heartbeat = memory.reached(known.heartbeat, newest, past)
+                # What a memory looks back to was committed before the epoch, so that no row of it matters.
+                by_rows_before = known.in_order and memory.dial is None and memory.length != ALL
+                self._judges[memory] = (
                     partial(judge_in_order, heartbeat=heartbeat, disorder=memory.length)
-                    if known.in_order
+                    if by_rows_before
                     else partial(judge_together, heartbeat=heartbeat)
                 )
 
@@ -49,6 +53,6 @@ class Memories:
             times: int64[n], the timestamps of the rows that are in time for the stream.
             seen: the summary of all rows.
         """
-        found = {length: judge(times) for length, judge in self._judges.items()}
+        found = {memory: judge(times) for memory, judge in self._judges.items()}
         certain = min((seen.certain, *(one.arrivals.certain for one in found.values())))
-        return {length: one.late for length, one in found.items()}, replace(seen, certain=certain)
+        return {memory: one.late for memory, one in found.items()}, replace(seen, certain=certain)

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.events import Events
-from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Match, Relation, Remember, Source
 from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
@@ -64,8 +63,8 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge, memories: Memorie
     with task.watch("take in"):
         batch, times, seen = _timed(stream, task.work.streams[stream], read, judge, task.letters)
         left, seen = memories.judge(times, seen)
-    for length, places in left.items():
-        task.departed[Memory(stream, length)] += len(places)
+    for memory, places in left.items():
+        task.departed[memory] += len(places)
     chronons = task.work.streams[stream].has_chronons
     task.counter.know(batch, Extent.of_arrivals(seen) if chronons else None)
     task.retained.take(stream, batch)
@@ -262,7 +261,7 @@ def _applied(node: Node, outputs: Mapping[int, Batch], left: Left, report: Repor
     inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
     if isinstance(plan, Remember):
         # It is right above the source, so that its input has the rows in the places that they came in.
-        inputs = [_without(part, left.get(plan.length, _NONE)) for part in inputs]
+        inputs = [_without(part, left.get(plan.memory, _NONE)) for part in inputs]
     return concat(plan.schema, [apply(plan, part, report) for part in inputs])
 
 

@@ -188,6 +188,7 @@ class WindowFunction:
         keys: the columns that a SESSION is partitioned by.
         durations: the other arguments by name, in upper case, with their places.
         position: where the function starts.
+        grouped: whether it is written in GROUP BY, over the timestamp alone.
     """
 
     function: str
@@ -196,6 +197,7 @@ class WindowFunction:
     keys: tuple[Name, ...]
     durations: Mapping[str, tuple[Duration, Position]]
     position: Position
+    grouped: bool = False
 
 
 @dataclass(frozen=True)

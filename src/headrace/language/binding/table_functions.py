@@ -22,6 +22,7 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
     """
     for length, position in function.durations.values():
         check_duration(length, plan.domain, "INTERVAL", position)
+    _check_bounds(function, plan)
     lengths = {label: length for label, (length, _) in function.durations.items()}
     keys = tuple(scope.column(None, name) for name in function.keys)
     table = chronons(plan, function.position)
@@ -40,6 +41,17 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
     return windows
 
 
+def _check_bounds(function: WindowFunction, plan: Plan) -> None:
+    """Refuse columns of the names that the window of a GROUP BY is written with."""
+    taken = {name.lower() for name in plan.schema.names} & {"window_start", "window_end"}
+    if function.grouped and taken:
+        raise LanguageError(
+            f"{function.function} in GROUP BY over a table with a column {min(taken)}",
+            position=function.position,
+            hint=f"give {min(taken)} another name in the subquery in FROM",
+        )
+
+
 def _end(size: Duration, slide: Duration, start: Duration) -> Duration:
     """By how much windows end after multiples of their slide, from how much they start after them."""
     length = (size.length + start.length) % slide.length
@@ -53,11 +65,14 @@ def _check_descriptor(function: WindowFunction, plan: Plan, scope: Scope) -> Non
     known = timestamp_columns(plan)
     if scope.column(None, function.time).index in known:
         return
-    names = [f"DESCRIPTOR({plan.schema[place].name})" for place in sorted(known)]
+    columns = [plan.schema[place].name for place in sorted(known)]
+    names = columns if function.grouped else [f"DESCRIPTOR({name})" for name in columns]
     raise LanguageError(
         f"{function.time.text} is not the column by which these rows are timed",
         position=function.time.position,
         hint=f"write {' or '.join(names)}"
         if names
-        else "leave DESCRIPTOR out; rows keep their stream's time",
+        else "leave DESCRIPTOR out; rows keep their stream's time"
+        if not function.grouped
+        else "list the timestamp in the subquery in FROM",
     )

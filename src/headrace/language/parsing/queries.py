@@ -13,6 +13,7 @@ from headrace.algebra.letters import letters_name
 from headrace.algebra.system_streams import PREFIX, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
+from headrace.language.parsing.group_windows import with_group_windows
 from headrace.language.parsing.limits import LIMITS, parse_limits
 from headrace.language.parsing.named_windows import parse_named_windows
 from headrace.language.parsing.psoup_spans import parse_span
@@ -207,6 +208,7 @@ def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
     end = cursor.position
     emit = end if cursor.accept("EMIT", "EMPTY") else None
     query = SelectQuery(items, distinct, tables, where, group_by, having, emit, position, windows)
+    query = with_group_windows(query)
     return query if operator is None else StreamQuery(operator, query, position)
 
 

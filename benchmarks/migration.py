@@ -27,7 +27,9 @@ import pyarrow as pa
 from headrace.algebra.nodes import Filter, Join, Plan, Project, Source, TimeWindow, column
 from headrace.expressions.functions import literal, resolve
 from headrace.heartbeats.timing import Timing
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.change import Redefine, Wanted
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.sources import open_source, write_arrow
 from headrace.runtime.store.segments import MemoryStore
@@ -116,8 +118,8 @@ def parallel_track(streams: Numbers) -> Counted:
         found.state[second] = max(found.state[second], _kept(run) + waiting[0])
 
     changes = {
-        START: lambda: run.change({"marked": without_new(old()), "new": new()}, streams),
-        START + 2 * WINDOW: lambda: run.change({"new": new()}, streams),
+        START: lambda: run.change(Redefine(Wanted({"marked": without_new(old()), "new": new()}, streams))),
+        START + 2 * WINDOW: lambda: run.change(Redefine(Wanted({"new": new()}, streams))),
     }
     _play(run, give, changes)
     return found

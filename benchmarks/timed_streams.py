@@ -27,7 +27,7 @@ from headrace.engine.policy import Policy
 from headrace.heartbeats import epoch as in_tasks
 from headrace.heartbeats.generation import generate
 from headrace.runtime.driver import timekeeper as in_driver
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import TIMESTAMP
 from results import Section

@@ -17,7 +17,8 @@ from headrace.history import canonical, equivalent
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.reference.skew import power
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.instants import form_of
@@ -136,7 +137,7 @@ class SimulatedRun:
 
     def check_answers(self) -> None:
         """See that every query answers as the reference does over the rows that were taken."""
-        assert not self.run.failed, self.run.failed
+        assert not self.run.reading.queries.failed, self.run.reading.queries.failed
         for name, plan in self._plans.items():
             streams = {stream: self._taken(stream) for stream in NAMES}
             expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])

@@ -14,7 +14,8 @@ from headrace.history import canonical, equivalent
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Incoming
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
@@ -76,7 +77,7 @@ def run_plans(
     store = MemoryStore()
     run = Run(InlineRunner(parallelism), store, streams, plans, RunSettings(epoch_rows, buckets=buckets))
     run_to_end(run)
-    assert not run.failed, run.failed
+    assert not run.reading.queries.failed, run.reading.queries.failed
     return {name: ResultReader(name, form_of(plan), store, run.results) for name, plan in plans.items()}
 
 

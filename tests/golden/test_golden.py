@@ -21,7 +21,8 @@ from headrace.heartbeats.timing import Timing
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Intake
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
@@ -92,7 +93,7 @@ def inline(case: Case, plan: Plan, **options: int) -> ResultReader:
     used = {name: stream for name, stream in streams.items() if name in run.streams}
     for epoch in intakes(case, used, bool(options.get("one_by_one"))):
         run.step(epoch)
-    assert not run.failed, run.failed
+    assert not run.reading.queries.failed, run.reading.queries.failed
     return ResultReader("q", form_of(plan), store, run.results)
 
 

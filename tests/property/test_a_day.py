@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-import headrace.runtime.driver.run as driver
+import headrace.runtime.driver.committed as driver
 from headrace.algebra.properties import sources_of
 from headrace.errors import UserError
 from headrace.reference.contents import Stream

@@ -21,7 +21,7 @@ import headrace as hr
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.reference.lateness import heartbeat_by_rows, late_by_rows, late_rows, needed_disorder
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.sources import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING, MAX_INSTANT

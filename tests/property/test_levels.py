@@ -24,7 +24,9 @@ from headrace.history import canonical, clip, equivalent
 from headrace.lowering.early import at_horizon
 from headrace.lowering.lower import identity
 from headrace.operators.state.netting import netted
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.change import Redefine, Wanted
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -98,7 +100,7 @@ class Script:
 
     def check(self) -> None:
         """The query has said what its twin has that has always been at its level."""
-        assert not self.run.failed, self.run.failed
+        assert not self.run.reading.queries.failed, self.run.reading.queries.failed
         found, expected = self._reader("q"), self._reader(_twin(self.level))
         reach = found.horizon
         assert reach == expected.horizon
@@ -116,7 +118,7 @@ class Script:
         self.run.end_exchanges()
         if "q" not in self.run.reading.queries.migrations:
             self.level = self.data.draw(st.sampled_from(LEVELS))
-            self.run.change(self._plans(), self.streams, self._description())
+            self.run.change(Redefine(Wanted(self._plans(), self.streams, self._description())))
 
     def _plans(self) -> dict[str, Plan]:
         return {"q": self._at(self.level)} | {_twin(level): self._at(level) for level in LEVELS}

@@ -29,7 +29,9 @@ from headrace.lowering.memory import remembering
 from headrace.reference.contents import Stream
 from headrace.reference.lateness import Remembered, late_for_memory, late_rows
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.change import Redefine, Wanted
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -103,7 +105,7 @@ class Script:
                 left -= action != "go on"
                 if action == "change":
                     self.level = self.data.draw(st.sampled_from(LEVELS))
-                    self.run.change(self._plans(), self.inputs, self._description())
+                    self.run.change(Redefine(Wanted(self._plans(), self.inputs, self._description())))
                 elif action != "go on" and self.journal is not None:
                     self.journal.close()
                     if action == "restart at a level":
@@ -122,7 +124,7 @@ class Script:
 
     def check(self) -> None:
         """What the query has said is the definition over the rows that it has taken."""
-        assert not self.run.failed, self.run.failed
+        assert not self.run.reading.queries.failed, self.run.reading.queries.failed
         if not self.run.results:
             return
         streams = self.case.reference_streams()

@@ -18,7 +18,7 @@ import headrace as hr
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.reference.lateness import late_rows
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.sources import rows as source_rows
 from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks import values

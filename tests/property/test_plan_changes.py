@@ -28,8 +28,10 @@ from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.adopting import derivation
+from headrace.runtime.driver.change import Redefine, Replace, Wanted
 from headrace.runtime.driver.past import Start, join
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Retain
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
@@ -149,7 +151,7 @@ class Script:
 
     def check(self) -> None:
         """Every query, dropped or not, answers as the reference over the rows since it was added."""
-        assert not self.run.failed, self.run.failed
+        assert not self.run.reading.queries.failed, self.run.reading.queries.failed
         for query in self.everything:
             parts = [
                 part
@@ -182,6 +184,9 @@ class Script:
     def _plans(self) -> dict[str, Plan]:
         return {name: query.plan for name, query in self.live.items()}
 
+    def _wanted(self) -> Wanted:
+        return Wanted(self._plans(), self.streams, self._description())
+
     def _start(self) -> Run:
         settings = RunSettings(self.epoch_rows, self.epoch_bytes, self.buckets)
         run = Run(InlineRunner(), self.store, self.streams, self._plans(), settings)
@@ -209,7 +214,7 @@ class Script:
         self._register(reused, plan, epoch, positions)
         for related in self.data.draw(st.lists(relatives(plan), max_size=2)):
             self._register(next(self.names), related, epoch, positions)
-        self.run.change(self._plans(), self.streams, self._description())
+        self.run.change(Redefine(self._wanted()))
         assert self.run.results[-1].epoch == self.live[reused].start
         assert self.run.results[-1].heartbeats.keys() == self.live.keys()
 
@@ -239,7 +244,7 @@ class Script:
         )
         new = Answered(name, plan, positions, known.start, answers_from=said.at, before=tuple(before))
         self.everything[self.everything.index(known)] = self.live[name] = new
-        self.run.replace(name, self._plans(), self.streams, self._description())
+        self.run.change(Replace(self._wanted(), name))
 
     def _add_warm(self, other: str) -> None:
         """A query that answers as another one from now on, or its rows of one kind."""
@@ -254,7 +259,7 @@ class Script:
         self._register(name, plan, epoch, known.positions)
         self.live[name].answers_from = max(heartbeat, known.answers_from)
         warm = {name: derivation(plan, {other: known.plan})}
-        self.run.change(self._plans(), self.streams, self._description(), warm)
+        self.run.change(Redefine(self._wanted(), warm))
 
     def _add_above(self, other: str, another: str | None = None) -> None:
         """A query with an operator of its own above the answers of one or two others."""
@@ -268,7 +273,7 @@ class Script:
         self._register(name, plan, epoch, read[0].positions)
         self.live[name].answers_from = max(heartbeat, *(query.answers_from for query in read))
         try:
-            self.run.change(self._plans(), self.streams, self._description(), warm)
+            self.run.change(Redefine(self._wanted(), warm))
         except UserError as error:
             if not any(reason in error.message for reason in REFUSED):
                 raise
@@ -281,20 +286,20 @@ class Script:
         start = self.data.draw(st.just(Start()) | st.integers(-2, 60).map(Start) | ago)
         self._register(name, plan, epoch, {})
         try:
-            join(self.run, {name: start}, self._plans(), self.streams, self._description())
+            join(self.run, {name: start}, self._wanted())
         except UserError as error:
             if "are no longer kept" not in error.message:
                 raise
             self.everything.remove(self.live.pop(name))
             return
-        began = self.run.warm_start_of(name)
+        began = self.run.reading.queries.warm.get(name)
         assert (began is None) == (epoch == 1)
         if began is not None:
             self.live[name].answers_from = began.answers_from
 
     def _drop(self, name: str) -> None:
         self.live.pop(name).end = self.run.totals.epochs + 1
-        self.run.change(self._plans(), self.streams, self._description())
+        self.run.change(Redefine(self._wanted()))
         assert name not in self.run.results[-1].heartbeats
 
 

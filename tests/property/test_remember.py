@@ -30,7 +30,7 @@ from headrace.lowering.memory import remembering
 from headrace.reference.contents import Element, Stream
 from headrace.reference.lateness import late_rows, needed_disorder
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from property.plan_strategies import FORMS, ROOTS, cases, plans
 from property.strategies import BUCKETS

@@ -8,7 +8,7 @@ from contextlib import closing
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.store.segments import FolderStore, MemoryStore
 from property.plan_strategies import Case, cases
 from property.strategies import BUCKETS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Filter, Join, Plan, TimeWindow, column
 from headrace.expressions.tree import Call
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.store.segments import MemoryStore
 from headrace.schema import BIGINT, BOOLEAN, STRING, unique_names
 from headrace.time import Duration

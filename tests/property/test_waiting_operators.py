@@ -27,7 +27,8 @@ from headrace.language.statements import Heartbeats
 from headrace.lowering.holds import holds_of
 from headrace.lowering.lower import Holds, identity, lower
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Intake
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
@@ -141,7 +142,7 @@ class Both:
                 end = min(begin + taken.get(name, size), size)
                 intakes[name] = Intake(end, stream.source, begin, end, ended=end == size)
         self.run.step(intakes)
-        assert not self.run.failed, self.run.failed
+        assert not self.run.reading.queries.failed, self.run.reading.queries.failed
 
     def compare(self) -> ResultReader:
         """See that both say the same so far; the reader of what is held."""

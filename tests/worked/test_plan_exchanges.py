@@ -18,8 +18,10 @@ from headrace.history import canonical
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Element, Stream, content_at
 from headrace.reference.operators import evaluate
+from headrace.runtime.driver.change import Redefine, Wanted
 from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
@@ -152,7 +154,7 @@ def test_a_kill_while_an_exchange_begins_or_ends(
         if here == point and seen.count(point) == change:
             raise Killed
 
-    monkeypatch.setattr("headrace.runtime.driver.run.reach", reach)
+    monkeypatch.setattr("headrace.runtime.driver.committed.reach", reach)
     exchanged = False
     with closing(FolderStore(str(tmp_path), durable=True)) as store:
         for _ in range(2):
@@ -204,7 +206,7 @@ def test_an_exchange_waits_for_another_query_with_the_same_operators() -> None:
     for _ in range(15):
         run.step(run.next_share())
         assert not run.end_exchanges()
-    run.change({"q": OLD, "r": OLD}, streams(LONG))
+    run.change(Redefine(Wanted({"q": OLD, "r": OLD}, streams(LONG))))
     assert run.end_exchanges()
     assert run.reading.queries.migrations.keys() == {"r"}
     while share := run.next_share():

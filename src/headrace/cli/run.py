@@ -29,7 +29,7 @@ from headrace.cli.progress import progress_bar, show_profile, show_summary, wait
 from headrace.engine import Database, Query, Summary
 from headrace.engine.readable import Readable
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.results.instants import form_of, stream_instants
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count

@@ -76,7 +76,7 @@ def _set_consistency(core: Core, statement: SetConsistency) -> None:
                 position=name.position,
                 hint=f"write ALTER QUERY {query.name} RESUME first",
             )
-        if core.execution is not None and query.name in core.execution.run.failed:
+        if core.execution is not None and query.name in core.execution.run.reading.queries.failed:
             raise LanguageError(
                 f"the query {query.name} has failed",
                 position=name.position,
@@ -113,7 +113,7 @@ def _pause(core: Core, statement: PauseQuery) -> str:
         query = known.query_named(name.text, name.position)
         if query.name in known.paused:
             raise LanguageError(f"the query {query.name} is paused already", position=name.position)
-        if core.execution is not None and query.name in core.execution.run.failed:
+        if core.execution is not None and query.name in core.execution.run.reading.queries.failed:
             raise LanguageError(
                 f"the query {query.name} has failed",
                 position=name.position,

@@ -94,7 +94,7 @@ class Answers:
             other = new.get(query.name)
             if id(span) in going_on or span.is_over:
                 continue
-            if other is not None and self._run.start_of(query.name) == span.start:
+            if other is not None and self._run.reading.queries.start_of(query.name) == span.start:
                 # Its answer goes on; whoever has the query that was replaced reads it as well.
                 self._spans[other] = span
             else:
@@ -103,7 +103,7 @@ class Answers:
                 span.end = epoch
         for query in new.values():
             if query not in self._spans:
-                self._spans[query] = _Span((query.name,), self._run.start_of(query.name))
+                self._spans[query] = _Span((query.name,), self._run.reading.queries.start_of(query.name))
         with self._changed:
             self._changed.notify_all()
 
@@ -214,11 +214,11 @@ class Answers:
         return going_on, None if span.is_over else self._state()[1]
 
     def _goes_on(self, span: _Span) -> bool:
-        failed = self._run.failed.keys() & set(span.names)
+        failed = self._run.reading.queries.failed.keys() & set(span.names)
         return self._state()[0] and not span.is_over and not failed
 
     def _refuse_failed(self, span: _Span) -> None:
-        failed = span.failed if span.is_over else self._run.failed.get(span.name)
+        failed = span.failed if span.is_over else self._run.reading.queries.failed.get(span.name)
         if failed is not None:
             message, hint = failed
             raise UserError(f"{span.name} failed: {message}", hint=hint)

@@ -13,7 +13,7 @@ from headrace.engine.database import Database
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.errors import UserError
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES, RunSettings
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.runner import Runner
 from headrace.time import Clock, SystemClock

@@ -611,15 +611,15 @@ class Core:
 
     def warm_start(self, query: str) -> WarmStart | None:
         """How the query of that name began, if it took over the state of another one."""
-        return None if self.execution is None else self.execution.run.warm_start_of(query)
+        return None if self.execution is None else self.execution.run.reading.queries.warm.get(query)
 
     def gaps(self, query: str) -> tuple[Gap, ...]:
         """The instants about which the query of that name says nothing; see `Query.gaps`."""
-        return () if self.execution is None else self.execution.run.gaps_of(query)
+        return () if self.execution is None else self.execution.run.reading.queries.gaps_of(query)
 
     def paused_at(self, query: str) -> int | None:
         """Up to where the answer of a paused query is final (instant); None if no run has paused it."""
-        paused = None if self.execution is None else self.execution.run.paused.get(query)
+        paused = None if self.execution is None else self.execution.run.reading.queries.paused.get(query)
         return None if paused is None else paused.heartbeat
 
     def why(self, query: str) -> Why:

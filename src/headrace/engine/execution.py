@@ -40,8 +40,9 @@ from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.adopting import derivation
+from headrace.runtime.driver.change import Settle, Wanted
 from headrace.runtime.driver.letters import all_columns, kept_letters
-from headrace.runtime.driver.live import LiveRun, PlanChange
+from headrace.runtime.driver.live import Asked, LiveRun
 from headrace.runtime.driver.past import Start, join
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.query_set import Reason
@@ -50,7 +51,8 @@ from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replacing import Replacement
 from headrace.runtime.driver.replay import Choose, Replayed
 from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
@@ -140,7 +142,7 @@ class Execution:
                 self.differences = self.run.resume(self._journal, description, adapt=adapt, past=past)
                 new = {name: start for name, start in past.items() if name in self.differences.added}
                 new |= _resumed(defined, self.run)
-                join(self.run, new, defined.plans, defined.streams, description, _holds(defined))
+                join(self.run, new, Wanted(defined.plans, defined.streams, description, _holds(defined)))
                 self._sweep_streams()
             except BaseException:
                 self._journal.close()
@@ -209,7 +211,7 @@ class Execution:
             return
         description = self._described(defined, self._buckets) if self._journal is not None else None
         self._asked = defined
-        failed = self.run.failed
+        failed = self.run.reading.queries.failed
         replaced = (
             name
             for name, query in defined.queries.items()
@@ -218,20 +220,16 @@ class Execution:
             and form_of(query.plan).is_like(form_of(before.plan))
         )
         known = {name: query.plan for name, query in self._defined.queries.items()}
-        goes_on = {*known, *self.run.paused}
+        goes_on = {*known, *self.run.reading.queries.paused}
         new = ((name, query) for name, query in defined.queries.items() if name not in goes_on)
         warm = {name: derivation(query.plan, known) for name, query in new if query.warm}
         epoch = self._live.change(
-            PlanChange(
-                defined.plans,
-                defined.streams,
-                description,
+            Asked(
+                Wanted(defined.plans, defined.streams, description, _holds(defined), defined.not_answered),
                 lambda name: self._feed(name, defined),
                 warm,
-                _holds(defined),
                 {name: start for name, start in _past(defined).items() if name not in goes_on}
                 | _resumed(defined, self.run),
-                defined.not_answered,
                 defined.keeping_input,
                 next(replaced, None),
             )
@@ -251,7 +249,7 @@ class Execution:
                     rows = stream.max_rows or settings.run.epoch_rows or FIRST_ROWS
                     feed.limit(rows, settings.run.epoch_bytes)
         else:
-            self.run.settle(settings.run, settings.max_dead_letters)
+            self.run.change(Settle(settings.run, settings.max_dead_letters))
 
     def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`.
@@ -325,7 +323,7 @@ class Execution:
         """
         clients, name = self._clients, self.answers.name_of(query)
         self.answers.reader(query)
-        begin = clients.begin(name, client, self.run.start_of(name), from_epoch)
+        begin = clients.begin(name, client, self.run.reading.queries.start_of(name), from_epoch)
         changes = self.answers.follow(query, begin)
 
         def acknowledged() -> Iterator[Change]:
@@ -367,7 +365,7 @@ class Execution:
         query = self._defined.find_query(attachment.query)
         assert query is not None
         plan = query.plan
-        self._deliveries.add(attachment, plan, self.run.start_of(attachment.query))
+        self._deliveries.add(attachment, plan, self.run.reading.queries.start_of(attachment.query))
 
     def complete(self, progress: Callable[[Progress], None] | None) -> Summary:
         """Read bounded streams to their end.
@@ -619,7 +617,7 @@ def _past(defined: Definitions) -> dict[str, Start]:
 
 def _resumed(defined: Definitions, run: Run) -> dict[str, Start]:
     """The queries that go on after a pause in which the rows of their streams were kept, and since when."""
-    paused = run.paused
+    paused = run.reading.queries.paused
     return {
         name: Start(paused[name].heartbeat)
         for name in defined.queries

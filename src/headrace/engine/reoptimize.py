@@ -16,7 +16,7 @@ def reoptimized(core: Core, name: Name) -> str:
         PlanError: its plan cannot be exchanged, and why.
     """
     query = core.definitions.answered_query(name.text, name.position)
-    if core.execution is None or not core.running or query.name in core.execution.run.failed:
+    if core.execution is None or not core.running or query.name in core.execution.run.reading.queries.failed:
         raise LanguageError(
             f"{query.name} is not running",
             position=name.position,

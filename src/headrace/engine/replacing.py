@@ -112,7 +112,7 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
             return f"{draft.known.name} has another CONSISTENCY then; all operators keep their state"
         if core.execution is None or not core.running:
             return f"{draft.known.name} is replaced; no run is going on"
-        if draft.known.name in core.execution.run.failed:
+        if draft.known.name in core.execution.run.reading.queries.failed:
             return f"{draft.known.name} has failed; the new query starts anew, as one that is created"
         found = core.execution.replacement_of(draft.query, draft.plan)
     return "\n".join(_lines(draft, found))

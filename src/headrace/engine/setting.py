@@ -10,7 +10,7 @@ from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.errors import LanguageError
 from headrace.language.catalog_statements import Option, SetOption
-from headrace.runtime.driver.run import DEFAULT_EPOCH_BYTES
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.journal.definition import SETTING, Definition, key_of
 
 _UNSAID: Final = {

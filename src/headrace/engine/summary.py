@@ -130,9 +130,9 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
         streams=tuple(_of_stream(name, seen, run, domains) for name, seen in totals.arrivals.items()),
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
-        growing=run.growing,
+        growing=run.reading.queries.growing,
         emitted=MappingProxyType(dict(totals.emitted)),
-        failed=tuple((name, message, hint) for name, (message, hint) in run.failed.items()),
+        failed=tuple((name, message, hint) for name, (message, hint) in run.reading.queries.failed.items()),
         profile=run.profile,
     )
 

@@ -22,8 +22,8 @@ from headrace.language.binding.binder import bind
 from headrace.language.parsing.parser import parse_one
 from headrace.language.printer import to_sql
 from headrace.language.statements import Select
+from headrace.runtime.driver import committed as driver
 from headrace.runtime.driver import kept
-from headrace.runtime.driver import run as driver
 from headrace.runtime.driver.letters import MOST_FILES
 from headrace.time import MICROSECONDS, ManualClock
 

@@ -24,7 +24,8 @@ from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.join_graph import JoinGraph, Order, join_graph
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.driver.status import OperatorStatus
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.results.instants import form_of

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.errors import UserError
+from headrace.runtime.driver import committed as driver
 from headrace.runtime.driver import kept
-from headrace.runtime.driver import run as driver
 from headrace.time import MICROSECONDS, ManualClock
 
 SECOND = MICROSECONDS["SECOND"]

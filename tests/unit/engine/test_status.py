@@ -16,7 +16,7 @@ import headrace as hr
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.engine.status import Status
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import EpochWork, TaskReport
 from headrace.time import BEGINNING, INFINITY, ManualClock

@@ -6,9 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
-from headrace.algebra.arrival import NO_PAST, Moment, Past
+from headrace.algebra.arrival import NO_PAST, Past
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Early
 from headrace.heartbeats.bounded import Arrivals
@@ -16,14 +15,12 @@ from headrace.heartbeats.estimated import Estimate, follow
 from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import StreamState
-from headrace.lowering.adoption import Adopted
 from headrace.lowering.graph import Graph
-from headrace.runtime.driver.exchange import with_adopted
 from headrace.runtime.driver.letters import LetterKeeper
 from headrace.runtime.driver.pausing import with_paused
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.retaining import RowKeeper
-from headrace.runtime.intake.streams import BoundedRelation, Incoming, Intake, LetterStream
+from headrace.runtime.intake.streams import Incoming, Intake
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import (
     Commit,
@@ -177,87 +174,6 @@ def commit_of_epoch(
     return Outcome(commit, queries, points, state, frozenset(written))
 
 
-def commit_of_change(
-    before: RunState,
-    queries: QuerySet,
-    streams: Streams,
-    description: Description,
-    started: float,
-    adopted: Adopted = MappingProxyType({}),
-    begins: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
-    ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
-    renamed: Mapping[str, str] = MappingProxyType({}),
-) -> Outcome:
-    """What a change of the plan commits: an epoch without input.
-
-    Args:
-        before: what the run knew.
-        queries: those from the change on.
-        streams: all streams from then on; how far others have been read is forgotten.
-        description: what the run is from then on.
-        started: when the change began (`time.perf_counter()`).
-        adopted: the operators that go on with the state of others.
-        begins: what some queries begin with.
-        ended: what takes back the answers of those that are paused, as far as they are not final.
-        renamed: the queries that get other names, by the names so far.
-    """
-    before = before.under(renamed)
-    epoch = before.totals.epochs + 1
-    new = {name: _begun(streams.get(name), epoch) for name in queries.columns}
-    points = new | {
-        name: point
-        for name, point in before.points.items()
-        if name in new or (name in streams and not isinstance(streams[name], BoundedRelation | LetterStream))
-    }
-    points = _looking_back(queries.graph, points, before.clock)
-    results = results_of_change(epoch, queries, points, before.results)
-    results = replace(results, results=begins, clock=before.clock, renamed=renamed)
-    results = with_paused(results, queries.paused, before.results, ended)
-    state = queries.state_of(with_adopted(before.state, adopted))
-    totals = replace(
-        before.totals,
-        epochs=epoch,
-        seconds=before.totals.seconds + time.perf_counter() - started,
-        arrivals={
-            name: seen if name in points else seen.apart() for name, seen in before.totals.arrivals.items()
-        },
-        emitted={name: count for name, count in before.totals.emitted.items() if name in queries.plans},
-        departures={
-            name: count
-            for name, count in before.totals.departures.items()
-            if name in queries.plans and queries.start_of(name) < epoch
-        },
-    )
-    commit = Commit(
-        epoch=epoch,
-        streams=points,
-        state=state,
-        checkpoint=True,
-        # Sinks may not have said yet what they need; the next epoch lets go of what is too old.
-        retained=(before.results or [results])[0].epoch,
-        results=results,
-        failed=queries.failed,
-        totals=totals,
-        plan=described(description, before.buckets, queries, points),
-    )
-    return Outcome(commit, queries, points, state)
-
-
-def _begun(stream: Incoming | None, epoch: int) -> StreamPoint:
-    """Where an input begins that is read from a change of the plan on: dead letters with those to come."""
-    return StreamPoint(epoch if isinstance(stream, LetterStream) else 0)
-
-
-def _looking_back(graph: Graph, points: Mapping[str, StreamPoint], clock: int) -> dict[str, StreamPoint]:
-    """Points that remember what their streams have brought, from now on, where queries look back to that."""
-    found = {}
-    for name, point in points.items():
-        dials = graph.dials.get(name)
-        now = Moment(clock, point.time.rows, point.time.latest)
-        found[name] = replace(point, past=NO_PAST if dials is None else point.past.then(now, dials))
-    return found
-
-
 def results_of(
     work: EpochWork,
     reports: Sequence[TaskReport],
@@ -293,7 +209,7 @@ def results_of(
         users=dict(enumerate(work.graph.users)) if letters else {},
         since={name: since_of(name, before, work.epoch) for name, _ in going_on},
         clock=work.clock,
-        horizons=_horizons(work.graph, going_on, work.graph.reaches(heartbeats, newest, pasts)),
+        horizons=horizons_of(work.graph, going_on, work.graph.reaches(heartbeats, newest, pasts)),
         departures=_departures(work.graph, reports),
     )
 
@@ -307,10 +223,16 @@ def _departures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, int]:
     return dict(+found)
 
 
-def _horizons(
+def horizons_of(
     graph: Graph, outputs: Iterable[tuple[str, int]], reaches: Mapping[Horizon, tuple[int, ...]]
 ) -> dict[str, int]:
-    """Up to where those queries speak that do not wait."""
+    """Up to where those queries speak that do not wait (instants).
+
+    Args:
+        graph: answers the queries.
+        outputs: their names, each with the number of the node that yields its answer.
+        reaches: per horizon up to where each node speaks.
+    """
     if not reaches:
         return {}
     nodes = {name: graph.nodes[graph.node_of(output)] for name, output in outputs}
@@ -319,42 +241,6 @@ def _horizons(
         for name, node in nodes.items()
         if isinstance(node.plan, Early)
     }
-
-
-def results_of_change(
-    epoch: int, queries: QuerySet, points: Mapping[str, StreamPoint], before: Sequence[EpochResults]
-) -> EpochResults:
-    """What readers see of an epoch that changes the plan: the heartbeats, at which new queries begin.
-
-    Args:
-        epoch: its number.
-        queries: those from then on.
-        points: how far the inputs have come.
-        before: the results that are kept of the epochs before it.
-    """
-    graph = queries.graph
-    inputs = {name: points[name].heartbeat for name in queries.columns}
-    newest = {name: points[name].time.latest for name in queries.columns}
-    pasts = {name: points[name].past for name in graph.dials}
-    heartbeats = graph.heartbeats(inputs, newest, pasts)
-    since = {
-        name: epoch if queries.start_of(name) == epoch else since_of(name, before, epoch)
-        for name, _ in graph.outputs
-    }
-    return EpochResults(
-        epoch=epoch,
-        heartbeats={name: heartbeats[node] for name, node in graph.answers},
-        results={},
-        dead_letters=(),
-        users={},
-        since=since,
-        carried={
-            name: carried
-            for name, carried in (before[-1].carried if before else {}).items()
-            if name in since and queries.start_of(name) < epoch
-        },
-        horizons=_horizons(graph, graph.outputs, graph.reaches(inputs, newest, pasts)),
-    )
 
 
 def failures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, Reason]:

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import UserError, told
-from headrace.lowering.lower import Holds
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.attempt import Attempt
+from headrace.runtime.driver.change import Change, Join, Redefine, Rename, Replace, Settle, Wanted
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.past import CatchingUp, CatchUp, Start, kept_for
 from headrace.runtime.driver.progress import Progress
@@ -26,10 +26,11 @@ from headrace.runtime.driver.replacing import Replacement
 from headrace.runtime.driver.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.reports import LOG
 from headrace.runtime.driver.retries import cause_of, run_epoch
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.self_report import Epoch, describe
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.feed import Feed
-from headrace.runtime.intake.streams import Incoming, Intake, LiveStream, ReadAgain
+from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.description import Description
 
@@ -49,30 +50,22 @@ _ENDING = 10.0
 
 
 @dataclass(frozen=True)
-class PlanChange:
-    """What a run is to answer from the next epoch on.
+class Asked:
+    """What a run is asked to answer from the next epoch on.
 
     Attributes:
-        plans: all queries from then on, optimized, by name.
-        streams: all streams from then on, by name.
-        description: the same for a durable store, or None.
+        wanted: all of it.
         feed: makes the feed of a live stream that is read from then on.
         warm: the new queries that take over the state of others, and how each follows from their answers.
-        holds: which operators of a query wait for others.
         past: the new queries that answer over rows from before them, and since when.
-        to_pause: the queries that are not answered from then on, until they are among the plans again.
-        keeping: those of them for which the rows of their streams are kept meanwhile.
+        keeping: those queries to be paused for which the rows of their streams are kept meanwhile.
         replaced: the query the plan of which is another one, while its answer goes on; None if there is none.
     """
 
-    plans: Mapping[str, Plan]
-    streams: Mapping[str, Incoming]
-    description: Description | None
+    wanted: Wanted
     feed: Callable[[str], Feed]
     warm: Mapping[str, Derivation] = field(default_factory=dict)
-    holds: Mapping[str, Holds] = field(default_factory=dict)
     past: Mapping[str, Start] = field(default_factory=dict)
-    to_pause: Collection[str] = ()
     keeping: Collection[str] = ()
     replaced: str | None = None
 
@@ -105,7 +98,7 @@ class _Catching:
     """
 
     query: CatchUp
-    change: PlanChange
+    change: Asked
     done: Future[int]
 
 
@@ -180,7 +173,7 @@ class LiveRun:
         catching = self._catching
         return None if catching is None else catching.query.progress
 
-    def change(self, change: PlanChange) -> int:
+    def change(self, change: Asked) -> int:
         """Answer other queries from the next epoch on; returns when that is committed.
 
         Returns:
@@ -195,20 +188,20 @@ class LiveRun:
         return self._between_epochs(lambda: self._change(change))
 
     def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
-        """Go on in another way from the next epoch on; see `Run.settle`.
+        """Go on in another way from the next epoch on; see `Settle`.
 
         Raises:
             UserError: the run has ended.
         """
-        self._between_epochs(lambda: self._run.settle(settings, max_dead_letters))
+        self._between_epochs(lambda: self._run.change(Settle(settings, max_dead_letters)))
 
     def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
 
     def rename(self, old: str, new: str, description: Description | None) -> None:
-        """Give a query another name; returns when that is committed. See `Run.rename`."""
-        self._between_epochs(lambda: self._run.rename(old, new, description))
+        """Give a query another name; returns when that is committed. See `Rename`."""
+        self._between_epochs(lambda: self._run.change(Rename(old, new, description)))
 
     def replacement_of(self, query: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
         """What would become of a query that is replaced now; see `Run.replacement_of`."""
@@ -393,7 +386,7 @@ class LiveRun:
                 self._changes.pop(0)
                 self._changed.notify_all()
 
-    def _begin(self, change: PlanChange) -> Future[int]:
+    def _begin(self, change: Asked) -> Future[int]:
         """Bring a query to the present, in epochs between those of the others; resolved when it joins."""
         if not self._run.totals.epochs:
             # It is there before the first row.
@@ -401,7 +394,7 @@ class LiveRun:
             joined.set_result(self._change(change))
             return joined
         [(name, start)] = change.past.items()
-        query = CatchUp(self._run, name, change.plans[name], start, change.streams)
+        query = CatchUp(self._run, name, change.wanted.plans[name], start, change.wanted.streams)
         self._catching, self._run.keeps_all_rows = _Catching(query, change, Future()), True
         return self._catching.done
 
@@ -477,28 +470,17 @@ class LiveRun:
         for name, feed in self._feeds.items():
             feed.read(self._run.columns[name])
 
-    def _change(self, change: PlanChange, joining: Joining | None = None) -> int:
+    def _change(self, asked: Asked, joining: Joining | None = None) -> int:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
-        columns = self._run.columns_for(change.plans, change.streams, change.holds)
+        wanted = asked.wanted
+        columns = self._run.columns_for(wanted)
         try:
             for name in columns:
-                if isinstance(change.streams.get(name), LiveStream) and name not in self._feeds:
-                    started[name] = change.feed(name)
+                if isinstance(wanted.streams.get(name), LiveStream) and name not in self._feeds:
+                    started[name] = asked.feed(name)
                     started[name].start(self._run.point(name), columns[name])
-            if joining is not None:
-                self._run.join(joining, change.plans, change.streams, change.description, change.holds)
-            elif change.replaced is not None:
-                self._run.replace(
-                    *(change.replaced, change.plans, change.streams, change.description, change.holds),
-                    to_pause=change.to_pause,
-                )
-            else:
-                self._run.change(
-                    *(change.plans, change.streams, change.description, change.warm, change.holds),
-                    to_pause=change.to_pause,
-                    keeping=self._kept_for(change),
-                )
+            self._run.change(self._kind_of(asked, joining))
         except BaseException:
             for feed in started.values():
                 feed.stop()
@@ -508,15 +490,20 @@ class LiveRun:
         self._read_columns()
         return self._run.totals.epochs
 
-    def _kept_for(self, change: PlanChange) -> dict[str, tuple[str, ...]]:
-        """Of the queries that are paused now, the streams whose rows are to be kept meanwhile.
+    def _kind_of(self, asked: Asked, joining: Joining | None) -> Change:
+        """The change that carries out what is asked for.
 
         Raises:
-            UserError: rows are missing that the answer will depend on.
+            UserError: rows are missing that the answer of a query will depend on that is to keep its input.
         """
+        if joining is not None:
+            return Join(asked.wanted, joining)
+        if asked.replaced is not None:
+            return Replace(asked.wanted, asked.replaced)
         plans = self._run.reading.queries.plans
-        new = (name for name in change.keeping if name in plans)
-        return {name: kept_for(self._run, name, plans[name], change.streams) for name in new}
+        new = (name for name in asked.keeping if name in plans)
+        kept = {name: kept_for(self._run, name, plans[name], asked.wanted.streams) for name in new}
+        return Redefine(asked.wanted, asked.warm, keeping=kept)
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -24,9 +23,10 @@ from headrace.errors import UserError
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.graph import Graph, reading_of
-from headrace.lowering.lower import Holds, lower
+from headrace.lowering.lower import lower
 from headrace.lowering.memory import is_strong
 from headrace.lowering.outer_joins import expand
+from headrace.runtime.driver.change import Join, Redefine, Wanted
 from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.letters import all_columns
@@ -34,7 +34,6 @@ from headrace.runtime.driver.query_set import Adoption
 from headrace.runtime.driver.run import Run
 from headrace.runtime.intake.retained import RetainedSource, read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream
-from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.tasks.messages import RetainedFile
@@ -192,7 +191,7 @@ class CatchUp:
 
     def _advance(self, intakes: Mapping[str, Intake]) -> None:
         self._inner.step(intakes)
-        for reason, hint in self._inner.failed.values():
+        for reason, hint in self._inner.reading.queries.failed.values():
             raise UserError(f"{self._name} fails on rows that were kept: {reason}", hint=hint)
 
     def _kept(self, stream: str) -> Retained:
@@ -323,20 +322,13 @@ def _cannot(name: str, reason: str, hint: str) -> UserError:
     return UserError(f"{_PAST.format(name)}{reason}", hint=hint)
 
 
-def join(
-    run: Run,
-    past: Mapping[str, Start],
-    plans: Mapping[str, Plan],
-    streams: Streams,
-    description: Description | None = None,
-    holds: Mapping[str, Holds] = MappingProxyType({}),
-) -> None:
+def join(run: Run, past: Mapping[str, Start], wanted: Wanted) -> None:
     """Let queries answer from the past on, one after the other, each with a change of the plan.
 
     Args:
-        run: the run that they join, which answers all others of the plans.
+        run: the run that they join, which answers all others.
         past: since when each of them is to answer.
-        plans, streams, description, holds: as `Run.change` takes them.
+        wanted: what the run is with all of them.
 
     Raises:
         UserError: rows are missing, or a query fails on them; those before it have joined.
@@ -344,12 +336,12 @@ def join(
     """
     if past and not run.totals.epochs:
         # They are there before the first row.
-        run.change(plans, streams, description, holds=holds)
+        run.change(Redefine(wanted))
         return
     waiting = list(past)
     while waiting:
         name = waiting.pop(0)
-        catching_up = CatchUp(run, name, plans[name], past[name], streams)
+        catching_up = CatchUp(run, name, wanted.plans[name], past[name], wanted.streams)
         try:
             while catching_up.step():
                 pass
@@ -358,6 +350,6 @@ def join(
             catching_up.discard()
             raise
         # From here on what was written may count, whatever goes wrong.
-        known = {query: plan for query, plan in plans.items() if query not in waiting}
-        described = None if description is None else description.without(waiting)
-        run.join(found, known, streams, described, holds)
+        known = {query: plan for query, plan in wanted.plans.items() if query not in waiting}
+        described = None if wanted.description is None else wanted.description.without(waiting)
+        run.change(Join(replace(wanted, plans=known, description=described), found))

@@ -14,7 +14,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
-from headrace.algebra.properties import is_stateless, relations_of, sources_of
+from headrace.algebra.properties import has_unbounded_state, is_stateless, relations_of, sources_of
 from headrace.lowering.early import at_horizon, horizon_of, strong
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
@@ -24,7 +24,7 @@ from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.replaced import Exchange, packed_exchanges, unpacked_exchanges, unpacked_last
-from headrace.runtime.journal.description import Description, Paused, WarmStart
+from headrace.runtime.journal.description import Description, Paused, WarmStart, gaps_of
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
@@ -244,6 +244,15 @@ class QuerySet:
     def began_in(self, name: str, epoch: int) -> bool:
         """Whether a query's operators have begun to see their input with an epoch."""
         return self.state_start_of(name) == epoch and name not in self.levels
+
+    def gaps_of(self, name: str) -> tuple[Gap, ...]:
+        """The instants about which a query says nothing, since it was paused."""
+        return gaps_of(name, self.gaps, self.paused)
+
+    @property
+    def growing(self) -> tuple[str, ...]:
+        """The queries whose state grows for as long as they run."""
+        return tuple(name for name, plan in self.live.items() if has_unbounded_state(plan))
 
     @property
     def horizons(self) -> dict[str, Horizon]:

@@ -142,7 +142,7 @@ def _deadly_queries(run: Run, intakes: Mapping[str, Intake]) -> dict[str, Reason
             found[queries[0]] = error.message, error.hint
 
     if died(()) is None:
-        search(tuple(run.live))
+        search(tuple(run.reading.queries.live))
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 from headrace import Database, Policy
 from headrace.engine.execution import Settings
 from headrace.runtime.driver.effort import Effort
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import EpochWork, TaskReport

@@ -19,7 +19,7 @@ from headrace.engine.execution import Settings
 from headrace.errors import LanguageError
 from headrace.heartbeats.bounded import advance, judge_in_order
 from headrace.heartbeats.share import ShareState, after, lateness_of, target
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING, MAX_INSTANT, ManualClock
 

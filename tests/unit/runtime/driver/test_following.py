@@ -16,7 +16,8 @@ from headrace.heartbeats.timing import Timing
 from headrace.history import equivalent
 from headrace.lowering.lower import identity
 from headrace.runtime.driver.following import GAIN, LOOKS, Patience
-from headrace.runtime.driver.run import Run, RunSettings
+from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal

@@ -21,7 +21,7 @@ import pytest
 from headrace import Database, Policy
 from headrace.engine.execution import Settings
 from headrace.heartbeats.bounded import judge_in_order
-from headrace.runtime.driver.run import RunSettings
+from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING, MAX_INSTANT, MICROSECONDS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -26,7 +27,7 @@ class Fake:
     ) -> None:
         self._fails = fails
         self._kills = kills
-        self.live = live
+        self.reading = SimpleNamespace(queries=SimpleNamespace(live=live))
         self.totals = Totals()
         self.tried: list[frozenset[str]] = []
         self.rehearsed: list[frozenset[str]] = []
@@ -39,7 +40,7 @@ class Fake:
         error = self._fails(names, len(self.tried))
         if error is not None:
             raise error
-        self._answer(frozenset(self.live) - ended.keys())
+        self._answer(frozenset(self.reading.queries.live) - ended.keys())
         self.ended |= ended
         self.totals = Totals(epochs=self.totals.epochs + 1)
 

@@ -1,0 +1,38 @@
+"""How a run cuts its input, and what it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.lowering.sharing.weighing import Look, shows_nothing
+from headrace.time import Clock, SystemClock
+
+DEFAULT_EPOCH_BYTES: Final = 256 * 2**20
+"""About how many bytes of rows an epoch takes, from all streams together."""
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """How a run cuts its input, and what it keeps.
+
+    Attributes:
+        epoch_rows: about how many rows an epoch takes; if None, more as more have been read.
+        epoch_bytes: about how many bytes of rows an epoch takes.
+        buckets: how many buckets state is spread over; the runner's parallelism if None.
+        keep_results: whether results are stored, or only counted.
+        retain: of how many epochs results are kept; of all if None.
+        clock: wall-clock time.
+        look: says what is expected of operators, which decides what queries share.
+        reoptimize_every: how often plans are looked at that others may be better than (seconds of wall-clock
+            time, at least); never if None.
+    """
+
+    epoch_rows: int | None = None
+    epoch_bytes: int = DEFAULT_EPOCH_BYTES
+    buckets: int | None = None
+    keep_results: bool = True
+    retain: int | None = None
+    clock: Clock = field(default_factory=SystemClock)
+    look: Look = shows_nothing
+    reoptimize_every: float | None = None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numba
 import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, INT2, OFFSETS, kernel
+from headrace.kernels.jit import INT1, INT2, OFFSETS, inner, kernel
 
 
 @kernel(INT1, INT1, INT1, INT1, INT2)
@@ -55,11 +57,58 @@ def net_schedule(
     return first, order, total_ints
 
 
-@kernel(INT1, INT1, OFFSETS, INT1, numba.int64)
+BLOCK: Final = 64
+"""Of so many rows by (hash, time) the first one's hash is looked at first: so few stay in a cache."""
+
+
+@inner
+def _block(tops: Int64Array, count: int, wanted: int) -> tuple[int, int]:
+    """Between which places of an order the rows with a hash begin and end."""
+    low, high = 0, len(tops)
+    while low < high:
+        middle = (low + high) // 2
+        if tops[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    begin = max(low - 1, 0) * BLOCK
+    high = len(tops)
+    while low < high:
+        middle = (low + high) // 2
+        if tops[middle] <= wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return begin, min(low * BLOCK, count)
+
+
+@inner
+def _place(
+    run_hashes: Int64Array,
+    run_times: Int64Array,
+    order: npt.NDArray[np.int32],
+    block: tuple[int, int],
+    wanted: int,
+    time: int,
+) -> int:
+    """The place in an order before which the rows of a block come before a hash and a time."""
+    low, high = block
+    while low < high:
+        middle = (low + high) // 2
+        row = order[middle]
+        if run_hashes[row] < wanted or (run_hashes[row] == wanted and run_times[row] < time):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel(INT1, INT1, OFFSETS, INT1, INT1, numba.int64)
 def next_rows(
     run_hashes: Int64Array,
     run_times: Int64Array,
     order: npt.NDArray[np.int32],
+    tops: Int64Array,
     hashes: Int64Array,
     bound: int,
 ) -> Int64Array:
@@ -67,56 +116,45 @@ def next_rows(
 
     Args:
         run_hashes, run_times: int64[n]; order: int32[n], the rows sorted by (hash, time).
+        tops: the hashes of every `BLOCK`th row in that order.
         hashes: int64[k], in any order.
     """
     result = np.full(len(hashes), -1, dtype=np.int64)
     for probe in range(len(hashes)):
-        low, high = 0, len(order)
-        while low < high:
-            middle = (low + high) // 2
-            row = order[middle]
-            if run_hashes[row] < hashes[probe] or (
-                run_hashes[row] == hashes[probe] and run_times[row] < bound
-            ):
-                low = middle + 1
-            else:
-                high = middle
-        if low < len(order) and run_hashes[order[low]] == hashes[probe]:
-            result[probe] = order[low]
+        block = _block(tops, len(order), hashes[probe])
+        place = _place(run_hashes, run_times, order, block, hashes[probe], bound)
+        if place < len(order) and run_hashes[order[place]] == hashes[probe]:
+            result[probe] = order[place]
     return result
 
 
-@kernel(INT1, INT1, OFFSETS, INT1, INT1)
-def first_places(
+@kernel(INT1, INT1, OFFSETS, INT1, INT1, INT1, INT1)
+def key_ranges(
     run_hashes: Int64Array,
     run_times: Int64Array,
     order: npt.NDArray[np.int32],
+    tops: Int64Array,
     hashes: Int64Array,
-    times: Int64Array,
-) -> Int64Array:
-    """For each hash how many rows of a run come before that hash and a time.
+    starts: Int64Array,
+    ends: Int64Array,
+) -> tuple[Int64Array, Int64Array]:
+    """For each hash which rows of a run have that hash and a time from an instant to before another one.
 
     Args:
         run_hashes, run_times: int64[n]; order: int32[n], the rows sorted by (hash, time).
-        hashes, times: int64[k], in any order.
+        tops: the hashes of every `BLOCK`th row in that order.
+        hashes, starts, ends: int64[k], in any order; no start is behind its end.
 
     Returns:
-        int64[k], places in `order`.
+        int64[k] each, the first place in `order`, and the first one behind them.
     """
-    result = np.empty(len(hashes), dtype=np.int64)
+    lows = np.empty(len(hashes), dtype=np.int64)
+    highs = np.empty(len(hashes), dtype=np.int64)
     for probe in range(len(hashes)):
-        low, high = 0, len(order)
-        while low < high:
-            middle = (low + high) // 2
-            row = order[middle]
-            if run_hashes[row] < hashes[probe] or (
-                run_hashes[row] == hashes[probe] and run_times[row] < times[probe]
-            ):
-                low = middle + 1
-            else:
-                high = middle
-        result[probe] = low
-    return result
+        begin, end = _block(tops, len(order), hashes[probe])
+        lows[probe] = _place(run_hashes, run_times, order, (begin, end), hashes[probe], starts[probe])
+        highs[probe] = _place(run_hashes, run_times, order, (lows[probe], end), hashes[probe], ends[probe])
+    return lows, highs
 
 
 @kernel(OFFSETS, INT2, numba.int64)

@@ -19,7 +19,7 @@ from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.joins import join_intervals, match_hashes
 from headrace.kernels.order_statistics import order_statistics
 from headrace.kernels.rows import slide_rows
-from headrace.kernels.schedule import net_schedule, next_rows
+from headrace.kernels.schedule import BLOCK, key_ranges, net_schedule, next_rows
 from headrace.kernels.sorting import count_descents, order_by_digits, stable_order
 from headrace.kernels.timeline import (
     count_before,
@@ -159,11 +159,35 @@ def test_points_carry_the_running_sums(rows: list[tuple[int, int, int]], leaves:
     assert len(point_codes) == len({(code, time) for code, time, _ in rows})
 
 
+@given(
+    st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 9)), max_size=400),
+    st.tuples(st.integers(-3, 3), st.integers(0, 9), st.integers(0, 4)),
+)
+def test_ranges_of_a_run(rows: list[tuple[int, int]], probe: tuple[int, int, int]) -> None:
+    """Also where a hash has more rows than a block, and none."""
+    rows.sort(key=lambda row: row[1])
+    order = sorted(range(len(rows)), key=lambda place: rows[place])
+    hashes, times = ints([one for one, _ in rows]), ints([at for _, at in rows])
+    places = np.array(order, dtype=np.int32)
+    wanted, start, length = probe
+    tops = hashes[places[::BLOCK]]
+    lows, highs = key_ranges(
+        hashes, times, places, tops, ints([wanted]), ints([start]), ints([start + length])
+    )
+    assert order[lows[0] : highs[0]] == [
+        place for place in order if rows[place][0] == wanted and start <= rows[place][1] < start + length
+    ]
+    later = [place for place in order if rows[place][0] == wanted and rows[place][1] >= start]
+    assert next_rows(hashes, times, places, tops, ints([wanted]), start).tolist() == [*later, -1][:1]
+
+
 def test_searches_in_a_run() -> None:
     hashes, times = ints([1, 1, 1, 5, 5, 9]), ints([2, 4, 6, 1, 3, 7])
     by_key = ints([3, 0, 5, 1, 4, 2])
     back = np.argsort(by_key)
-    found = next_rows(hashes[back], times[back], by_key.astype(np.int32), ints([1, 5, 9, 7]), 4)
+    found = next_rows(
+        hashes[back], times[back], by_key.astype(np.int32), hashes[back][by_key[::64]], ints([1, 5, 9, 7]), 4
+    )
     assert found.tolist() == [0, -1, 2, -1]
     assert count_before(times, np.argsort(times).astype(np.int32), 4) == 3
     assert smallest_per_code(ints([0, 2, 0]), ints([5, 7, 3]), 3).tolist() == [3, INFINITY, 7]

@@ -139,14 +139,20 @@ def order_by_hash(codes: Int64Array, rows: Int64Array, hashes: Int64Array) -> In
         rows: the rows to sort.
         hashes: int64[k], the hash of each code; two codes may share one.
     """
-    order = stable_order(hashes)
+    rank, count = ranks(hashes)
+    return order_by_code(rank[codes], rows, count) if count else rows
+
+
+def ranks(values: Int64Array) -> tuple[Int64Array, int]:
+    """For each value how many smaller ones there are that differ, int64[n]; and how many differ in all."""
+    order = stable_order(values)
     if not len(order):
-        return rows
+        return order, 0
     fresh = np.ones(len(order), dtype=np.int64)
-    fresh[1:] = np.diff(hashes[order]) != 0
+    fresh[1:] = np.diff(values[order]) != 0
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.cumsum(fresh) - 1
-    return order_by_code(rank[codes], rows, len(rank))
+    return rank, int(rank[order[-1]]) + 1
 
 
 def _separate(columns: Sequence[pa.Array], codes: Int64Array, first: Int64Array, wrong: Int64Array) -> Codes:

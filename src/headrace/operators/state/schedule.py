@@ -17,10 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
-from headrace.kernels.schedule import first_places, net_schedule, next_rows
+from headrace.kernels.grouping import order_by_code
+from headrace.kernels.schedule import BLOCK, key_ranges, net_schedule, next_rows
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import add_by_code
-from headrace.operators.state.keys import Codes, encode_keys, equal_rows, order_by_hash
+from headrace.operators.state.keys import Codes, encode_keys, equal_rows, ranks
 from headrace.operators.state.marks import STRIDE, is_marked, marked, range_sums, spread
 from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Area, Run, is_tier_full, unindexed
 from headrace.operators.state.sum_columns import SumColumns, all_limbs, concat_sums, sum_arrays, sums_of
@@ -101,14 +102,14 @@ class Schedule:
         rows, times, sums = changes
         by_time = stable_order(times)
         row_codes = codes.codes[rows]
-        by_key = order_by_hash(row_codes, by_time, hashes[codes.first])
+        rank, distinct = ranks(hashes[codes.first])
+        by_key = order_by_code(rank[row_codes], by_time, distinct)
         first, order, netted = net_schedule(by_time, by_key, row_codes, times, sums.values)
         kept = pa.array(rows[first])
         columns = {HASH: pa.array(hashes[rows[first]]), TIME: pa.array(times[first])}
         columns |= {name: key.take(kept) for name, key in zip(self.layout.keys, keys, strict=True)}
         columns |= sum_arrays(self.layout.ints, sums.limbs, netted)
-        key_hashes = hashes[codes.first]
-        alone = len(order) > STRIDE and len(np.unique(key_hashes)) == len(key_hashes)
+        alone = len(order) > STRIDE and distinct == len(rank)
         self.runs.append(self._run(columns, order.astype(np.int32), alone))
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
@@ -128,7 +129,7 @@ class Schedule:
         for run in self.runs:
             if run.last < bound:
                 continue
-            rows = next_rows(run.hashes, run.times, run.order, hashes, bound)
+            rows = next_rows(*_index(run), hashes, bound)
             hit = np.flatnonzero(rows >= 0)
             found_keys = run.take(rows[hit], self.layout.keys).columns
             same = equal_rows(keys, hit, found_keys, np.arange(len(hit)))
@@ -202,10 +203,7 @@ class Schedule:
             near = np.flatnonzero((ends > run.first) & (starts <= run.last) & (starts < ends))
             if not len(near):
                 continue
-            lows, highs = (
-                first_places(run.hashes, run.times, run.order, hashes[near], times[near])
-                for times in (starts, ends)
-            )
+            lows, highs = key_ranges(*_index(run), hashes[near], starts[near], ends[near])
             hit = np.flatnonzero(lows < highs)
             if is_marked(run):
                 found = run.take(run.order[lows[hit]], self.layout.keys).columns
@@ -276,3 +274,8 @@ class Schedule:
         rows = marked(rows, self.layout.ints, order) if alone else rows
         times = integers(columns[TIME])
         return Run(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))
+
+
+def _index(run: Run) -> tuple[Int64Array, Int64Array, npt.NDArray[np.int32], Int64Array]:
+    """What keys are looked up by: hashes, times, the order by both, and the hash of every `BLOCK`th row."""
+    return run.hashes, run.times, run.order, run.hashes[run.order[::BLOCK]]

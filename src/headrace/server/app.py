@@ -53,6 +53,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     for part in (health, statements, events, rows, answers, resources):
         app.include_router(part.router)
     app.add_exception_handler(UserError, _refused)
+    app.add_exception_handler(Exception, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _unknown)
     return Guard(app, door, metrics), tails

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from headrace.runtime.results.changes import Change
 from headrace.runtime.writing.tables import write_table
 from headrace.time import TimeDomain
 
+_PART_BYTES: Final = 64 * 2**10
+"""About so many bytes of rows an event has at most, so that a client that does not read holds no more."""
 _ID: Final = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})(\.end)?")
 
 
@@ -46,6 +49,26 @@ class Place:
         return self.epoch + 1 if self.whole else self.epoch
 
 
+@dataclass(frozen=True)
+class Part:
+    """An event with some rows of an epoch, or a comment where it has none.
+
+    Attributes:
+        begin: how many rows of the epoch come before it.
+        after: the place of a client that has it.
+        data: what is sent.
+    """
+
+    begin: int
+    after: Place
+    data: bytes
+
+    def follows(self, place: Place) -> bool:
+        """Whether it is what a client at a place needs next, or something later."""
+        epoch = self.after.epoch
+        return epoch > place.epoch or (epoch == place.epoch and not place.whole and self.begin >= place.part)
+
+
 def place_of(text: str) -> Place | None:
     """The place that an id names; None where it is not one."""
     found = _ID.fullmatch(text.strip())
@@ -55,29 +78,40 @@ def place_of(text: str) -> Place | None:
     return Place(start, epoch, part, found[4] is not None)
 
 
-def events_of(change: Change, start: int, domain: TimeDomain, part_rows: int, part: int = 0) -> bytes:
-    """What an epoch changed, as events; a comment where it changed nothing.
+def parts_of(change: Change, start: int, domain: TimeDomain, part_rows: int, part: int = 0) -> Iterator[Part]:
+    """What an epoch changed, as events, made one by one; a comment where it changed nothing.
 
     Args:
         change: it.
         start: the first epoch of the query.
         domain: what its instants count.
-        part_rows: how many rows an event has at most.
+        part_rows: how many rows an event has at most; of wide rows it has fewer.
         part: how many of the rows the client has already.
     """
     final = instant_text(change.heartbeat, domain) or "nothing"
-    rows, count = change.rows.slice(part), change.rows.num_rows
-    if not rows.num_rows:
-        return f": final below {final}\nid: {Place(start, change.epoch, count, True)}\n\n".encode()
-    lines = _json_lines(rows)
-    events = []
-    for begin in range(0, len(lines), part_rows):
-        sent = lines[begin : begin + part_rows]
-        done = part + begin + len(sent)
-        place = Place(start, change.epoch, done, done == count)
-        head = json.dumps({"epoch": change.epoch, "final_below": final, "last": place.whole})[:-1]
-        events.append(f'id: {place}\nevent: changes\ndata: {head}, "rows": [{", ".join(sent)}]}}\n\n')
-    return "".join(events).encode()
+    count = change.rows.num_rows
+    if part >= count:
+        after = Place(start, change.epoch, count, True)
+        yield Part(part, after, f": final below {final}\nid: {after}\n\n".encode())
+        return
+    fitting = _PART_BYTES * count // max(1, change.rows.nbytes)
+    step = max(1, min(part_rows, fitting))
+    for begin in range(part, count, step):
+        lines = _json_lines(change.rows.slice(begin, step))
+        done = begin + len(lines)
+        after = Place(start, change.epoch, done, done == count)
+        head = json.dumps({"epoch": change.epoch, "final_below": final, "last": after.whole})[:-1]
+        text = f'id: {after}\nevent: changes\ndata: {head}, "rows": [{", ".join(lines)}]}}\n\n'
+        yield Part(begin, after, text.encode())
+
+
+def greeting(place: Place) -> bytes:
+    """What a client gets at once: that it is connected, and the id that it continues after.
+
+    Without the id a client that began with the next epoch, and is cut off before it, would begin with a later
+    one when it connects again.
+    """
+    return f": connected\nid: {place}\n\n".encode()
 
 
 def event(name: str, data: dict[str, Any]) -> bytes:

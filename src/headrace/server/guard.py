@@ -20,6 +20,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 OPEN: Final = frozenset(["/healthz", "/readyz"])
 """What needs no key: it says nothing but that the server is there."""
+_METHODS: Final = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 LOG: Final = logging.getLogger("headrace.server")
 
 
@@ -45,17 +46,21 @@ class Guard:
             await self._app(scope, receive, send)
 
     async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
-        began, status = time.perf_counter(), 0
+        began, status, whole = time.perf_counter(), 0, False
 
         async def noted(message: MutableMapping[str, Any]) -> None:
-            nonlocal status
+            nonlocal status, whole
             status = message.get("status", status)
+            whole = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
             self._let_in(scope)
             await self._app(scope, receive, noted)
         except Exception as error:
+            if whole:
+                LOG.exception("a fault")
+                return
             if status:
                 LOG.exception("a response broke off")
                 raise
@@ -75,7 +80,9 @@ class Guard:
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
-        self._metrics.request(scope["method"], route, status, seconds)
+        # Methods are whatever clients send; each that is counted apart takes memory for good.
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.request(method, route, status, seconds)
         caller = scope.get("state", {}).get("caller")
         LOG.info(
             "request",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.algebra.properties import names_read
 from headrace.engine import Database, Policy, Query
 from headrace.engine.asking.question import Limits as QuestionLimits
 from headrace.engine.asking.tables import ask
@@ -25,6 +25,7 @@ from headrace.schema import Schema, sql_type
 from headrace.server.access import Caller
 from headrace.server.errors import RequestError, not_found
 from headrace.server.limits import Limits
+from headrace.server.visible import sees_inputs, shown_letter, shown_letters
 
 _LETTERS_SHOWN: Final = 1_000
 """So many dead letters of one request are in its answer."""
@@ -125,13 +126,18 @@ class Session:
         epoch = served.epoch
         return epoch, served.push(stream, rows, producer, sequence, self.limits.patience)
 
-    def letters_of(self, stream: str, rows: pa.Table, epoch: int) -> list[dict[str, Any]]:
+    def letters_of(self, stream: str, rows: pa.Table, epoch: int, caller: Caller) -> list[dict[str, Any]]:
         """Which of these rows became dead letters in the epochs after one.
 
         They are found by what they hold in the columns that queries read, which is all that dead letters
         have: of equal rows that several clients send at once, each may be shown the other's.
         """
-        letters = [one for one in self.db.served.letters_after(epoch).to_pylist() if one["stream"] == stream]
+        reading = frozenset(query.name for query in self.db.queries if stream in names_read(query.plan))
+        known = self.db.served.letters_after(epoch).to_pylist()
+        # Rows that a query fails at are letters of that query, of no stream.
+        letters = [
+            one for one in known if one["stream"] == stream or (not one["stream"] and one["query"] in reading)
+        ]
         sent: dict[tuple[str, ...], Counter[str]] = {}
         found = []
         for letter in letters:
@@ -141,7 +147,11 @@ class Session:
             if sent[names][letter["row"]] > 0:
                 sent[names][letter["row"]] -= 1
                 found.append(letter)
-        return found[:_LETTERS_SHOWN]
+        return [shown_letter(one, caller) for one in found[:_LETTERS_SHOWN]]
+
+    def dead_letters(self, stream: str | None, caller: Caller) -> pa.Table:
+        """The dead letters of all streams, or of one with its columns, as somebody may see them."""
+        return shown_letters(self.db.dead_letters(stream), caller)
 
     def ask(self, question: str, caller: Caller) -> pa.Table:
         """The answer of a question that is asked once.
@@ -178,7 +188,7 @@ class _Seen:
                 )
         else:
             self._check(stream)
-        return self.db.dead_letters(stream)
+        return shown_letters(self.db.dead_letters(stream), self.caller)
 
     def rows(self, stream: str) -> pa.Table:
         """The rows of a stream that are kept."""
@@ -224,7 +234,7 @@ def described_relation(relation: RelationInfo) -> dict[str, Any]:
     }
 
 
-def described_query(query: Query, db: Database) -> dict[str, Any]:
+def described_query(query: Query, db: Database, caller: Caller) -> dict[str, Any]:
     """A query for JSON."""
     _, _, answer = query.described()
     return {
@@ -236,7 +246,7 @@ def described_query(query: Query, db: Database) -> dict[str, Any]:
         "notes": [
             {"message": note.message, "line": note.position.line, "column": note.position.column,
              "hint": note.hint}
-            for note in query.notes
+            for note in (query.notes if sees_inputs(query, caller) else ())
         ],
     }  # fmt: skip
 
@@ -270,13 +280,3 @@ def _result(result: Query | str | None) -> dict[str, Any]:
             return {"kind": "text", "text": str(result)}
         case _:
             return {"kind": "query", "name": result.name, "columns": columns_of(result.schema)}
-
-
-def without_hidden(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-    """A status for JSON without what somebody may not see."""
-    if caller.only is None:
-        return dict(status)
-    shown = {
-        part: [one for one in status[part] if caller.sees(one["name"])] for part in ("streams", "queries")
-    }
-    return {**status, **shown, "operators": [], "catching_up": None}

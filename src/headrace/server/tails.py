@@ -8,13 +8,14 @@ its own pace. So neither an epoch nor the memory depends on how many clients the
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from typing import Final
 
+import anyio
 import anyio.to_thread
 
 from headrace.engine import Database, Query
@@ -23,24 +24,23 @@ from headrace.engine.subscription import Subscription
 from headrace.errors import UserError
 from headrace.runtime.results.changes import Change
 from headrace.server.errors import RequestError
-from headrace.server.events import Place, event, events_of
+from headrace.server.events import Part, Place, event, greeting, parts_of
 from headrace.server.limits import Limits
 
 _SHARED_BYTES: Final = 4 * 2**20
 """So many bytes of the newest events of a query are shared; who lacks older ones reads the store."""
-_CHUNK_BYTES: Final = 256 * 2**10
-"""About so many bytes a client that reads the store gets at once."""
+_CHUNK_BYTES: Final = 64 * 2**10
+"""About so many bytes a client gets at once: what one holds that does not take them."""
+_READERS: Final = 8
+"""So many clients that have fallen behind read the store at once; other requests do not wait for them."""
 
 _PACE: Final = 1e-4
 """Seconds per client between two times at which they are woken; waking one takes less than half of it."""
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """The events of an epoch."""
-
-    epoch: int
-    data: bytes
+_LOG: Final = logging.getLogger("headrace.server")
+_Found = tuple[bytes, Place]
+"""Events, and the place of a client that has them."""
 
 
 class Tail:
@@ -49,52 +49,63 @@ class Tail:
     Args:
         query: it.
         kept: what of it can be read now.
-        part_rows: how many rows an event has at most.
+        limits: how large events are, and when those who wait get a comment.
 
     Attributes:
         start: the first epoch of the query.
         ended: whether no change follows: the query was dropped, or the run has ended.
+        closed: whether it is followed no longer, whatever follows.
         clients: how many wait for its changes.
+        beats: how often it was time for a comment.
     """
 
-    def __init__(self, query: Query, kept: Kept, part_rows: int) -> None:
+    def __init__(self, query: Query, kept: Kept, limits: Limits) -> None:
         self.query = query
         self.start = kept.start
-        self.ended = False
-        self.clients = 0
-        self._part_rows = part_rows
+        self.ended = self.closed = False
+        self.clients = self.beats = 0
+        self._limits = limits
         self._base = kept.last
         self._newest = kept.last
         self._size = 0
-        self._events: deque[_Shared] = deque()
+        self._parts: deque[Part] = deque()
+        self._read: tuple[Place, _Found] | None = None
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._due = False
         self._changes: Subscription[Change] = query.subscribe(kept.last + 1)
+        self._loop.call_later(limits.heartbeat, self._announce_beat)
         self._thread = threading.Thread(target=self._follow, name="headrace events", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Follow the query no longer."""
+        """Follow the query no longer; clients that still wait are let go, and continue elsewhere."""
+        self.closed = True
         self._changes.close()
 
     def _follow(self) -> None:
-        # What ends a run is said by its status, and to whoever asks for the answer.
-        with suppress(UserError):
-            for change in self._changes:
-                data = events_of(change, self.start, self.query.domain, self._part_rows)
-                self._share(_Shared(change.epoch, data))
-        self.ended = True
+        try:
+            # What ends a run is said by its status, and to whoever asks for the answer.
+            with suppress(UserError):
+                for change in self._changes:
+                    parts = parts_of(change, self.start, self.query.domain, self._limits.part_rows)
+                    self._share(change.epoch, list(parts))
+            self.ended = True
+        except Exception:
+            # The clients are let go, and come back to a new thread.
+            _LOG.exception("a fault")
+            self.closed = True
         self._wake()
 
-    def _share(self, made: _Shared) -> None:
+    def _share(self, epoch: int, parts: Sequence[Part]) -> None:
         with self._lock:
-            self._events.append(made)
-            self._newest, self._size = made.epoch, self._size + len(made.data)
+            self._parts.extend(parts)
+            self._newest, self._size = epoch, self._size + sum(len(part.data) for part in parts)
+            self._read = None
             while self._size > _SHARED_BYTES:
-                oldest = self._events.popleft()
-                self._base, self._size = oldest.epoch, self._size - len(oldest.data)
+                oldest = self._parts.popleft()
+                self._base, self._size = oldest.after.epoch, self._size - len(oldest.data)
         self._wake()
 
     def _wake(self) -> None:
@@ -112,40 +123,76 @@ class Tail:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def wait(self, seconds: float) -> bool:
-        """Wait for another epoch, or for the end; whether one of them has come."""
-        try:
-            await asyncio.wait_for(self._news.wait(), seconds)
-        except TimeoutError:
-            return False
-        return True
+    def _announce_beat(self) -> None:
+        """Let all clients send a comment: one timer for them, however many they are."""
+        if not (self.ended or self.closed):
+            self.beats += 1
+            self._announce()
+            self._loop.call_later(self._limits.heartbeat, self._announce_beat)
 
-    def read_shared(self, place: Place) -> tuple[bytes, Place] | None:
-        """The events after a place, and the place after them; None where only the store has them."""
+    @property
+    def news(self) -> asyncio.Event:
+        """What is set at another epoch, the end, and when a comment is due; taken before one reads."""
+        return self._news
+
+    def read_shared(self, place: Place) -> _Found | None:
+        """Some events after a place, and the place after them; None where only the store has them.
+
+        Clients that keep up are at one place, and what follows it is found and joined once for all of them.
+        """
         with self._lock:
-            if not place.whole or place.epoch < self._base:
+            if self._read is not None and self._read[0] == place:
+                return self._read[1]
+            found = self._after(place)
+            if found is None:
                 return None
-            found = [part for part in self._events if part.epoch > place.epoch]
-        last = found[-1].epoch if found else place.epoch
-        return b"".join(part.data for part in found), replace(place, epoch=last)
+            chunk = _first(found)
+            made = b"".join(part.data for part in chunk), chunk[-1].after if chunk else place
+            self._read = place, made
+            return made
 
-    def read_stored(self, place: Place) -> tuple[bytes, Place]:
+    def _after(self, place: Place) -> list[Part] | None:
+        """The shared events that follow a place, if the next one is among them."""
+        found = list[Part]()
+        for part in reversed(self._parts):
+            if not part.follows(place):
+                break
+            found.append(part)
+        found.reverse()
+        if place.whole:
+            return None if place.epoch < self._base else found
+        begins = found[0].after.epoch == place.epoch and found[0].begin == place.part if found else False
+        return found if begins else None
+
+    def read_stored(self, place: Place) -> _Found:
         """Some events after a place, from the store, and the place after them.
 
         Raises:
             UserError: what is due is no longer kept.
         """
-        pieces, size, until = list[bytes](), 0, self._newest
+        pieces, until = list[bytes](), self._newest
         with self.query.subscribe(place.due) as changes:
-            while place.due <= until and size < _CHUNK_BYTES:
+            while place.due <= until and sum(map(len, pieces)) < _CHUNK_BYTES:
                 change = next(changes, None)
                 if change is None:
                     break
                 part = place.part if change.epoch == place.epoch and not place.whole else 0
-                pieces.append(events_of(change, self.start, self.query.domain, self._part_rows, part))
-                size += len(pieces[-1])
-                place = Place(self.start, change.epoch, change.rows.num_rows, True)
+                parts = parts_of(change, self.start, self.query.domain, self._limits.part_rows, part)
+                for one in _first(parts):
+                    pieces.append(one.data)
+                    place = one.after
         return b"".join(pieces), place
+
+
+def _first(parts: Iterable[Part]) -> list[Part]:
+    """As many of the first events as a client gets at once: one at least, if there is one."""
+    found, size = list[Part](), 0
+    for part in parts:
+        found.append(part)
+        size += len(part.data)
+        if size >= _CHUNK_BYTES:
+            break
+    return found
 
 
 class Tails:
@@ -163,7 +210,9 @@ class Tails:
     def __init__(self, db: Database, limits: Limits) -> None:
         self._db = db
         self._limits = limits
-        self._tails: dict[str, Tail] = {}
+        # By the query itself: its name may become that of another one.
+        self._tails: dict[Query, Tail] = {}
+        self._readers = anyio.CapacityLimiter(_READERS)
         self.clients = 0
         self.closing = False
 
@@ -194,47 +243,65 @@ class Tails:
         finally:
             self.clients -= 1
 
-    def of(self, query: Query, kept: Kept) -> Tail:
+    def _of(self, query: Query, kept: Kept) -> Tail:
         """The newest changes of a query, followed from now on if nobody has done so yet."""
-        known = self._tails.get(query.name)
-        if known is None or known.ended or known.query is not query:
-            if known is not None:
-                known.close()
-            known = self._tails[query.name] = Tail(query, kept, self._limits.part_rows)
+        known = self._tails.get(query)
+        if known is None or known.ended or known.closed:
+            known = self._tails[query] = Tail(query, kept, self._limits)
         return known
 
-    async def events(self, tail: Tail, place: Place) -> AsyncIterator[bytes]:
-        """What a client gets from a place on, until the query ends or the server stops."""
-        tail.clients += 1
-        try:
-            with self.client():
+    async def events(self, query: Query, kept: Kept, place: Place) -> AsyncIterator[bytes]:
+        """What a client gets from a place on, until the query ends or the server stops.
+
+        Args:
+            query: whose changes.
+            kept: what of it can be read.
+            place: of the client.
+        """
+        with self.client():
+            yield greeting(place)
+            try:
+                # Looked for and counted at once: the last other client may have left in between.
+                tail = self._of(query, kept)
+            except UserError as error:
+                yield _gone(error)
+                return
+            tail.clients += 1
+            try:
                 async for data in self._events(tail, place):
                     yield data
-        finally:
-            tail.clients -= 1
-            if not tail.clients and self._tails.get(tail.query.name) is tail:
-                del self._tails[tail.query.name]
-                tail.close()
+            finally:
+                tail.clients -= 1
+                if not tail.clients:
+                    if self._tails.get(query) is tail:
+                        del self._tails[query]
+                    tail.close()
 
     async def _events(self, tail: Tail, place: Place) -> AsyncIterator[bytes]:
-        # Sent at once, so that the client knows that it is connected.
-        yield b": connected\n\n"
-        while not self.closing:
+        beats = tail.beats
+        while not (self.closing or tail.closed):
             # Asked first: what was shared before the end is still read.
-            ended = tail.ended
+            ended, news = tail.ended, tail.news
             try:
                 shared = tail.read_shared(place)
                 if shared is None:
-                    shared = await anyio.to_thread.run_sync(tail.read_stored, place)
+                    shared = await anyio.to_thread.run_sync(tail.read_stored, place, limiter=self._readers)
             except UserError as error:
-                yield event("gone", {"message": error.message, "hint": error.hint})
+                yield _gone(error)
                 return
             data, place = shared
             if data:
                 yield data
             elif ended:
-                if not self.closing:
+                if not (self.closing or tail.closed):
                     yield event("end", {"message": f"{tail.query.name} is no longer answered"})
                 return
-            elif not await tail.wait(self._limits.heartbeat):
+            elif beats != tail.beats:
+                beats = tail.beats
                 yield b": waiting\n\n"
+            else:
+                await news.wait()
+
+
+def _gone(error: UserError) -> bytes:
+    return event("gone", {"message": error.message, "hint": error.hint})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+import headrace as hr
 from headrace.server.events import Place, place_of
 from headrace.server.limits import Limits
+from headrace.server.tails import Tails
 from unit.server.serving_for_tests import running
 from unit.server.sse_for_tests import Received, read_events
 
@@ -143,3 +146,60 @@ def test_status_is_another_stream(client: httpx.Client) -> None:
 
 def test_the_path_of_a_store_is_not_shown(client: httpx.Client, tmp_path: Path) -> None:
     assert str(tmp_path.parent) not in client.get("/status").text
+
+
+def test_who_begins_now_has_an_id_before_the_first_change(client: httpx.Client) -> None:
+    """A client that is cut off between its first request and the first epoch lacks nothing of that epoch."""
+    push(client, 300)
+    url, got = str(client.base_url), Received()
+    got.take(read_events(url, EVENTS + "?since=now", lambda body: body.endswith(b"\n\n")))
+    assert (got.rows, got.last_id is None) == ([], False)
+    push(client, 301)
+    push(client, 302)
+    got.take(read_events(url, EVENTS + "?since=now", lambda body: b'"v":301' in body, got.last_id) + b"\n\n")
+    assert [row["v"] for row in got.rows] == [300, 301]
+
+
+def test_a_client_holds_one_event_at_least_and_a_chunk_at_most() -> None:
+    """What somebody holds who does not read does not grow with how far behind they are."""
+    with hr.connect(runner="inline") as db:
+        db.execute(TEXT)
+        db.start()
+        db.push("r", [{"ts": ts, "v": ts} for ts in range(50_000)])
+
+        async def sizes() -> list[int]:
+            kept = db.served.kept(db["q"])
+            begin = Place(kept.start, kept.start - 1, 0, True)
+            sent = Tails(db, Limits()).events(db["q"], kept, begin)
+            found, rows = list[int](), 0
+            async for data in sent:
+                found.append(len(data))
+                rows += data.count(b'"v":')
+                if rows == 49_999:
+                    await sent.aclose()  # type: ignore[attr-defined]
+            return found
+
+        found = asyncio.run(sizes())
+    assert len(found) > 20
+    assert max(found) < 256 * 2**10
+
+
+def test_who_comes_while_the_last_other_client_leaves_is_not_let_go() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(TEXT)
+        db.start()
+        db.push("r", [{"ts": 1, "v": 1}, {"ts": 2, "v": 2}])
+
+        async def second() -> list[bytes]:
+            kept, tails = db.served.kept(db["q"]), Tails(db, Limits())
+            begin = Place(kept.start, kept.start - 1, 0, True)
+            one, two = (tails.events(db["q"], kept, begin) for _ in range(2))
+            for events in (one, two, one):
+                await anext(events)
+            await one.aclose()  # type: ignore[attr-defined]
+            found = [await anext(two)]
+            await two.aclose()  # type: ignore[attr-defined]
+            return found
+
+        (found,) = asyncio.run(second())
+    assert b"event: changes" in found

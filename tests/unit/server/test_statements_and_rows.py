@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import headrace as hr
 from headrace.errors import BusyError
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.server.errors import response_of
+from headrace.server.guard import LOG
 from headrace.server.limits import Limits
 from unit.server.serving_for_tests import running
 
@@ -193,3 +195,27 @@ def test_rows_without_room_are_refused_for_a_moment(tmp_path: Path) -> None:
     status, body, headers = response_of(caught.value)
     assert (status, body["error"]["kind"], headers) == (429, "busy", {"Retry-After": "1"})
     assert not any(push.done() for push in waiting)
+
+
+def test_a_fault_has_the_body_of_all_errors_and_says_nothing_of_its_inside(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged = list[str]()
+    monkeypatch.setattr(LOG, "exception", lambda *_: logged.append(repr(sys.exception())))
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the inside")
+
+    monkeypatch.setattr("headrace.server.routes.resources.described_stream", broken)
+    answer = client.get("/streams/r")
+    assert refused(answer, 500)["kind"] == "internal"
+    assert "the inside" not in answer.text
+    assert logged == ["RuntimeError('the inside')"]
+
+
+def test_methods_that_nobody_knows_are_counted_together(client: httpx.Client) -> None:
+    for number in range(3):
+        refused(client.request(f"METHOD{number}", "/streams"), 405)
+    text = client.get("/metrics").text
+    assert 'method="other"' in text
+    assert "METHOD" not in text

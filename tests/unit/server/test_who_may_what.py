@@ -10,15 +10,17 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 from headrace.cli import app
 from headrace.errors import UserError
-from headrace.server.access import Door, hosts_of
+from headrace.server.access import Caller, Door, hosts_of
 from headrace.server.address import Address
 from headrace.server.errors import RequestError
 from headrace.server.keys import KeyFile, Role
+from headrace.server.visible import shown_letters
 from unit.server.serving_for_tests import running
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -110,6 +112,40 @@ def test_a_key_for_some_names_sees_no_others(served: Served) -> None:
         for question in ("FROM HISTORY OF hidden", "FROM DEAD LETTERS", "FROM DEAD LETTERS OF other"):
             assert client.post("/ask", json={"sql": question}).status_code in (400, 403), question
         assert client.post("/ask", json={"sql": "FROM HISTORY OF q"}).status_code == 200
+
+
+def test_what_a_limited_key_sees_of_its_query_does_not_name_what_else_it_reads(served: Served) -> None:
+    both = "CREATE QUERY both AS SELECT r.v FROM r [NOW] JOIN other [NOW] ON other.v = r.v"
+    mine = "CREATE QUERY mine AS SELECT v + 1 AS v FROM r [NOW]"
+    with served.by("a") as client:
+        assert client.post("/statements", json={"text": f"{both}; {mine}"}).status_code == 200
+        assert client.post("/streams/r/rows", content=ROW, headers=LINES).status_code == 200
+        names_it = [client.get(path).text for path in ("/queries/both", "/why/both", "/explain?query=both")]
+        assert all("other" in text for text in names_it), "or this shows nothing"
+    served.sent["both"] = served.file.add("both", Role.WRITE, ("r", "both", "mine"))
+    with served.by("both") as client:
+        paths = ("/queries", "/queries/both", "/status", "/streams/r", "/why/both", "/explain?query=both")
+        assert [path for path in paths if "other" in client.get(path).text] == []
+        statuses = [client.get(path).status_code for path in (*paths, "/why/mine", "/explain?query=mine")]
+        assert statuses == [200, 200, 200, 200, 403, 403, 200, 200]
+
+
+def test_a_limited_key_does_not_see_which_other_query_could_not_use_its_row(served: Served) -> None:
+    with served.by("a") as client:
+        text = "CREATE QUERY concealed AS SELECT v * 9223372036854775807 AS x FROM r [NOW]"
+        assert client.post("/statements", json={"text": text}).status_code == 200
+    with served.by("only") as client:
+        answer = client.post("/streams/r/rows", content='{"ts": 2000, "v": 5}', headers=LINES)
+        (letter,) = answer.json()["dead_letters"]
+        assert (letter["query"], "concealed" in answer.text) == (None, False)
+    with served.by("w") as client:
+        answer = client.post("/streams/r/rows", content='{"ts": 2001, "v": 6}', headers=LINES)
+        assert [letter["query"] for letter in answer.json()["dead_letters"]] == ["concealed"]
+    table = pa.table({"query": ["concealed", "Q", None], "reason": ["overflow in concealed", "x", "late"]})
+    shown = shown_letters(table, Caller("only", Role.WRITE, frozenset(["q", "r"])))
+    assert shown["query"].to_pylist() == [None, "Q", None]
+    assert shown["reason"].to_pylist()[1:] == ["x", "late"]
+    assert "concealed" not in str(shown)
 
 
 def test_keys_are_kept_as_hashes_and_act_at_once(served: Served, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ async def events(
     kept = await context.blocking(context.session.db.served.kept, query)
     place = _place(request.headers.get("last-event-id") or since, query, kept)
     context.tails.check_room()
-    sent = context.tails.events(context.tails.of(query, kept), place)
+    sent = context.tails.events(query, kept, place)
     return StreamingResponse(sent, media_type="text/event-stream", headers=_HEADERS)
 
 

@@ -18,8 +18,8 @@ from headrace.server.session import (
     described_query,
     described_relation,
     described_stream,
-    without_hidden,
 )
+from headrace.server.visible import check_inputs, shown_query, shown_status, shown_stream
 
 router: Final = APIRouter()
 
@@ -37,7 +37,8 @@ async def stream(name: str, context: Ctx, caller: By) -> dict[str, Any]:
     session = context.session
     found = session.stream(name, caller)
     described = described_stream(found, session.db)
-    return {**described, "status": await _status_of(context, "streams", found.name)}
+    status = await _status_of(context, "streams", found.name)
+    return {**described, "status": status and shown_stream(status, caller)}
 
 
 @router.get("/relations", tags=["catalog"])
@@ -53,7 +54,7 @@ async def queries(context: Ctx, caller: By) -> dict[str, Any]:
     db = context.session.db
 
     def found() -> dict[str, Any]:
-        shown = [described_query(query, db) for query in db.queries if caller.sees(query.name)]
+        shown = [described_query(query, db, caller) for query in db.queries if caller.sees(query.name)]
         return {"queries": shown, "waiting": dict(db.served.waiting) if caller.only is None else {}}
 
     return await context.blocking(found)
@@ -63,8 +64,9 @@ async def queries(context: Ctx, caller: By) -> dict[str, Any]:
 async def query(name: str, context: Ctx, caller: By) -> dict[str, Any]:
     """One query, its plan as it runs, and what is known of its progress."""
     found = context.session.query(name, caller)
-    described = await context.blocking(described_query, found, context.session.db)
-    return {**described, "status": await _status_of(context, "queries", found.name)}
+    described = await context.blocking(described_query, found, context.session.db, caller)
+    status = await _status_of(context, "queries", found.name)
+    return {**described, "status": status and shown_query(status, caller)}
 
 
 @router.get("/sinks", tags=["catalog"])
@@ -119,7 +121,9 @@ async def status(context: Ctx, caller: By) -> dict[str, Any]:
 @router.get("/why/{name}", tags=["status"])
 async def why(name: str, context: Ctx, caller: By) -> dict[str, Any]:
     """Why a query has no output, or no newer one."""
-    found = await context.blocking(context.session.query(name, caller).why)
+    query = context.session.query(name, caller)
+    check_inputs("the reasons", query, caller)
+    found = await context.blocking(query.why)
     return {
         "query": found.query,
         "findings": [{"message": one.message, "hint": one.hint} for one in found.findings],
@@ -132,6 +136,7 @@ async def why(name: str, context: Ctx, caller: By) -> dict[str, Any]:
 async def explain(query: str, context: Ctx, caller: By, stage: Stage | None = None) -> dict[str, str]:
     """The plan of a query, given by its name: as written, optimized and as it runs; or one of them."""
     found = context.session.query(query, caller)
+    check_inputs("the plan", found, caller)
     if stage is not None:
         return {"text": await context.blocking(found.explain, stage.name)}
     texts = [f"== {one.value.lower()} ==\n{await context.blocking(found.explain, one.name)}" for one in Stage]
@@ -142,20 +147,20 @@ async def explain(query: str, context: Ctx, caller: By, stage: Stage | None = No
 async def dead_letters(request: Request, context: Ctx, caller: By) -> Response:
     """The rows that no query could use."""
     caller.check_unlimited("the dead letters of all streams")
-    return await _letters(None, request, context)
+    return await _letters(None, request, context, caller)
 
 
 @router.get("/dead-letters/{stream}", tags=["answers"])
 async def dead_letters_of(stream: str, request: Request, context: Ctx, caller: By) -> Response:
     """The dead letters of a stream with all its columns, as far as DEAD LETTERS KEEP keeps them."""
-    return await _letters(context.session.stream(stream, caller).name, request, context)
+    return await _letters(context.session.stream(stream, caller).name, request, context, caller)
 
 
-async def _letters(stream: str | None, request: Request, context: Context) -> Response:
+async def _letters(stream: str | None, request: Request, context: Context, caller: Caller) -> Response:
     form = preferred(request.headers.get("accept"))
 
     def read() -> bytes:
-        return written(check_size(context.session.db.dead_letters(stream), context.limits), form)
+        return written(check_size(context.session.dead_letters(stream, caller), context.limits), form)
 
     return Response(await context.blocking(read), media_type=form)
 
@@ -176,7 +181,7 @@ def status_for(context: Context, caller: Caller) -> dict[str, Any]:
             "catching_up": None, "problems": {},
         }  # fmt: skip
     problems = dict(context.session.db.problems) if caller.only is None else {}
-    return {**without_hidden(found.to_dict(), caller), "problems": problems}
+    return {**shown_status(found.to_dict(), caller), "problems": problems}
 
 
 async def _status_of(context: Context, part: str, name: str) -> dict[str, Any] | None:

@@ -57,7 +57,7 @@ async def add_rows(
     taken = await asyncio.wrap_future(done)
     if not taken:
         return JSONResponse({**_answer(True, 0), "repeat": True})
-    letters = await context.blocking(session.letters_of, info.name, rows, epoch)
+    letters = await context.blocking(session.letters_of, info.name, rows, epoch, caller)
     return JSONResponse(_answer(True, rows.num_rows, letters))
 
 

@@ -5,17 +5,21 @@ Arrow takes 2.9 for a BIGINT, and cuts it to 2. Nothing here does: what a column
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from numbers import Number
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import shown
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, sql_type
+from headrace.history import normalise_column, ordered_codes
+from headrace.nested import fields_of, is_nested, lists, offsets_of
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, sql_type
 
 
 class MisfitError(ValueError):
@@ -60,6 +64,8 @@ def column_of(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
     Raises:
         MisfitError: a value is not of the column's type, or cannot be held exactly; the first such value.
     """
+    if is_nested(dtype):
+        return _nested_column(values, dtype)
     try:
         if set(map(type, values)) <= _exact_in_arrow(dtype):
             return _one_piece(pa.array(values, dtype))
@@ -78,6 +84,8 @@ def cast_exactly(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     """
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if is_nested(dtype) and _alike(column.type, dtype):
+        return _cast_parts(column, dtype)
     if column.type == dtype:
         column.validate(full=dtype == STRING)
         return column
@@ -92,6 +100,114 @@ def cast_exactly(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     return cast
 
 
+def sorted_maps(offsets: npt.NDArray[Any], keys: pa.Array, items: pa.Array, like: pa.Array) -> pa.MapArray:
+    """MAPs with their entries in the order of their keys; of several with one key the last one counts.
+
+    Args:
+        offsets: where the entries of each MAP begin, and where the last one's end.
+        keys, items: the keys and values of all entries.
+        like: a column that says which MAPs are NULL.
+    """
+    starts = offsets.astype(np.int64)
+    sizes = np.where(np.asarray(like.is_null().to_numpy(zero_copy_only=False)), 0, np.diff(starts))
+    first = np.cumsum(sizes) - sizes
+    row = np.repeat(np.arange(len(sizes)), sizes)
+    place = np.arange(len(row)) - np.repeat(first, sizes) + np.repeat(starts[:-1], sizes)
+    codes = ordered_codes(normalise_column(keys))[place]
+    order = np.lexsort((codes, row))
+    last = np.ones(len(order), dtype=np.bool_)
+    last[:-1] = (np.diff(row[order]) != 0) | (np.diff(codes[order]) != 0)
+    kept = order[last]
+    counts = np.bincount(row[kept], minlength=len(sizes))
+    ends = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
+    chosen = pa.array(place[kept])
+    return pa.MapArray.from_arrays(ends, keys.take(chosen), items.take(chosen), mask=like.is_null())
+
+
+def _nested_column(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
+    """As `column_of`, for a type of ARRAYs, STRUCTs or MAPs: part by part."""
+    rows = [None if value is None else _parts(place, value, dtype) for place, value in enumerate(values)]
+    missing = pa.array([None if row is None else True for row in rows], BOOLEAN)
+    if pa.types.is_struct(dtype):
+        return _struct_column(rows, dtype)
+    sizes = [0 if row is None else len(row) for row in rows]
+    offsets = np.cumsum([0, *sizes])
+    flat = [part for row in rows if row is not None for part in row]
+    places = np.repeat(np.arange(len(rows)), sizes).tolist()
+    if pa.types.is_list(dtype):
+        return lists(offsets, _part(flat, dtype.value_type, places), missing)
+    keys = _part([key for key, _ in flat], dtype.key_type, places)
+    return sorted_maps(offsets, keys, _part([item for _, item in flat], dtype.item_type, places), missing)
+
+
+def _struct_column(rows: Sequence[list[Any] | None], dtype: pa.StructType) -> pa.StructArray:
+    """STRUCTs from the values of their fields, NULL where a row is None."""
+    parts = [
+        _part([None if row is None else row[place] for row in rows], field.type, range(len(rows)))
+        for place, field in enumerate(dtype)
+    ]
+    mask = pa.array([row is None for row in rows], BOOLEAN)
+    return pa.StructArray.from_arrays(parts, names=[field.name for field in dtype], mask=mask)
+
+
+def _part(values: Sequence[object], dtype: pa.DataType, rows: Sequence[int]) -> pa.Array:
+    """A part of nested values as a column; what does not fit is named by its row."""
+    try:
+        return column_of(values, dtype)
+    except MisfitError as error:
+        raise MisfitError(rows[error.place], error.reason, error.hint) from None
+
+
+def _parts(place: int, value: Any, dtype: pa.DataType) -> list[Any]:
+    """The values of an ARRAY, the fields of a STRUCT, the entries of a MAP."""
+    if pa.types.is_struct(dtype) and isinstance(value, Mapping):
+        names = [field.name for field in dtype]
+        if set(value) <= set(names):
+            return [value.get(name) for name in names]
+    elif pa.types.is_map(dtype) and (isinstance(value, Mapping) or _is_sequence(value)):
+        entries = list(value.items() if isinstance(value, Mapping) else value)
+        if all(_is_sequence(entry) and len(entry) == 2 and entry[0] is not None for entry in entries):
+            return entries
+    elif pa.types.is_list(dtype) and _is_sequence(value):
+        return list(value)
+    raise _misfit(place, value, dtype)
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, list | tuple | np.ndarray)
+
+
+def _alike(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether a type of Arrow's has the shape of a nested column type."""
+    if pa.types.is_struct(wanted):
+        names = [field.name for field in wanted]
+        return bool(pa.types.is_struct(found)) and [field.name for field in found] == names
+    return bool(pa.types.is_list(wanted) and pa.types.is_list(found)) or bool(
+        pa.types.is_map(wanted) and pa.types.is_map(found)
+    )
+
+
+def _cast_parts(column: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """As `cast_exactly`, part by part; what does not fit is named by its row."""
+    if pa.types.is_struct(dtype):
+        pairs = zip(fields_of(column), dtype, strict=True)
+        names = [field.name for field in dtype]
+        parts = [cast_exactly(part, field.type) for part, field in pairs]
+        return pa.StructArray.from_arrays(parts, names=names, mask=column.is_null())
+    offsets = offsets_of(column)
+    try:
+        if pa.types.is_list(dtype):
+            return lists(offsets, cast_exactly(column.values, dtype.value_type), column)
+        keys, items = (
+            cast_exactly(part, kind)
+            for part, kind in ((column.keys, dtype.key_type), (column.items, dtype.item_type))
+        )
+    except MisfitError as error:
+        row = int(np.searchsorted(offsets, error.place, side="right")) - 1
+        raise MisfitError(row, error.reason, error.hint) from None
+    return sorted_maps(offsets, keys, items, column)
+
+
 _EXACT_IN_ARROW: Final[dict[pa.DataType, set[type]]] = {
     BOOLEAN: {bool},
     BIGINT: {int},
@@ -99,6 +215,7 @@ _EXACT_IN_ARROW: Final[dict[pa.DataType, set[type]]] = {
     STRING: {str},
     TIMESTAMP: {datetime},
     DATE: {date},
+    BINARY: {bytes},
 }
 
 
@@ -183,6 +300,14 @@ def _hint(dtype: pa.DataType) -> str:
         return (
             f"it has {dtype.precision} digits, {dtype.scale} of them after the point; give a Decimal or int"
         )
+    if dtype == BINARY:
+        return "a BINARY is bytes"
+    if pa.types.is_list(dtype):
+        return "an ARRAY is a list"
+    if pa.types.is_map(dtype):
+        return "a MAP is a dict, or a list of pairs; no key is None"
+    if pa.types.is_struct(dtype):
+        return f"a STRUCT is a dict with the keys {', '.join(field.name for field in dtype)}"
     return "None is NULL"
 
 

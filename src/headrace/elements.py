@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from headrace.nested import arrow_value
 from headrace.schema import BIGINT, TIMESTAMP, Schema
 from headrace.time import INFINITY
 
@@ -106,7 +107,8 @@ def from_rows(schema: Schema, rows: Iterable[tuple[tuple[object, ...], int, int,
     """A batch from Python rows `(payload, ts, te, w)`; for tests and examples."""
     listed = list(rows)
     columns = [
-        pa.array([payload[index] for payload, *_ in listed], field.type) for index, field in enumerate(schema)
+        pa.array([arrow_value(payload[index], field.type) for payload, *_ in listed], field.type)
+        for index, field in enumerate(schema)
     ]
     times = [np.array([row[place] for row in listed], dtype=np.int64) for place in (1, 2, 3)]
     return Batch(record_batch(columns, schema, len(listed)), *times)

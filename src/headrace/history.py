@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import Batch, BoolArray, Int64Array, concat_rows, take_rows
 from headrace.errors import HistoryError
+from headrace.nested import fields_of, innermost, is_nested, is_sequence, map_parts, offsets_of, values_of
 from headrace.schema import BIGINT, TIMESTAMP
 from headrace.time import INFINITY
 
@@ -127,17 +128,16 @@ def normalise_column(column: pa.Array) -> pa.Array:
     """The column with one representative per value: -0.0 becomes 0.0 and every NaN the same NaN."""
     if pa.types.is_floating(column.type):
         return _normal_floats(column)
-    if pa.types.is_list(column.type) and pa.types.is_floating(column.type.value_type):
-        offsets = pa.array(column.offsets.to_numpy(), pa.int32())
-        return pa.ListArray.from_arrays(offsets, _normal_floats(column.values), mask=column.is_null())
+    if is_nested(column.type) and any(map(pa.types.is_floating, innermost(column.type))):
+        return map_parts(column, normalise_column)
     return column
 
 
 def payload_codes(rows: pa.RecordBatch) -> Int64Array:
     """A number per row, from 0 without gaps: equal for equal rows, and ordered as the rows are.
 
-    Rows are ordered column by column, NULL first and NaN last, ARRAYs by their first difference. They must
-    have been normalised.
+    Rows are ordered column by column, NULL first and NaN last; ARRAYs by their first difference, STRUCTs
+    field by field, MAPs as ARRAYs of their entries. They must have been normalised.
     """
     codes = np.zeros(rows.num_rows, dtype=np.int64)
     size = 1
@@ -164,19 +164,30 @@ def _column_codes(column: pa.Array) -> tuple[Int64Array, int]:
         codes, size = _dense(_filled(column))
     elif column.type in _WHOLE:
         codes, size = _dense_if_wide(np.asarray(column.cast(pa.int64()).fill_null(0)))
+    elif pa.types.is_struct(column.type):
+        codes, size = _dense(payload_codes(_as_rows(column)))
     else:
-        codes, size = _dictionary_codes(ordered_bytes(column) if pa.types.is_list(column.type) else column)
+        codes, size = _dictionary_codes(_ordered_bytes(column) if is_sequence(column.type) else column)
     if column.null_count == 0:
         return codes, size
     return np.where(column.is_valid().to_numpy(zero_copy_only=False), codes + 1, 0), size + 1
 
 
-def ordered_bytes(column: pa.Array) -> pa.LargeBinaryArray:
-    """Normalised ARRAYs as byte strings that are equal and ordered as the ARRAYs are; NULL stays NULL."""
-    codes = _column_codes(column.values)[0].astype(">i8")
-    offsets = column.offsets.to_numpy().astype(np.int64) * codes.itemsize
+def ordered_codes(column: pa.Array) -> Int64Array:
+    """A number per value of a normalised column: equal for equal ones, ordered as they are, NULL first."""
+    return _column_codes(column)[0]
+
+
+def _ordered_bytes(column: pa.Array) -> pa.LargeBinaryArray:
+    """Normalised ARRAYs or MAPs as byte strings that are equal and ordered as they are; NULL stays NULL."""
+    codes = ordered_codes(values_of(column)).astype(">i8")
+    offsets = offsets_of(column).astype(np.int64) * codes.itemsize
     buffers = [column.is_valid().buffers()[1], pa.py_buffer(offsets), pa.py_buffer(codes)]
     return pa.Array.from_buffers(pa.large_binary(), len(column), buffers)
+
+
+def _as_rows(column: pa.StructArray) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(fields_of(column), names=[field.name for field in column.type])
 
 
 _WHOLE: Final = (BIGINT, TIMESTAMP)
@@ -279,9 +290,10 @@ def _same_values(left: pa.Array, right: pa.Array) -> bool:
     if pa.types.is_floating(left.type):
         nulls = np.array_equal(left.is_null(), right.is_null())
         return nulls and np.array_equal(_filled(left), _filled(right), equal_nan=True)
-    if pa.types.is_list(left.type):
-        sizes = left.value_lengths().equals(right.value_lengths())
-        return bool(sizes) and _same_values(left.flatten(), right.flatten())
+    if is_nested(left.type):
+        left, right = normalise_column(left), normalise_column(right)
+        codes = ordered_codes(pa.concat_arrays([left, right]))
+        return bool(np.array_equal(codes[: len(left)], codes[len(left) :]))
     return bool(left.equals(right))
 
 

@@ -2,7 +2,7 @@
 
 Columns have the types below, held as Arrow types; there is one integer (BIGINT) and one floating type
 (DOUBLE), so that kernels need few signatures. Narrower types of an input are widened when it is read.
-Results may also be ARRAYs of these types, held as Arrow lists.
+ARRAYs, STRUCTs and MAPs of these types are held as Arrow's lists, structs and maps.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ DOUBLE: Final = pa.float64()
 STRING: Final = pa.string()
 DATE: Final = pa.date32()
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+BINARY: Final = pa.binary()
 UNKNOWN: Final = pa.null()
 """The type of a bare NULL."""
 INTERVAL: Final = pa.duration("us")
@@ -30,15 +31,34 @@ MONTHS: Final = pa.month_day_nano_interval()
 """The type of numbers of months within an expression; no column has it."""
 
 
+_SINGLE: Final = {
+    BOOLEAN: "BOOLEAN",
+    BIGINT: "BIGINT",
+    DOUBLE: "DOUBLE",
+    STRING: "STRING",
+    DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP",
+    BINARY: "BINARY",
+    UNKNOWN: "VOID",
+}
+
+
+def quote(name: str) -> str:
+    """A name as an identifier, in backticks where it has to be."""
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
+
+
 def sql_type(dtype: pa.DataType) -> str:
-    """The SQL name of a column type, such as `DECIMAL(10, 2)`."""
+    """The SQL name of a column type, such as `DECIMAL(10, 2)` or `ARRAY<STRUCT<a: BIGINT>>`."""
     if pa.types.is_decimal(dtype):
         return f"DECIMAL({dtype.precision}, {dtype.scale})"
     if pa.types.is_list(dtype):
         return f"ARRAY<{sql_type(dtype.value_type)}>"
-    names = {BOOLEAN: "BOOLEAN", BIGINT: "BIGINT", DOUBLE: "DOUBLE", STRING: "STRING", DATE: "DATE"}
-    names |= {TIMESTAMP: "TIMESTAMP", UNKNOWN: "VOID", INTERVAL: "INTERVAL", MONTHS: "INTERVAL"}
-    return names.get(dtype, str(dtype))
+    if pa.types.is_map(dtype):
+        return f"MAP<{sql_type(dtype.key_type)}, {sql_type(dtype.item_type)}>"
+    if pa.types.is_struct(dtype):
+        return f"STRUCT<{', '.join(f'{quote(part.name)}: {sql_type(part.type)}' for part in dtype)}>"
+    return (_SINGLE | {INTERVAL: "INTERVAL", MONTHS: "INTERVAL"}).get(dtype, str(dtype))
 
 
 def type_named(text: str) -> pa.DataType:
@@ -47,14 +67,43 @@ def type_named(text: str) -> pa.DataType:
     Raises:
         ValueError: there is none.
     """
-    for dtype in (BOOLEAN, BIGINT, DOUBLE, STRING, DATE, TIMESTAMP, UNKNOWN):
-        if sql_type(dtype) == text:
+    for dtype, name in _SINGLE.items():
+        if name == text:
             return dtype
-    if array := re.fullmatch("ARRAY<(.*)>", text):
-        return pa.list_(type_named(array[1]))
     if decimal := re.fullmatch(r"DECIMAL\((\d+), (\d+)\)", text):
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
-    raise ValueError(f"there is no type {text}")
+    nested = re.fullmatch("(ARRAY|MAP|STRUCT)<(.*)>", text, re.DOTALL)
+    match nested and (nested[1], _type_parts(nested[2])):
+        case ("ARRAY", [values]):
+            return pa.list_(type_named(values))
+        case ("MAP", [keys, values]):
+            return pa.map_(type_named(keys), type_named(values))
+        case ("STRUCT", [*parts]):
+            return pa.struct([_field_named(part) for part in parts])
+        case _:
+            raise ValueError(f"there is no type {text}")
+
+
+def _type_parts(text: str) -> list[str]:
+    """The parts between the commas that are not in brackets or quotes."""
+    parts, depth, quoted = [""], 0, False
+    for letter in text:
+        quoted ^= letter == "`"
+        depth += 0 if quoted else (letter in "<(") - (letter in ">)")
+        if letter == "," and depth == 0 and not quoted:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _field_named(text: str) -> pa.Field:
+    """A field of a STRUCT from `name: TYPE`."""
+    found = re.fullmatch(r"(?:`((?:[^`]|``)+)`|([^:`]+)): (.*)", text, re.DOTALL)
+    if found is None:
+        raise ValueError(f"there is no field {text}")
+    name = found[2] if found[1] is None else found[1].replace("``", "`")
+    return pa.field(name, type_named(found[3]))
 
 
 def widen(dtype: pa.DataType) -> pa.DataType | None:
@@ -62,6 +111,8 @@ def widen(dtype: pa.DataType) -> pa.DataType | None:
     types = pa.types
     if types.is_dictionary(dtype):
         return widen(dtype.value_type)
+    if types.is_nested(dtype):
+        return _widen_nested(dtype)
     if types.is_signed_integer(dtype) or dtype in (pa.uint8(), pa.uint16(), pa.uint32()):
         return BIGINT
     if dtype == pa.uint64():
@@ -76,7 +127,38 @@ def widen(dtype: pa.DataType) -> pa.DataType | None:
         return DATE
     if types.is_decimal(dtype) and dtype.precision <= 38:
         return pa.decimal128(dtype.precision, dtype.scale)
+    if types.is_binary(dtype) or types.is_large_binary(dtype) or types.is_fixed_size_binary(dtype):
+        return BINARY
     return dtype if dtype in (BOOLEAN, UNKNOWN) else None
+
+
+def _widen_nested(dtype: pa.DataType) -> pa.DataType | None:
+    """ARRAYs, STRUCTs and MAPs of widened types; None where a part has no column type."""
+    types = pa.types
+    if types.is_map(dtype):
+        key, value = widen(dtype.key_type), widen(dtype.item_type)
+        fits = key is not None and value is not None and not types.is_map(key)
+        return pa.map_(key, value) if fits else None
+    if types.is_struct(dtype):
+        parts = [(part.name, widen(part.type)) for part in dtype]
+        names = {name.lower() for name, _ in parts}
+        fits = 0 < len(parts) == len(names) and all(part is not None for _, part in parts)
+        return pa.struct([pa.field(name, part) for name, part in parts]) if fits else None
+    if types.is_list(dtype) or types.is_large_list(dtype) or types.is_fixed_size_list(dtype):
+        values = widen(dtype.value_type)
+        return None if values is None else pa.list_(values)
+    return None
+
+
+def check_compared(dtype: pa.DataType) -> None:
+    """Refuse a type whose values conditions do not compare.
+
+    Raises:
+        PlanError: it is a type of ARRAYs, STRUCTs or MAPs.
+    """
+    if pa.types.is_nested(dtype):
+        kind = sql_type(dtype).partition("<")[0]
+        raise PlanError(f"{kind}s are not compared", hint="compare the values they are made of")
 
 
 def check_column(dtype: pa.DataType) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from headrace.elements import Batch, from_rows
 from headrace.reference.contents import Element, Payload
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from headrace.time import BEGINNING, INFINITY
 
 MONEY = pa.decimal128(7, 2)
@@ -67,6 +67,7 @@ POOLS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     MONEY: st.sampled_from((Decimal("0.00"), Decimal("0.01"), Decimal("-2.50"), Decimal("10.00"))),
     DATE: st.sampled_from((date(2024, 2, 29), date(2024, 3, 1), date(1969, 12, 31))),
     TIMESTAMP: _FEW_MOMENTS,
+    BINARY: st.sampled_from((b"", b"\x00", b"\xff\x00", b"ab")),
 }
 """Few values, for ties; sums of the DOUBLEs are exact. Hypothesis prefers the first ones: they are not 0."""
 
@@ -81,10 +82,34 @@ def values(
         parts = values(dtype.value_type, odd_doubles=odd_doubles, pools=pools)
         arrays = st.lists(parts, max_size=3)
         return st.one_of(*[arrays] * 5, st.none()) if nulls else arrays
+    if pa.types.is_struct(dtype):
+        names = [field.name for field in dtype]
+        fields = [values(field.type, odd_doubles=odd_doubles, pools=pools) for field in dtype]
+        structs = st.tuples(*fields).map(lambda drawn: dict(zip(names, drawn, strict=True)))
+        return st.one_of(*[structs] * 5, st.none()) if nulls else structs
+    if pa.types.is_map(dtype):
+        keys = values(dtype.key_type, nulls=False, odd_doubles=False, pools=pools)
+        items = values(dtype.item_type, odd_doubles=odd_doubles, pools=pools)
+        entries = st.dictionaries(keys, items, max_size=3).map(lambda entries: sorted(entries.items()))
+        return st.one_of(*[entries] * 5, st.none()) if nulls else entries
     drawn = (POOLS if pools is None else pools)[dtype]
     if dtype == DOUBLE and odd_doubles:
         drawn = drawn | drawn | drawn | _ODD_DOUBLES
     return st.one_of(*[drawn] * 5, st.none()) if nulls else drawn
+
+
+def nested_types(depth: int = 2) -> st.SearchStrategy[pa.DataType]:
+    """Types of ARRAYs, STRUCTs and MAPs, at most so deep, and those of single values."""
+    single = st.sampled_from((*ALL_TYPES, BINARY))
+    if depth == 0:
+        return single
+    part = nested_types(depth - 1)
+    arrays = part.map(pa.list_)
+    structs = st.lists(part, min_size=1, max_size=2).map(
+        lambda kinds: pa.struct([pa.field(f"f{place}", kind) for place, kind in enumerate(kinds)])
+    )
+    maps = st.tuples(st.sampled_from((STRING, BIGINT)), part).map(lambda pair: pa.map_(*pair))
+    return st.one_of(arrays, structs, maps, single)
 
 
 def schemas(

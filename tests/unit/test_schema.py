@@ -36,8 +36,12 @@ from headrace.schema import (
         (pa.decimal256(50, 2), None),
         (pa.bool_(), BOOLEAN),
         (pa.null(), UNKNOWN),
-        (pa.binary(), None),
-        (pa.list_(pa.int64()), None),
+        (pa.large_binary(), pa.binary()),
+        (pa.large_list(pa.int32()), pa.list_(pa.int64())),
+        (pa.struct([("a", pa.int8())]), pa.struct([("a", pa.int64())])),
+        (pa.struct([("a", pa.int8()), ("A", pa.int8())]), None),
+        (pa.map_(pa.string(), pa.float32()), pa.map_(pa.string(), pa.float64())),
+        (pa.list_(pa.duration("us")), None),
     ],
 )
 def test_inputs_are_widened(found: pa.DataType, held: pa.DataType | None) -> None:

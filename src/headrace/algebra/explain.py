@@ -50,9 +50,9 @@ from headrace.algebra.nodes import (
     pair_schema,
 )
 from headrace.algebra.properties import has_unbounded_state, is_insert_only
-from headrace.expressions.render import quote, render, render_call, render_sort_key
+from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Expression, columns_of, shift_columns
-from headrace.schema import Schema
+from headrace.schema import Schema, quote
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
 
 

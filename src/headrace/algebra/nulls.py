@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import pyarrow as pa
-
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -22,10 +20,9 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.predicates import Equality, conjuncts
-from headrace.errors import PlanError
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, check_compared
 
 _NAMES = """
     = <> < <= > >= + - * / % DIV NEGATE || LIKE REGEXP_LIKE NOT
@@ -105,10 +102,9 @@ def null_safe_key(key: Expression) -> tuple[Expression, Expression]:
     A join takes NULL as equal to nothing; grouping takes it as equal to NULL.
 
     Raises:
-        PlanError: the key is an ARRAY.
+        PlanError: the key is an ARRAY, a STRUCT or a MAP.
     """
-    if pa.types.is_list(key.type):
-        raise PlanError("ARRAYs are not compared", hint="compare the values they are made of")
+    check_compared(key.type)
     return _filled(key), functions.resolve("IS NULL", (key,))
 
 

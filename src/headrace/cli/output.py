@@ -18,8 +18,9 @@ from rich.console import Console
 from headrace.errors import UserError
 from headrace.runtime.store.paths import readable_file_name
 from headrace.runtime.writing.tables import write_table
-from headrace.runtime.writing.texts import count, pad, value_texts, width_of
+from headrace.runtime.writing.texts import count, pad, width_of
 from headrace.schema import STRING
+from headrace.value_texts import value_texts
 
 
 class Format(StrEnum):

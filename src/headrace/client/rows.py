@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import HeadraceError
+from headrace.nested import is_nested
 from headrace.runtime.sources.json_values import Object, decode, texts_of
+from headrace.runtime.sources.nested_json import column_of_json
 from headrace.runtime.sources.values import parse_texts
-from headrace.schema import BIGINT, TIMESTAMP, Field
+from headrace.schema import BIGINT, BINARY, TIMESTAMP, Field
 
 _COUNTED: Final = r"^-?\d+$"
 """An instant that no calendar text has: the number of microseconds since 1970."""
@@ -42,11 +43,11 @@ def rows_of(data: str, types: Sequence[pa.DataType]) -> tuple[dict[str, object],
 
 
 def _column(values: list[Any], dtype: pa.DataType) -> pa.Array:
-    if pa.types.is_list(dtype):
-        lengths = [0 if value is None else len(value) for value in values]
-        flat = _column([one for value in values for one in value or ()], dtype.value_type)
-        offsets = pa.array(np.cumsum([0, *lengths]), pa.int32())
-        return pa.ListArray.from_arrays(offsets, flat, mask=pa.array([value is None for value in values]))
+    if is_nested(dtype) or dtype == BINARY:
+        found, wrong = column_of_json(values, Field("value", dtype))
+        if wrong:
+            raise HeadraceError(f"the server has sent values that are not of the type {dtype}")
+        return found
     texts, wrong = texts_of(values, Field("value", dtype))
     if dtype == TIMESTAMP:
         return _timestamps(texts)

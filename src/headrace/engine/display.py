@@ -9,7 +9,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.runtime.writing.texts import count, value_texts
+from headrace.runtime.writing.texts import count
+from headrace.value_texts import value_texts
 
 MOST_ROWS: Final = 20
 """So many rows of a table are shown."""

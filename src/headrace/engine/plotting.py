@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from headrace.engine.frames import optional
 from headrace.errors import UserError
-from headrace.runtime.writing.texts import count, value_texts
+from headrace.runtime.writing.texts import count
 from headrace.suggestions import did_you_mean
+from headrace.value_texts import value_texts
 
 _WIDTH: Final = 560
 _HEIGHT: Final = 240

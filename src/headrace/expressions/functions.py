@@ -15,6 +15,8 @@ on anything but the row: there is no current time and no random number. On purpo
   character but a line feed, and `$` is the end of the text, even where a line feed is the last character.
 - Calendar texts begin with the year 1, and what is computed of points in time ends with the year 9999.
 - REPEAT, LPAD and RPAD make texts of at most a million characters.
+- Of several entries with one key in a MAP from outside the last one counts. MAP_KEYS and MAP_VALUES are in
+  the order of the keys. The path of GET_JSON_OBJECT is a constant without `*`.
 - An INTERVAL is no value of its own: it is compared, and added to points in time.
 """
 
@@ -26,6 +28,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import LanguageError
+from headrace.expressions import nested_rules as nested
 from headrace.expressions import pattern_rules
 from headrace.expressions import text_rules as texts
 from headrace.expressions import time_rules as times
@@ -33,7 +36,7 @@ from headrace.expressions import typing_rules as rules
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast, make_try_cast
 from headrace.expressions.tree import Expression
 from headrace.expressions.typing_rules import Arguments, make_case
-from headrace.schema import BIGINT, STRING
+from headrace.schema import BIGINT, BOOLEAN, STRING
 from headrace.suggestions import did_you_mean
 
 __all__ = [
@@ -143,8 +146,24 @@ _TABLE: Final[dict[str, _Entry]] = {
     "CONCAT": _Entry(1, None, texts.concat),
     "REPLACE": _Entry(3, 3, texts.text),
     **{name: _Entry(2, 2, texts.text_test) for name in ("STARTSWITH", "ENDSWITH", "CONTAINS")},
-    "SIZE": _Entry(1, 1, texts.array_size),
-    "ARRAY_JOIN": _Entry(2, 2, texts.array_join),
+    "GET_FIELD": _Entry(2, 2, nested.get_field),
+    "[]": _Entry(2, 2, nested.subscript),
+    **{name: _Entry(2, 2, nested.element_at) for name in ("ELEMENT_AT", "TRY_ELEMENT_AT")},
+    "GET": _Entry(2, 2, nested.get),
+    "ARRAY": _Entry(1, None, nested.make_array),
+    "NAMED_STRUCT": _Entry(2, None, nested.named_struct),
+    "MAP": _Entry(2, None, nested.make_map),
+    "SIZE": _Entry(1, 1, nested.size),
+    "ARRAY_JOIN": _Entry(2, 2, nested.array_join),
+    **{name: _Entry(2, 2, nested.searching(BOOLEAN)) for name in ("ARRAY_CONTAINS", "MAP_CONTAINS_KEY")},
+    "ARRAY_POSITION": _Entry(2, 2, nested.searching(BIGINT)),
+    "ARRAY_DISTINCT": _Entry(1, 1, nested.same_array),
+    "SORT_ARRAY": _Entry(1, 2, nested.same_array),
+    **{name: _Entry(1, 1, nested.extreme) for name in ("ARRAY_MIN", "ARRAY_MAX")},
+    **{name: _Entry(1, 1, nested.map_part) for name in ("MAP_KEYS", "MAP_VALUES")},
+    "SPLIT": _Entry(2, 2, nested.split),
+    "GET_JSON_OBJECT": _Entry(2, 2, nested.json_object),
+    "TO_JSON": _Entry(1, 1, nested.to_json),
     "CONCAT_WS": _Entry(1, None, texts.concat_ws),
     **{name: _Entry(1, 1, texts.text) for name in ("REVERSE", "INITCAP", "MD5", "SHA1")},
     **{
@@ -219,6 +238,10 @@ _SYNONYMS: Final = {
     "IIF": "IF",
     "ARRAY_SIZE": "SIZE",
     "CARDINALITY": "SIZE",
+    "ARRAY_LENGTH": "SIZE",
+    "MAKE_ARRAY": "ARRAY",
+    "LIST_CONTAINS": "ARRAY_CONTAINS",
+    "JSON_VALUE": "GET_JSON_OBJECT",
     "CHAR": "CHR",
     "SHA": "SHA1",
     "STRPOS": "INSTR",

@@ -20,14 +20,14 @@ from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, UNKNOWN, s
 def regexp_like(name: str, arguments: Arguments) -> Expression:
     """REGEXP_LIKE: whether a regular expression is found in a text."""
     text, pattern = strings(name, arguments)
-    _check_regex(name, pattern)
+    check_regex(name, pattern)
     return Call(name, (text, pattern), BOOLEAN)
 
 
 def regexp_extract(name: str, arguments: Arguments) -> Expression:
     """REGEXP_EXTRACT: the first place where a regular expression is found, or a group of it."""
     text, pattern = strings(name, arguments[:2])
-    regex = _check_regex(name, pattern)
+    regex = check_regex(name, pattern)
     group = arguments[2] if len(arguments) > 2 else literal(1)
     number = group.value if isinstance(group, Literal) and group.type == BIGINT else None
     if not isinstance(number, int) or number < 0:
@@ -44,7 +44,7 @@ def regexp_extract(name: str, arguments: Arguments) -> Expression:
 def regexp_replace(name: str, arguments: Arguments) -> Expression:
     """REGEXP_REPLACE(text, pattern, replacement): what is found replaced, `$1` by the first group."""
     text, pattern, replacement = strings(name, arguments)
-    regex = _check_regex(name, pattern)
+    regex = check_regex(name, pattern)
     if not isinstance(replacement, Literal):
         raise LanguageError(f"the replacement of {name} must be a string constant")
     groups = 0 if regex is None else grouped(regex).groups
@@ -60,11 +60,11 @@ def regexp_replace(name: str, arguments: Arguments) -> Expression:
 def regexp_count(name: str, arguments: Arguments) -> Expression:
     """REGEXP_COUNT(text, pattern): how often it is found."""
     text, pattern = strings(name, arguments)
-    _check_regex(name, pattern)
+    check_regex(name, pattern)
     return Call(name, (text, pattern), BIGINT)
 
 
-def _check_regex(name: str, pattern: Expression) -> str | None:
+def check_regex(name: str, pattern: Expression) -> str | None:
     """The regular expression that a pattern is; None if it is NULL.
 
     Raises:

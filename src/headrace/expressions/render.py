@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,7 +12,7 @@ import pyarrow as pa
 
 from headrace.expressions.coercion import literal
 from headrace.expressions.tree import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SortKey
-from headrace.schema import DOUBLE, UNKNOWN, sql_type
+from headrace.schema import DOUBLE, UNKNOWN, quote, sql_type
 
 Naming = Callable[[Column], str]
 """The text of a column reference."""
@@ -29,11 +28,6 @@ _INFIX: Final = {
     **dict.fromkeys(("+", "-"), _SUM),
     **dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT),
 }
-
-
-def quote(name: str) -> str:
-    """A name as an identifier, in backticks where it has to be."""
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
 
 
 def column_name(column: Column) -> str:
@@ -114,13 +108,27 @@ def _call(call: Call, naming: Naming) -> tuple[str, int]:
         case "LIKE":
             escape = f" ESCAPE {operand(2, _PRIMARY)}" if len(call.arguments) == 3 else ""
             return f"{operand(0, _PIPES)} LIKE {operand(1, _PRIMARY)}{escape}", _PREDICATE
-        case "TRIM LEADING" | "TRIM TRAILING" as name:
-            text, characters = (render(part, naming) for part in call.arguments)
-            return f"TRIM({name.removeprefix('TRIM ')} {characters} FROM {text})", _PRIMARY
-        case "TRY_CAST":
-            return f"TRY_{_cast(render(call.arguments[0], naming), call.type)}", _PRIMARY
+        case "TRIM LEADING" | "TRIM TRAILING" | "TRY_CAST" | "GET_FIELD" | "[]":
+            return _special(call, [render(part, naming) for part in call.arguments]), _PRIMARY
         case name:
             return f"{name}({', '.join(render(part, naming) for part in call.arguments)})", _PRIMARY
+
+
+def _special(call: Call, arguments: list[str]) -> str:
+    """A call with a syntax of its own."""
+    match call.function:
+        case "TRY_CAST":
+            return f"TRY_{_cast(arguments[0], call.type)}"
+        case "TRIM LEADING" | "TRIM TRAILING" as name:
+            return f"TRIM({name.removeprefix('TRIM ')} {arguments[1]} FROM {arguments[0]})"
+    first, second = call.arguments
+    is_part = isinstance(first, Call) and first.function in ("GET_FIELD", "[]")
+    enclosed = arguments[0] if is_part else f"({arguments[0]})"
+    if call.function == "[]":
+        return f"{arguments[0] if isinstance(first, Column) else enclosed}[{arguments[1]}]"
+    assert isinstance(second, Literal)
+    # A column is put in parentheses, since `a.b` may be a column of a table.
+    return f"{enclosed}.{quote(str(second.value))}"
 
 
 def _case(case: Case, naming: Naming) -> str:

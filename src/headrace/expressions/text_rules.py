@@ -10,7 +10,7 @@ from headrace.errors import LanguageError
 from headrace.expressions.coercion import make_cast
 from headrace.expressions.tree import Call, Expression, Literal
 from headrace.expressions.typing_rules import Arguments, of_types, strings
-from headrace.schema import BIGINT, BOOLEAN, STRING, sql_type
+from headrace.schema import BIGINT, BOOLEAN, STRING
 
 
 def like(name: str, arguments: Arguments) -> Expression:
@@ -87,29 +87,3 @@ def concat_ws(name: str, arguments: Arguments) -> Expression:
     """CONCAT_WS(separator, x, ...), which passes over NULLs."""
     (separator,) = strings(name, arguments[:1])
     return Call(name, (separator, *(make_cast(part, STRING) for part in arguments[1:])), STRING)
-
-
-def array_size(name: str, arguments: Arguments) -> Expression:
-    """SIZE(array): the number of its values."""
-    return Call(name, (_array(name, arguments[0]),), BIGINT)
-
-
-def array_join(name: str, arguments: Arguments) -> Expression:
-    """ARRAY_JOIN(array, separator): its values as one text."""
-    values, separator = _array(name, arguments[0]), arguments[1]
-    if values.type.value_type != STRING:
-        raise LanguageError(
-            f"{name} takes an ARRAY of STRINGs, not {sql_type(values.type)}",
-            hint="CAST the values before ARRAY_AGG",
-        )
-    if not (isinstance(separator, Literal) and isinstance(separator.value, str)):
-        raise LanguageError(f"the separator of {name} must be a string constant")
-    return Call(name, (values, separator), STRING)
-
-
-def _array(name: str, argument: Expression) -> Expression:
-    if not pa.types.is_list(argument.type):
-        raise LanguageError(
-            f"{name} takes an ARRAY, not {sql_type(argument.type)}", hint="ARRAY_AGG makes one"
-        )
-    return argument

@@ -21,7 +21,17 @@ from headrace.expressions.coercion import (
     make_cast,
 )
 from headrace.expressions.tree import Call, Case, Expression, Literal
-from headrace.schema import BIGINT, BOOLEAN, DOUBLE, INTERVAL, MONTHS, STRING, UNKNOWN, sql_type
+from headrace.schema import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTERVAL,
+    MONTHS,
+    STRING,
+    UNKNOWN,
+    check_compared,
+    sql_type,
+)
 
 Arguments = tuple[Expression, ...]
 
@@ -296,8 +306,7 @@ def _alike(arguments: Arguments) -> Arguments:
     """The arguments cast to their common type; BOOLEAN if all of them are bare NULLs."""
     beside_decimal = any(is_decimal(part.type) for part in arguments)
     dtype = common_type_of(tuple(map(_shrunk, arguments)) if beside_decimal else arguments)
-    if pa.types.is_list(dtype):
-        raise LanguageError("ARRAYs are not compared", hint="compare the values they are made of")
+    check_compared(dtype)
     dtype = BOOLEAN if dtype == UNKNOWN else dtype
     return tuple(make_cast(part, dtype) for part in arguments)
 

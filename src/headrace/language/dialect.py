@@ -128,7 +128,7 @@ class Headrace(Spark):  # type: ignore[misc]
         LAMBDAS = _NOTHING
         BITWISE = _NOTHING
         FUNC_TOKENS = _CALLED
-        BRACKETS = frozenset[TokenType]()
+        BRACKETS = frozenset([TokenType.L_BRACKET])
         RANGE_PARSERS = _RANGES
         UNARY_PARSERS = _UNARY
         COLUMN_OPERATORS = _POSTFIX
@@ -299,6 +299,14 @@ class Headrace(Spark):  # type: ignore[misc]
                 self.raise_error("a column is missing after PARTITION BY", first[0])
 
         def _parse_bracket(self, this: exp.Expression | None = None) -> exp.Expression | None:
+            """The subscripts after an expression: `[1]['a']`."""
+            while this is not None and self._match(TokenType.L_BRACKET):
+                index = self._parse_disjunction()
+                if index is None:
+                    self.raise_error("a subscript is missing after [")
+                if not self._match(TokenType.R_BRACKET):
+                    self.raise_error("']' is missing")
+                this = self.expression(exp.Bracket(this=this, expressions=[index]))
             return this
 
 

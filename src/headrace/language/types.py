@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.errors import LanguageError, Position
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from headrace.suggestions import did_you_mean
 
 MAX_PRECISION: Final = 38
@@ -32,6 +32,9 @@ TYPES: Final[dict[str, pa.DataType]] = {
     "DATE": DATE,
     "TIMESTAMP": TIMESTAMP,
     "TIMESTAMPTZ": TIMESTAMP,
+    "BINARY": BINARY,
+    "VARBINARY": BINARY,
+    "BYTES": BINARY,
 }
 """Column types by name; narrower numbers are widened to BIGINT and DOUBLE."""
 
@@ -62,7 +65,7 @@ def type_hint(name: str) -> str:
     upper = name.upper()
     if upper in _FOREIGN:
         return f"write {_FOREIGN[upper]}"
-    listed = f"the types are {', '.join(TYPES)} and DECIMAL(precision, scale)"
+    listed = f"the types are {', '.join(TYPES)}, DECIMAL(precision, scale), ARRAY, STRUCT and MAP"
     return did_you_mean(upper, (*TYPES, "DECIMAL"), cutoff=0.75) or listed
 
 

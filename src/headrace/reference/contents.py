@@ -44,9 +44,14 @@ class Stream:
 
 
 def equal_form(value: object) -> object:
-    """The representative of all values that are equal in grouping: one NaN, 0 for -0, a tuple for a list."""
+    """The representative of all values that are equal in grouping: one NaN, 0 for -0.
+
+    An ARRAY is a tuple of its values, a STRUCT one of its fields' values, a MAP one of pairs.
+    """
     if isinstance(value, float):
         return NAN if value != value else value + 0.0
+    if isinstance(value, dict):
+        return tuple(map(equal_form, value.values()))
     return tuple(map(equal_form, value)) if isinstance(value, list | tuple) else value
 
 

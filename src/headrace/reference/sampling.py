@@ -3,7 +3,8 @@
 NULL is a word of its own. A number, BOOLEAN, DATE or TIMESTAMP is the word of its bits, a DECIMAL is two; a
 STRING is the word that its length and its UTF-8 bytes fold into, eight at a time. An ARRAY is the word of a
 string: of its values' hashes, each of 8 bytes with the lowest first, where the hash of a value is that of a
-row with nothing else in it. So an empty ARRAY is not NULL, nor an ARRAY with a NULL in it an empty one.
+row with nothing else in it. So an empty ARRAY is not NULL, nor an ARRAY with a NULL in it an empty one. A
+STRUCT is the word of the hash of a row of its fields, a MAP an ARRAY of STRUCTs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from decimal import Decimal
 import pyarrow as pa
 
 from headrace.algebra.nodes import Sample
+from headrace.nested import part_types
 from headrace.reference.contents import Payload
 from headrace.schema import STRING
 
@@ -46,8 +48,13 @@ def _words(value: object, dtype: pa.DataType) -> Iterator[int]:
         yield from [_NULL] * count
     elif isinstance(value, str) and dtype == STRING:
         yield _text(value.encode())
+    elif isinstance(value, bytes):
+        yield _text(value)
+    elif isinstance(value, tuple) and pa.types.is_struct(dtype):
+        yield _hash(value, (field.type for field in dtype)) + _GOLDEN
     elif isinstance(value, tuple):
-        hashes = (_hash((part,), (dtype.value_type,)) for part in value)
+        kind = pa.struct(list(zip("kv", part_types(dtype), strict=True))) if pa.types.is_map(dtype) else None
+        hashes = (_hash((part,), (kind or dtype.value_type,)) for part in value)
         yield _text(b"".join(part.to_bytes(8, "little") for part in hashes))
     elif isinstance(value, Decimal):
         unscaled = int(value.scaleb(dtype.scale)) & (2**128 - 1)

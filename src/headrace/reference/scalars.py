@@ -1,7 +1,8 @@
 """What an expression means for one row, in plain Python.
 
 A call fails if one of its arguments fails, and is NULL if one of them is NULL; the exceptions are written
-out in `_IN_TURN` and `_NULL_TAKING`. Values are bool, int, float, Decimal, str, date, aware datetime, None.
+out in `_IN_TURN` and `_NULL_TAKING`. Values are bool, int, float, Decimal, str, date, aware datetime, None,
+and those of `headrace.reference.nested`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import UserFunction, failure
-from headrace.reference import texts, times
+from headrace.reference import nested, texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
 from headrace.schema import BIGINT
 
@@ -141,6 +142,7 @@ _NULL_TAKING: Final[dict[str, Callable[..., Any]]] = {
     "GREATEST": _greatest,
     "LEAST": _least,
     **texts.NULL_TAKING,
+    **nested.NULL_TAKING,
 }
 
 
@@ -149,6 +151,8 @@ def _call(call: Call, values: list[Any]) -> Any:
     function = call.function
     if function == "TRY_CAST":
         return _tried(values[0], call)
+    if function in nested.TYPED:
+        return nested.TYPED[function](call, *values)
     if function in _ARITHMETIC:
         return _typed(_ARITHMETIC[function](*values), call.type)
     if function == "ROUND":
@@ -302,4 +306,5 @@ _PLAIN: Final[dict[str, Callable[..., Any]]] = {
     **{name: _by_python(function) for name, function in _OF_DOUBLES.items()},
     **texts.FUNCTIONS,
     **times.FUNCTIONS,
+    **nested.FUNCTIONS,
 }

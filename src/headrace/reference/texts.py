@@ -189,7 +189,5 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "SHA2": _sha2,
     "CRC32": lambda text: binascii.crc32(text.encode()),
     "LEVENSHTEIN": _distance,
-    "SIZE": len,
-    "ARRAY_JOIN": lambda values, separator: separator.join(values),
 }
 """The others, by name; none of their arguments is NULL."""

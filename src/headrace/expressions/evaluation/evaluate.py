@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray, empty_columns
 from headrace.expressions.evaluation import calendar as evaluate_calendar
 from headrace.expressions.evaluation import comparisons as evaluate_comparisons
+from headrace.expressions.evaluation import nested as evaluate_nested
 from headrace.expressions.evaluation import numbers as evaluate_numbers
 from headrace.expressions.evaluation import patterns as evaluate_patterns
 from headrace.expressions.evaluation import text_edits as evaluate_text_edits
@@ -38,6 +39,8 @@ from headrace.expressions.evaluation.values import (
 )
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import call_user
+from headrace.nested import is_nested
+from headrace.schema import BINARY
 
 __all__ = ["Outcome", "computed", "evaluate", "failure_of", "predicate_mask"]
 
@@ -49,6 +52,7 @@ _KERNELS: Final[dict[str, Kernel]] = {
     **evaluate_times.KERNELS,
     **evaluate_calendar.KERNELS,
     **evaluate_patterns.KERNELS,
+    **evaluate_nested.KERNELS,
     "TRY_CAST": lambda call, arguments: (cast(arguments[0], call.type)[0], ()),
 }
 
@@ -65,10 +69,12 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
 
 
 def computed(expression: Expression) -> Expression:
-    """An expression without columns as a literal; itself where it fails, or Python has no such value.
+    """An expression without columns as a literal; itself where it fails, or where there is no such literal.
 
-    Python's dates end with the year 9999.
+    There are none of ARRAYs, STRUCTs, MAPs and BINARY, and Python's dates end with the year 9999.
     """
+    if is_nested(expression.type) or expression.type == BINARY:
+        return expression
     outcome = evaluate(expression, empty_columns(1))
     try:
         return expression if outcome.failures else Literal(outcome.values[0].as_py(), expression.type)

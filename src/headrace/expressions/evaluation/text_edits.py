@@ -155,14 +155,6 @@ def _concat_ws(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(pc.if_else(separator.is_valid(), joined.fill_null(""), pa.scalar(None, STRING)))
 
 
-def _size(call: Call, arguments: Sequence[Datum]) -> Computed:
-    return fine(pc.list_value_length(arguments[0]).cast(BIGINT))
-
-
-def _array_join(call: Call, arguments: Sequence[Datum]) -> Computed:
-    return fine(pc.binary_join(arguments[0], str(_constant(call, 1))))
-
-
 def _regexp_replace(call: Call, arguments: Sequence[Datum]) -> Computed:
     pattern, by = (_constant(call, place) for place in (1, 2))
     if pattern is None or by is None:
@@ -235,8 +227,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "TRIM LEADING": _trim_characters,
     "TRIM TRAILING": _trim_characters,
     "CONCAT_WS": _concat_ws,
-    "SIZE": _size,
-    "ARRAY_JOIN": _array_join,
     "REGEXP_REPLACE": _regexp_replace,
     "REGEXP_COUNT": _regexp_count,
     "MD5": _python(lambda text: hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()),

@@ -39,12 +39,12 @@ class _Sides:
         """The column of the relation that is written, in lower case, or None if it is none."""
         if not isinstance(node, exp.Column):
             return None
-        column = self.scope.column(*names_in(node))
-        return names_in(node)[1].text.lower() if column.index >= self.width else None
+        column, _ = self.scope.path(names_in(node))
+        return names_in(node)[-1].text.lower() if column.index >= self.width else None
 
     def is_instant(self, node: Scalar | None) -> bool:
         """Whether it is the timestamp of the stream."""
-        return isinstance(node, exp.Column) and self.scope.column(*names_in(node)).index in self.instants
+        return isinstance(node, exp.Column) and self.scope.path(names_in(node))[0].index in self.instants
 
 
 def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> JoinedTable:

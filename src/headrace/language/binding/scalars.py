@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -29,7 +29,7 @@ from headrace.language.binding.subqueries.predicates import bind_subquery, holds
 from headrace.language.binding.subqueries.questions import Nesting
 from headrace.language.dialect import position_of
 from headrace.language.parameters import parameter_of
-from headrace.language.syntax import Scalar
+from headrace.language.syntax import Name, Scalar
 from headrace.language.types import column_type
 from headrace.language.unsupported import CALLS, NODES
 from headrace.schema import DATE, check_column
@@ -142,12 +142,41 @@ _ALIASES: Final = {
 
 
 def _column(node: Any, context: Context) -> Expression:
-    _refuse_parts(node, "this", "table")
+    """`column`, `table.column`, or either with fields of a STRUCT after it."""
+    _refuse_parts(node, "this", "table", "db", "catalog")
     if not isinstance(node.this, exp.Identifier):
         raise _unsupported(node)
-    table, name = names_in(node)
-    if table is not None:
-        return context.scope.column(table, name)
+    names = names_in(node)
+    if len(names) == 1:
+        return _named(names[0], context)
+    column, fields = context.scope.path(names)
+    return _fields(column, fields)
+
+
+def _fields(row: Expression, names: Iterable[Name]) -> Expression:
+    """The field of a field ... of a STRUCT."""
+    for name in names:
+        with located(name.position):
+            row = functions.resolve("GET_FIELD", (row, functions.literal(name.text)))
+    return row
+
+
+def _dot(node: Any, context: Context) -> Expression:
+    """`(x).field`, `x[0].field`."""
+    if not isinstance(node.expression, exp.Identifier):
+        raise _unsupported(node)
+    field = Name(str(node.expression.name), position_of(node.expression))
+    return _fields(bind_scalar(node.this, context), [field])
+
+
+def _subscript(node: Any, context: Context) -> Expression:
+    """`array[0]`, `map['key']`."""
+    _refuse_parts(node, "this", "expressions")
+    return _resolve("[]", tuple(bind_scalar(part, context) for part in (node.this, *node.expressions)), node)
+
+
+def _named(name: Name, context: Context) -> Expression:
+    """The column of a name, or what an alias of that name stands for."""
     alias = context.aliases.get(name.text.lower())
     try:
         column = context.scope.column(None, name)
@@ -282,13 +311,17 @@ def _cast(node: Any, context: Context) -> Expression:
 
 
 def _type(to: Any, position: Position) -> pa.DataType:
-    """The type that CAST names: that of a column, or an ARRAY of one."""
-    sizes = [part.this for part in to.expressions if isinstance(part, exp.DataTypeParam)]
-    match to.expressions:
-        case [exp.DataType() as values] if to.this is exp.DType.ARRAY and not values.args.get("nested"):
+    """The type that CAST names."""
+    match to.this, to.expressions:
+        case exp.DType.ARRAY, [exp.DataType() as values]:
             return pa.list_(_type(values, position))
+        case exp.DType.MAP, [exp.DataType() as key, exp.DataType() as value]:
+            return pa.map_(_type(key, position), _type(value, position))
+        case exp.DType.STRUCT, [*fields] if all(isinstance(field, exp.ColumnDef) for field in fields):
+            return pa.struct([(str(field.name), _type(field.kind, position)) for field in fields])
+    sizes = [part.this for part in to.expressions if isinstance(part, exp.DataTypeParam)]
     if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes) or to.args.get("nested"):
-        hint = "columns hold single values, such as BIGINT, DOUBLE, STRING and TIMESTAMP"
+        hint = "types are BIGINT, STRING, ARRAY<BIGINT>, STRUCT<a: BIGINT>, MAP<STRING, BIGINT> and so on"
         raise LanguageError(f"there is no type {to.sql()}", position=position, hint=hint)
     name = to.this.value if isinstance(to.this, exp.DType) else str(to.this)
     return column_type(str(name), tuple(int(part.this) for part in sizes), position)
@@ -304,10 +337,23 @@ def _call(node: Any, context: Context) -> Expression:
         parts = tuple(bind_scalar(part, context) for part in node.expressions)
         with located(position_of(node)):
             return Call(user.name, functions.cast_arguments(user, parts), user.returns, user)
-    if name.upper() not in (*functions.FUNCTIONS, *functions.TRIMS):
+    if name.upper() not in (*functions.FUNCTIONS, *functions.TRIMS, "STRUCT"):
         hint = call_hint(node, context.scope)
         raise LanguageError(f"there is no function {name}", position=position_of(node), hint=hint)
+    if name.upper() == "STRUCT":
+        return _struct(node, context)
     return _resolve(name.upper(), _arguments(name.upper(), node.expressions, context), node)
+
+
+def _struct(node: Any, context: Context) -> Expression:
+    """`STRUCT(a, b + 1 AS c)`: fields have the names of the columns, or col1, col2 ... (Spark)."""
+    parts: list[Expression] = []
+    for place, part in enumerate(node.expressions, start=1):
+        named = isinstance(part, exp.Column | exp.Dot | exp.Alias)
+        name = str(part.alias or part.name) if named else f"col{place}"
+        value = part.this if isinstance(part, exp.Alias) else part
+        parts += [functions.literal(name), bind_scalar(value, context)]
+    return _resolve("NAMED_STRUCT", tuple(parts), node)
 
 
 def _arguments(name: str, parts: list[Any], context: Context) -> tuple[Expression, ...]:
@@ -429,6 +475,8 @@ def _unsupported(node: Any) -> LanguageError:
 
 _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.Column: _column,
+    exp.Dot: _dot,
+    exp.Bracket: _subscript,
     exp.Literal: _literal,
     exp.Neg: _negation,
     exp.Boolean: _constant,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
+import pyarrow as pa
 from sqlglot import exp
 
 from headrace.algebra.nodes import Plan
@@ -92,6 +93,25 @@ class Scope:
                 else "give the tables aliases",
             )
         return found[0]
+
+    def path(self, names: tuple[Name, ...]) -> tuple[Column, tuple[Name, ...]]:
+        """The column that `column.field ...` or `table.column.field ...` begins with, and the fields.
+
+        Raises:
+            LanguageError: there is no such column, or there are several.
+        """
+        first, *rest = names
+        if rest and not (self._knows(first, first) or self._known_around(first, first)):
+            named = self.column(None, first) if self._has_column(first) else None
+            if named is not None and pa.types.is_struct(named.type):
+                return named, tuple(rest)
+        if rest:
+            return self.column(first, rest[0]), tuple(rest[1:])
+        return self.column(None, first), ()
+
+    def _has_column(self, name: Name) -> bool:
+        """Whether there is a column of that name, here or around."""
+        return self._knows(None, name) or self._known_around(None, name)
 
     def _means_around(self, table: Name | None, name: Name) -> bool:
         """Whether it is of a query around, where a table so called hides a stream that has an alias here."""
@@ -186,11 +206,10 @@ class Outer:
     seen: Callable[[Column], Column]
 
 
-def names_in(node: exp.Column) -> tuple[Name | None, Name]:
-    """The table, if it is written, and the name of a column in a text."""
-    table = node.args.get("table")
-    name = Name(str(node.name), position_of(node.this))
-    return None if table is None else Name(str(node.table), position_of(table)), name
+def names_in(node: exp.Column) -> tuple[Name, ...]:
+    """The names of `a.b.c` in a text, the first one first."""
+    parts = [node.args.get(part) for part in ("catalog", "db", "table", "this")]
+    return tuple(Name(str(part.name), position_of(part)) for part in parts if part is not None)
 
 
 def _names(table: ScopeTable) -> set[str]:

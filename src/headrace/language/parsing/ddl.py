@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-import pyarrow as pa
 from sqlglot.tokens import TokenType
 
 from headrace.algebra.debezium import record_columns
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
+from headrace.language.parsing.column_types import parse_type
 from headrace.language.parsing.corrections import Watermark, parse_events, parse_key
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.debezium import accept_debezium, parse_record_columns
@@ -24,7 +24,6 @@ from headrace.language.statements import (
     TimeClauses,
 )
 from headrace.language.syntax import Name
-from headrace.language.types import DECIMALS, TYPES, column_type
 from headrace.language.unsupported import FOREIGN_FORMATS
 from headrace.schema import Field, Schema
 from headrace.suggestions import did_you_mean
@@ -169,38 +168,7 @@ def _column(cursor: Cursor) -> Field:
     if cursor.at("AS"):
         hint = "list the input's columns; compute others in CREATE STREAM other AS SELECT *, ... FROM name"
         raise cursor.error(f"the column {name.text} is computed", hint)
-    return Field(name.text, _type(cursor, name))
-
-
-def _type(cursor: Cursor, column: Name) -> pa.DataType:
-    position = cursor.position
-    word = cursor.word().removesuffix(" PRECISION")
-    if not word.isidentifier() and column.text.upper() in (*TYPES, *DECIMALS):
-        hint = f"write name {column.text}"
-        raise LanguageError(f"a name is missing before {column.text}", position=column.position, hint=hint)
-    if not word.isidentifier():
-        raise cursor.error(
-            f"the type of {column.text} is missing, before {cursor.shown()}", f"write {column.text} BIGINT"
-        )
-    following = cursor.word(1)
-    if word not in TYPES and column.text.upper() in TYPES and following in (",", ")"):
-        raise cursor.error(f"there is no type {word}", f"the name comes first: {word.lower()} {column.text}")
-    cursor.index += 1
-    sizes: list[int] = []
-    if cursor.accept("("):
-        sizes.append(_size(cursor))
-        while cursor.accept(","):
-            sizes.append(_size(cursor))
-        cursor.expect(")", f"after {word}(")
-    return column_type(word, tuple(sizes), position)
-
-
-def _size(cursor: Cursor) -> int:
-    word = cursor.word()
-    if not word.isdecimal() or len(word) > 9:
-        raise cursor.error(f"a number is missing, before {cursor.shown()}")
-    cursor.index += 1
-    return int(word)
+    return Field(name.text, parse_type(cursor, name))
 
 
 def _format(cursor: Cursor, columns: Schema | None, what: str) -> Name:

@@ -18,7 +18,8 @@ from headrace.history import normalise_column
 from headrace.kernels.grouping import dense_codes, order_by_code
 from headrace.kernels.hashing import buckets_of, equal_bytes, fold_bytes, fold_words
 from headrace.kernels.sorting import stable_order
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING
+from headrace.nested import fields_of, is_nested, is_sequence, map_parts, offsets_of, values_of
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +48,16 @@ def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64Array:
     hashes = np.zeros(count, dtype=np.int64)
     for column in columns:
         valid = _valid(column)
-        if column.type == STRING:
+        if column.type in (STRING, BINARY):
             offsets, data = _string_buffers(column)
             fold_bytes(offsets, data, valid, hashes)
-        elif pa.types.is_list(column.type):
+        elif is_sequence(column.type):
             # An ARRAY is the string of the hashes of its values, each of them 8 bytes, the lowest first.
-            parts = hash_rows([column.values], len(column.values)).view(np.uint8)
-            fold_bytes(column.offsets.to_numpy() * np.int32(8), parts, valid, hashes)
+            values = values_of(column)
+            parts = hash_rows([values], len(values)).view(np.uint8)
+            fold_bytes(offsets_of(column) * np.int32(8), parts, valid, hashes)
+        elif pa.types.is_struct(column.type):
+            fold_words(hash_rows(fields_of(column), len(column)), valid, hashes)
         else:
             for words in _words(column):
                 fold_words(words, valid, hashes)
@@ -77,13 +81,15 @@ def equal_rows(
     """
     same: BoolArray = np.ones(len(right_rows), dtype=np.bool_)
     for ours, theirs in zip(left, right, strict=True):
-        if ours.type == STRING:
+        if ours.type in (STRING, BINARY):
             mine = ours if left_rows is None else ours.take(pa.array(left_rows))
             rows = right_rows.astype(np.int64, copy=False)
             equal = equal_bytes(*_string_buffers(mine), *_string_buffers(theirs), rows)
-        elif pa.types.is_list(ours.type):
+        elif is_sequence(ours.type):
             mine = ours if left_rows is None else ours.take(pa.array(left_rows))
             equal = _equal_lists(mine, theirs.take(pa.array(right_rows)))
+        elif pa.types.is_struct(ours.type):
+            equal = equal_rows(fields_of(ours), left_rows, fields_of(theirs), right_rows)
         else:
             words = zip(_words(ours), _words(theirs), strict=True)
             pairs = (_rows(mine, left_rows) == other[right_rows] for mine, other in words)
@@ -98,14 +104,14 @@ def equal_rows(
 
 def _equal_lists(left: pa.Array, right: pa.Array) -> BoolArray:
     """Whether lists of the same place have the same values, as far as neither is NULL; bool[n]."""
-    starts, others = (column.offsets.to_numpy().astype(np.int64) for column in (left, right))
+    starts, others = (offsets_of(column).astype(np.int64) for column in (left, right))
     sizes = np.diff(starts)
     equal: BoolArray = sizes == np.diff(others)
     rows = np.flatnonzero(equal & (sizes > 0))
     first = np.cumsum(sizes[rows]) - sizes[rows]
     within = np.arange(sizes[rows].sum()) - np.repeat(first, sizes[rows])
     places = (np.repeat(offsets[rows], sizes[rows]) + within for offsets in (starts, others))
-    same = equal_rows([left.values], next(places), [right.values], next(places))
+    same = equal_rows([values_of(left)], next(places), [values_of(right)], next(places))
     if len(rows):
         equal[rows] = np.logical_and.reduceat(same, first)
     return equal
@@ -177,16 +183,17 @@ def key_values(column: pa.Array) -> list[object]:
 
 def _counts(column: pa.Array) -> pa.Array:
     """Dates and times as numbers, since Python has no dates after the year 9999."""
-    if pa.types.is_list(column.type):
-        values = _counts(column.values)
-        return pa.ListArray.from_arrays(column.offsets, values, mask=column.is_null())
+    if is_nested(column.type):
+        return map_parts(column, _counts)
     if pa.types.is_timestamp(column.type):
         return column.view(BIGINT)
     return column.view(pa.int32()) if pa.types.is_date(column.type) else column
 
 
 def _hashable(value: object) -> object:
-    if isinstance(value, list):
+    if isinstance(value, dict):
+        return tuple(map(_hashable, value.values()))
+    if isinstance(value, list | tuple):
         return tuple(map(_hashable, value))
     return "NaN" if value != value else value
 

@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array, integers, take_rows
 from headrace.expressions.tree import SortKey
-from headrace.history import normalise, normalise_column, ordered_bytes, payload_codes
+from headrace.history import normalise, normalise_column, ordered_codes, payload_codes
+from headrace.nested import is_nested
 from headrace.schema import BIGINT, DOUBLE
 
 
@@ -72,5 +73,6 @@ def _ranks(column: pa.Array) -> Int64Array:
     if column.type == BIGINT or pa.types.is_timestamp(column.type):
         column = column.cast(pa.int64())
         return integers(column.fill_null(0) if column.null_count else column)
-    column = ordered_bytes(column) if pa.types.is_list(column.type) else column
+    if is_nested(column.type):
+        return ordered_codes(column)
     return np.asarray(pc.rank(column, tiebreaker="dense").to_numpy()).astype(np.int64)

@@ -13,18 +13,20 @@ import pyarrow.json
 
 from headrace.elements import BoolArray, Int64Array
 from headrace.errors import PlanError, SourceError
+from headrace.nested import is_nested
 from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import list_files, mark_of, overlaps
-from headrace.runtime.sources.json_values import READ_AS_TEXT, Number, decode, pick, texts_of
+from headrace.runtime.sources.json_types import infer_json_type
+from headrace.runtime.sources.json_values import decode, pick, texts_of
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
+from headrace.runtime.sources.nested_json import arrow_type, column_of_json, finished
 from headrace.runtime.sources.options import check_known, required
 from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
-from headrace.runtime.sources.values import infer_type
 from headrace.runtime.sources.widening import warn_left_out
-from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
+from headrace.schema import BINARY, Field, Schema
 from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
@@ -215,14 +217,15 @@ def _parse(
     Arrow reads many lines at once, and fails as a whole; Python reads line by line, ten times slower. So the
     lines are halved until few are left that Arrow cannot read. Both judge every line alike.
     """
-    if keys and not unusual.any():
+    types = [arrow_type(field.type) for field in wanted]
+    if keys and not unusual.any() and None not in types:
         data = records.block.data if len(kept) == len(records) else records.join(kept)
         try:
-            columns = _arrow_columns(data, keys, wanted, len(kept))
-            return parse_columns(columns, wanted, trim=False, null=None)
+            columns = _arrow_columns(data, keys, types, len(kept))
+            return _finished(columns, wanted)
         except pa.ArrowInvalid:
             pass
-    if len(kept) <= _FEW_LINES:
+    if len(kept) <= _FEW_LINES or None in types:
         return _parse_each(records, kept, keys, wanted)
     middle = len(kept) // 2
     first, first_reasons = _parse(records, kept[:middle], unusual[:middle], keys, wanted)
@@ -231,13 +234,27 @@ def _parse(
     return values, first_reasons | {row + middle: reason for row, reason in second_reasons.items()}
 
 
-def _arrow_columns(data: bytes, keys: list[str], wanted: Schema, count: int) -> list[pa.Array]:
+def _finished(columns: list[pa.Array], wanted: Schema) -> tuple[list[pa.Array], dict[int, str]]:
+    """What Arrow has read as values, and what is wrong with a line, by its place.
+
+    Raises:
+        pa.ArrowInvalid: a part of a nested value is wrong.
+    """
+    values, reasons = [], dict[int, str]()
+    for column, field in zip(columns, wanted, strict=True):
+        if is_nested(field.type) or field.type == BINARY:
+            values.append(finished(column, field.type))
+        else:
+            (found,), wrong = parse_columns([column], Schema((field,)), trim=False, null=None)
+            values.append(found)
+            reasons = wrong | reasons
+    return values, reasons
+
+
+def _arrow_columns(data: bytes, keys: list[str], types: list[pa.DataType], count: int) -> list[pa.Array]:
     if count == 0:
-        return [pa.array([], field.type) for field in wanted]
-    fields = [
-        pa.field(key, STRING if field.type in READ_AS_TEXT else field.type)
-        for key, field in zip(keys, wanted, strict=True)
-    ]
+        return [pa.array([], dtype) for dtype in types]
+    fields = [pa.field(key, dtype) for key, dtype in zip(keys, types, strict=True)]
     table = pyarrow.json.read_json(
         pa.BufferReader(data),
         pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
@@ -265,11 +282,19 @@ def _parse_each(
             reasons[place] = f"the line is not one JSON object: {error}"
     values = []
     for index, field in enumerate(wanted):
-        texts, wrong = texts_of([row[index] for row in rows], field)
-        (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
-        values.append(parsed)
-        reasons = unparsed | wrong | reasons
+        found, wrong = _column([row[index] for row in rows], field)
+        values.append(found)
+        reasons = wrong | reasons
     return values, reasons
+
+
+def _column(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str]]:
+    """The decoded values of a column, and what is wrong with some."""
+    if is_nested(field.type) or field.type == BINARY:
+        return column_of_json(values, field)
+    texts, wrong = texts_of(values, field)
+    (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
+    return parsed, unparsed | wrong
 
 
 # --- opening ---------------------------------------------------------------------------------------------
@@ -317,31 +342,17 @@ def _infer_schema(objects: list[dict[str, object]], path: str) -> Schema:
         raise SourceError(
             f"{path}: there is no JSON object in it", hint="write one object per line, or declare the columns"
         )
-    typed = [(key, _infer_type([row[key] for row in objects if row.get(key) is not None])) for key in keys]
+    typed = [
+        (key, infer_json_type([row[key] for row in objects if row.get(key) is not None])) for key in keys
+    ]
     try:
         schema = Schema(tuple(Field(key, dtype) for key, dtype in typed if dtype is not None))
     except PlanError as error:
         raise SourceError(
             f"{path}: {error.message}", hint="declare the columns that are to be read"
         ) from None
-    warn_left_out(path, {key: "lists or objects" for key, dtype in typed if dtype is None})
+    warn_left_out(path, {key: "empty lists or objects" for key, dtype in typed if dtype is None})
     return schema
-
-
-def _infer_type(values: list[object]) -> pa.DataType | None:
-    """The type of the first values; None for lists and objects."""
-    match values[0] if values else "":
-        case bool():
-            return BOOLEAN
-        case Number():
-            numbers = pa.array([str(value) for value in values if isinstance(value, Number)], STRING)
-            return BIGINT if infer_type(numbers) == BIGINT else DOUBLE
-        case str():
-            texts = pa.array([value for value in values if isinstance(value, str)], STRING)
-            dtype = infer_type(texts)
-            return dtype if dtype in READ_AS_TEXT else STRING
-        case _:
-            return None
 
 
 def _find_key(objects: list[dict[str, object]], name: str, sample: Sample | None, strict: bool) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, sql_type
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, sql_type
 
 READ_AS_TEXT: Final = (DATE, TIMESTAMP)
 """The types whose values are strings of JSON."""
@@ -102,7 +102,7 @@ def _text(value: object, dtype: pa.DataType) -> str | None:
         case Number():
             return str(value) if dtype in (BIGINT, DOUBLE) or pa.types.is_decimal(dtype) else None
         case str():
-            is_text = dtype in (STRING, *READ_AS_TEXT) or pa.types.is_decimal(dtype)
+            is_text = dtype in (STRING, BINARY, *READ_AS_TEXT) or pa.types.is_decimal(dtype)
             return value if is_text or (dtype == DOUBLE and value in _NOT_FINITE) else None
         case _:
             return None

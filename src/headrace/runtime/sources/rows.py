@@ -11,10 +11,12 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, concat_rows, empty_columns, record_batch
 from headrace.errors import SourceError
+from headrace.nested import innermost, is_nested
 from headrace.runtime.sources.contract import BATCH_BYTES, BATCH_ROWS, Read, Rejected
 from headrace.runtime.sources.widening import convert, raw_counts
-from headrace.runtime.writing.texts import row_texts, value_texts
+from headrace.runtime.writing.texts import row_texts
 from headrace.schema import STRING, Schema, sql_type
+from headrace.value_texts import value_texts
 
 
 @contextmanager
@@ -56,7 +58,7 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
     columns, told, reasons = [], [], dict[int, str]()
     for field, column in zip(schema, batch.columns, strict=True):
         values, bad = convert(column, field.type)
-        if field.type == STRING:
+        if STRING in innermost(field.type):
             values.validate(full=True)
         for row in np.flatnonzero(bad) if bad is not None else ():
             reasons.setdefault(int(row), f"{field.name} is beyond the range of {sql_type(field.type)}")
@@ -98,5 +100,7 @@ def _together(reads: list[Read]) -> Read:
 
 def _with_counts(values: pa.Array, bad: BoolArray, column: pa.Array) -> pa.StringArray:
     """The values as texts; where there is none, what the file's own type counts."""
+    if is_nested(values.type):
+        return value_texts(values)
     counts = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     return pc.if_else(pa.array(bad), raw_counts(counts).cast(STRING), value_texts(values))

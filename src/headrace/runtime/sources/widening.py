@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.conversion import sorted_maps
 from headrace.elements import BoolArray
 from headrace.errors import PlanError, SourceError, warn
+from headrace.nested import fields_of, is_nested, lists, offsets_of, part_types
 from headrace.schema import BIGINT, DATE, TIMESTAMP, UNKNOWN, Field, Schema, sql_type, widen
 from headrace.suggestions import did_you_mean
 
@@ -21,7 +24,7 @@ _MICROSECONDS: Final = {"day": 86_400_000_000, "s": 1_000_000, "ms": 1_000}
 def readable_schema(available: pa.Schema, label: str) -> Schema:
     """The columns of a file whose types a stream can have, widened.
 
-    The others, such as lists, are left out with a warning.
+    The others, such as durations, are left out with a warning.
 
     Raises:
         SourceError: two columns have the same name except for case.
@@ -95,12 +98,84 @@ def converts(found: pa.DataType, wanted: pa.DataType) -> bool:
         return False
     if widened in (wanted, UNKNOWN):
         return True
+    if is_nested(wanted):
+        return _parts_convert(found, wanted)
     if pa.types.is_decimal(wanted):
         digits = wanted.precision - wanted.scale
         if pa.types.is_decimal(widened):
             return bool(widened.scale <= wanted.scale and widened.precision - widened.scale <= digits)
         return bool(widened == BIGINT and digits >= _BIGINT_DIGITS)
     return bool(widened == DATE and wanted == TIMESTAMP)
+
+
+def _parts_convert(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """As `converts`, for ARRAYs, MAPs, and STRUCTs that have the fields of the wanted one."""
+    if pa.types.is_struct(wanted):
+        return bool(pa.types.is_struct(found)) and all(
+            (place := field_named(found, field.name)) is not None
+            and converts(found.field(place).type, field.type)
+            for field in wanted
+        )
+    if pa.types.is_map(wanted) != pa.types.is_map(found) or pa.types.is_struct(found):
+        return False
+    return all(map(converts, part_types(as_list(found)), part_types(wanted)))
+
+
+def field_named(found: pa.StructType, name: str) -> int | None:
+    """The place of a STRUCT's field: of the very name, or of the only one that differs by case alone."""
+    names = [field.name for field in found]
+    if name in names:
+        return names.index(name)
+    similar = [place for place, known in enumerate(names) if known.lower() == name.lower()]
+    return similar[0] if len(similar) == 1 else None
+
+
+def as_list(found: pa.DataType) -> pa.DataType:
+    """The type of lists with offsets of 32 bits for other types of lists; other types unchanged."""
+    is_other = pa.types.is_large_list(found) or pa.types.is_fixed_size_list(found)
+    return pa.list_(found.value_type) if is_other else found
+
+
+def _convert_parts(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray | None]:
+    """As `convert`, part by part; what is too large anywhere in a row is so of the row."""
+    column = column.cast(as_list(column.type))
+    if pa.types.is_struct(wanted):
+        return _convert_fields(column, wanted)
+    offsets = offsets_of(column)
+    if pa.types.is_list(wanted):
+        part, wrong = convert(column.values, wanted.value_type)
+        return lists(offsets, part, column), _rows_with(wrong, offsets, column)
+    keys, wrong_keys = convert(column.keys, wanted.key_type)
+    items, wrong_items = convert(column.items, wanted.item_type)
+    wrong = _either(wrong_keys, wrong_items)
+    return sorted_maps(offsets, keys, items, column), _rows_with(wrong, offsets, column)
+
+
+def _convert_fields(column: pa.StructArray, wanted: pa.StructType) -> tuple[pa.Array, BoolArray | None]:
+    """As `_convert_parts`, for STRUCTs that have the fields of the wanted one."""
+    found, parts, wrong = fields_of(column), [], None
+    for field in wanted:
+        place = field_named(column.type, field.name)
+        assert place is not None, f"{column.type} has no field {field.name}"
+        values, bad = convert(found[place], field.type)
+        parts.append(values)
+        wrong = _either(wrong, bad)
+    names = [field.name for field in wanted]
+    return pa.StructArray.from_arrays(parts, names=names, mask=column.is_null()), wrong
+
+
+def _either(one: BoolArray | None, other: BoolArray | None) -> BoolArray | None:
+    """Where one of two masks is true; None is a mask that is true nowhere."""
+    return one | other if one is not None and other is not None else one if other is None else other
+
+
+def _rows_with(wrong: BoolArray | None, offsets: npt.NDArray[np.int32], column: pa.Array) -> BoolArray | None:
+    """The ARRAYs or MAPs that are not NULL and hold a value that is wrong; None if nowhere."""
+    if wrong is None:
+        return None
+    counts = np.concatenate([[0], np.cumsum(wrong)])
+    rows: BoolArray = (counts[offsets[1:]] > counts[offsets[:-1]]) & np.asarray(column.is_valid())
+    return rows if rows.any() else None
 
 
 def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray | None]:
@@ -112,6 +187,8 @@ def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray 
     Returns:
         The values, and where a timestamp is too large for microseconds (NULL there), or None if nowhere.
     """
+    if is_nested(wanted) and not pa.types.is_null(column.type):
+        return _convert_parts(column, wanted)
     if column.type == wanted:
         return column, None
     if pa.types.is_dictionary(column.type):

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.errors import UserError
+from headrace.nested import is_nested
 from headrace.runtime.writing.texts import (
     csv_texts,
-    json_texts,
     pad,
     pieces,
     shortened,
@@ -28,6 +28,7 @@ from headrace.runtime.writing.texts import (
     width_of,
 )
 from headrace.schema import STRING
+from headrace.value_texts import json_texts
 
 FORMATS: Final = ("table", "jsonl", "csv", "parquet", "arrow", "null")
 """What a table can be written as; `null` writes nothing."""
@@ -144,7 +145,7 @@ class AlignedRows:
 
 
 def _may_be_cut(field: pa.Field) -> bool:
-    is_long = pa.types.is_string(field.type) or pa.types.is_list(field.type)
+    is_long = pa.types.is_string(field.type) or is_nested(field.type)
     return bool(is_long and field.name != _OPEN_ENDS)
 
 

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.cells import cell_len, set_cell_size
 
-from headrace.schema import BIGINT, DATE, STRING, TIMESTAMP
+from headrace.nested import is_nested
+from headrace.schema import STRING
+from headrace.value_texts import enclose, is_text, json_texts, rewrite, value_texts
 
-_FIRST_ISO: Final = -62_135_596_800_000_000
-"""0001-01-01; what lies before is written as a number of microseconds."""
-_LAST_ISO: Final = 253_402_300_799_999_999
-"""The last microsecond of 9999."""
 _UNPRINTABLE: Final = "\x00-\x1f\x7f-\x9f\u2028\u2029"
 """Line ends and what else may upset a terminal."""
-_SECONDS_LENGTH: Final = len("2024-01-01T00:00:00")
 _KEPT_LENGTH: Final = 10_000
 """So many characters of a text, and values of an array, are kept where a row is set apart."""
 _ROWS_AT_ONCE: Final = 32_768
@@ -30,46 +27,6 @@ _BYTES_AT_ONCE: Final = 2**26
 def count(number: int, noun: str) -> str:
     """`1 row`, `2 rows`, `12,345 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
-def value_texts(column: pa.Array) -> pa.StringArray:
-    """The values as texts; NULL stays NULL.
-
-    TIMESTAMPs are written as `headrace.time.format_instant` writes them, DATEs in ISO 8601 or, beyond the
-    years -32768 to 32767, as a number of days, a DOUBLE always with a point or an exponent, or as NaN,
-    Infinity or -Infinity, a DECIMAL with all its digits and no exponent, an ARRAY as in JSON.
-    """
-    dtype = column.type
-    if pa.types.is_timestamp(dtype):
-        return _timestamp_texts(column.cast(TIMESTAMP))
-    if pa.types.is_date(dtype):
-        return _date_texts(column)
-    if pa.types.is_floating(dtype):
-        return _double_texts(column)
-    if pa.types.is_list(dtype):
-        return _array_texts(column)
-    if pa.types.is_decimal(dtype):
-        scientific = pc.match_substring(column.cast(STRING), "E")
-        return _rewrite(
-            column.cast(STRING), scientific, lambda places: [format(v, "f") for v in places], column
-        )
-    return column.cast(STRING)
-
-
-def json_texts(column: pa.Array) -> pa.StringArray:
-    """The values as JSON; NULL as `null`, and as strings what JSON has no number for."""
-    texts = value_texts(column)
-    dtype = column.type
-    if pa.types.is_floating(dtype):
-        texts = pc.if_else(pc.is_finite(column), texts, _enclose(texts))
-    elif _is_text(dtype):
-        unsafe = pc.match_substring_regex(texts, r'["\\\x00-\x1f]')
-        texts = _enclose(
-            _rewrite(texts, unsafe, lambda values: [json.dumps(v, ensure_ascii=False)[1:-1] for v in values])
-        )
-    elif pa.types.is_timestamp(dtype) or pa.types.is_date(dtype):
-        texts = _enclose(texts)
-    return texts.fill_null("null")
 
 
 def row_texts(rows: pa.RecordBatch) -> Iterator[str]:
@@ -100,7 +57,7 @@ def pieces(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _brief(column: pa.Array) -> pa.StringArray:
     """The values as JSON; of a long text the beginning, of a long array how many values it has."""
     if not pa.types.is_list(column.type):
-        return json_texts(_begun(column))
+        return json_texts(_begun(column)) if not is_nested(column.type) else _long_json(column)
     lengths = pc.list_value_length(column)
     is_long = pc.greater(lengths, _KEPT_LENGTH).fill_null(False)
     kept = pc.if_else(is_long, pa.scalar(None, column.type), column)
@@ -112,9 +69,16 @@ def _brief(column: pa.Array) -> pa.StringArray:
     return pc.if_else(is_long, counts, json_texts(arrays))
 
 
+def _long_json(column: pa.Array) -> pa.StringArray:
+    """STRUCTs and MAPs as JSON; of a long one the beginning, as a text."""
+    texts = json_texts(column)
+    is_long = pc.greater(pc.utf8_length(texts), _KEPT_LENGTH)
+    return pc.if_else(is_long, json_texts(_begun(texts)), texts)
+
+
 def _begun(column: pa.Array) -> pa.Array:
     """Of long texts the beginning, and a note of how many characters there were; other values unchanged."""
-    if not _is_text(column.type):
+    if not is_text(column.type):
         return column
     lengths = pc.utf8_length(column)
     is_long = pc.greater(lengths, _KEPT_LENGTH).fill_null(False)
@@ -128,23 +92,19 @@ def _begun(column: pa.Array) -> pa.Array:
 def csv_texts(column: pa.Array) -> pa.StringArray:
     """The values as CSV fields, strings quoted where they must be; NULL is empty, the empty string is not."""
     texts = value_texts(column)
-    if _is_text(column.type) or pa.types.is_list(column.type):
+    if is_text(column.type) or is_nested(column.type):
         unsafe = pc.match_substring_regex(texts, r'[",\r\n]|^$|^\s|\s$')
-        texts = pc.if_else(unsafe, _enclose(pc.replace_substring(texts, '"', '""')), texts)
+        texts = pc.if_else(unsafe, enclose(pc.replace_substring(texts, '"', '""')), texts)
     return texts.fill_null("")
 
 
 def shown_texts(column: pa.Array) -> pa.StringArray:
     """The values for people, each on one line; NULL as `NULL`."""
     texts = value_texts(column)
-    if _is_text(column.type) or pa.types.is_list(column.type):
+    if is_text(column.type) or is_nested(column.type):
         unsafe = pc.match_substring_regex(texts, f"[{_UNPRINTABLE}]")
-        texts = _rewrite(texts, unsafe, lambda values: [_printable(value) for value in values])
+        texts = rewrite(texts, unsafe, lambda values: [_printable(value) for value in values])
     return texts.fill_null("NULL")
-
-
-def _is_text(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
 def width_of(texts: pa.StringArray) -> int:
@@ -166,7 +126,7 @@ def shortened(texts: pa.StringArray, width: int) -> pa.StringArray:
             value if cell_len(value) <= width else set_cell_size(value, width - 1) + "…" for value in values
         ]
 
-    return _rewrite(texts, suspects, cut)
+    return rewrite(texts, suspects, cut)
 
 
 def pad(texts: pa.StringArray, width: int, *, left: bool) -> pa.StringArray:
@@ -177,46 +137,7 @@ def pad(texts: pa.StringArray, width: int, *, left: bool) -> pa.StringArray:
         blanks = [" " * (width - cell_len(value)) for value in values]
         return [blank + value if left else value + blank for value, blank in zip(values, blanks, strict=True)]
 
-    return _rewrite(padded, _not_ascii(texts), fill, texts)
-
-
-def _timestamp_texts(column: pa.Array) -> pa.StringArray:
-    instants = column.view(BIGINT)
-    far = pc.or_(pc.less(instants, _FIRST_ISO), pc.greater(instants, _LAST_ISO))
-    near = pc.if_else(far, None, column).cast(pa.timestamp("us"))
-    full = pc.replace_substring(near.cast(STRING), " ", "T")
-    whole = pc.equal(pc.multiply(pc.divide(instants, 1_000_000), 1_000_000), instants)
-    seconds = pc.utf8_slice_codeunits(full, 0, _SECONDS_LENGTH)
-    texts = pc.binary_join_element_wise(pc.if_else(whole, seconds, full), "Z", "")
-    return pc.coalesce(texts, instants.cast(STRING))
-
-
-def _date_texts(column: pa.Array) -> pa.StringArray:
-    texts = column.cast(STRING)
-    far = pc.starts_with(texts, "<")
-    return pc.if_else(far, column.cast(DATE).cast(pa.int32()).cast(STRING), texts)
-
-
-def _double_texts(column: pa.Array) -> pa.StringArray:
-    texts = column.cast(STRING)
-    texts = pc.if_else(pc.match_substring_regex(texts, r"^-?[0-9]+$"), _append(texts, ".0"), texts)
-    for value, text in ((np.inf, "Infinity"), (-np.inf, "-Infinity")):
-        texts = pc.if_else(pc.equal(column, value), text, texts)
-    return pc.if_else(pc.is_nan(column), "NaN", texts)
-
-
-def _array_texts(column: pa.Array) -> pa.StringArray:
-    offsets = pa.array(column.offsets.to_numpy(), pa.int32())
-    lists = pa.ListArray.from_arrays(offsets, json_texts(column.values), mask=column.is_null())
-    return pc.binary_join_element_wise("[", pc.binary_join(lists, ","), "]", "")
-
-
-def _append(texts: pa.StringArray, suffix: str) -> pa.StringArray:
-    return pc.binary_join_element_wise(texts, suffix, "")
-
-
-def _enclose(texts: pa.StringArray) -> pa.StringArray:
-    return pc.binary_join_element_wise('"', texts, '"', "")
+    return rewrite(padded, _not_ascii(texts), fill, texts)
 
 
 def _not_ascii(texts: pa.StringArray) -> pa.BooleanArray:
@@ -225,17 +146,3 @@ def _not_ascii(texts: pa.StringArray) -> pa.BooleanArray:
 
 def _printable(text: str) -> str:
     return re.sub(f"[{_UNPRINTABLE}]", lambda found: repr(found[0])[1:-1], text)
-
-
-def _rewrite(
-    texts: pa.StringArray,
-    where: pa.BooleanArray,
-    change: Callable[[list[Any]], list[str]],
-    values: pa.Array | None = None,
-) -> pa.StringArray:
-    """The texts, but for those few that have to be made one by one, from `values` or from themselves."""
-    mask = where.fill_null(False)
-    if not pc.any(mask).as_py():
-        return texts
-    chosen = (texts if values is None else values).filter(mask)
-    return pc.replace_with_mask(texts, mask, pa.array(change(chosen.to_pylist()), STRING))

@@ -1,8 +1,12 @@
+import base64
 import datetime as dt
+import json
+import math
 import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,11 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import HeadraceWarning, SourceError
+from headrace.reference.contents import equal_form
 from headrace.runtime.sources import Rejected, SplitSource, open_source
 from headrace.runtime.sources.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.json import parse_block
-from headrace.runtime.writing.texts import json_texts
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
+from headrace.value_texts import json_texts
+from property.strategies import nested_types, values
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
 
@@ -98,16 +104,16 @@ def test_arrow_and_python_agree_on_each_value(dtype: pa.DataType, value: str, ke
 def test_columns_are_inferred(tmp_path: Path, read_all: ReadAll) -> None:
     text = """
         {"i": 1, "x": 1.5, "b": true, "t": "2024-01-01T00:00:00Z", "s": "a", "list": [1], "void": null}
-        {"d": "2024-01-01", "i": null, "x": 2, "t": "2024-01-02"}
+        {"d": "2024-01-01", "i": null, "x": 2, "t": "2024-01-02", "empty": [[]]}
 
-        {"s": "1", "object": {"a": 1}}
+        {"s": "1", "object": {"a": 1, "l": [{"x": null}, {"x": "2024-01-01"}], "none": {}}}
     """
-    with pytest.warns(HeadraceWarning, match=r"list \(lists or objects\), object \("):
+    with pytest.warns(HeadraceWarning, match=r"types: empty \(empty lists or objects\);"):
         source = open_text(tmp_path, text)
-    assert {field.name: field.type for field in source.schema} == {
-        name: TYPES[NAMES.index(name)] if name in NAMES else STRING
-        for name in ("i", "x", "b", "t", "s", "void", "d")
-    }
+    flat = ("i", "x", "b", "t", "s", "void", "d")
+    assert {field.name: sql_type(field.type) for field in source.schema} == {
+        name: sql_type(TYPES[NAMES.index(name)]) if name in NAMES else "STRING" for name in flat
+    } | {"list": "ARRAY<BIGINT>", "object": "STRUCT<a: BIGINT, l: ARRAY<STRUCT<x: DATE>>>"}
     rows, rejected = read_all(source, columns=("i", "x", "b", "t", "s", "d"))
     assert not rejected
     first, second = dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 2, tzinfo=dt.UTC)
@@ -118,13 +124,74 @@ def test_columns_are_inferred(tmp_path: Path, read_all: ReadAll) -> None:
     ]
 
 
-def test_lists_and_objects_are_left_out_with_a_warning(tmp_path: Path) -> None:
-    (tmp_path / "f.json").write_text('{"ts": 1, "tags": ["a"]}\n{"ts": 2, "at": {"x": 1}}\n')
-    message = r"^f\.json: left out, .*: tags \(lists or objects\), at \(lists or objects\);"
-    with pytest.warns(HeadraceWarning, match=message) as warned:
-        source = open_source("json", {"path": "f.json"}, None, "ts", "s", tmp_path)
-    assert source.schema.names == ("ts",)
-    assert [warning.filename for warning in warned] == [__file__]
+def as_json(value: Any) -> Any:
+    """A value of a nested column as JSON has it, an odd one now and then among those from outside."""
+    match value:
+        case dict():
+            return {key: as_json(part) for key, part in value.items()}
+        case [(_, _), *_] if isinstance(value[0], tuple):
+            return {str(key): as_json(part) for key, part in value}
+        case list():
+            return [as_json(part) for part in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+        case dt.date():
+            return value.isoformat()
+        case Decimal():
+            return str(value)
+        case float() if not math.isfinite(value):
+            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+        case _:
+            return value
+
+
+@given(st.data())
+def test_nested_values_are_read_by_arrow_as_by_python(data: st.DataObject) -> None:
+    kind = data.draw(nested_types())
+    odd = st.sampled_from(({"f0": 1}, [1], [[]], {}, "x", 1.5, True))
+    good = values(kind).map(as_json)
+    rows = data.draw(st.lists(st.one_of(good, good, good, odd), min_size=1, max_size=6))
+    schema = Schema((Field("x", kind),))
+    for row in rows:
+        line = json.dumps({"x": row})
+        alone, beside = parse(line, schema), parse(f"{line}\n{BAD_SYNTAX}", schema)
+        assert repr(alone[0]) == repr(beside[0])
+        assert alone[1] == beside[1][:-1]
+
+
+@given(st.data())
+def test_nested_values_that_are_written_are_read_back(data: st.DataObject) -> None:
+    kind = data.draw(nested_types())
+    column = pa.array(data.draw(st.lists(values(kind), min_size=1, max_size=4)), kind)
+    lines = [f'{{"x": {text}}}\n' for text in json_texts(column).to_pylist()]
+    rows, rejected = parse("".join(lines), Schema((Field("x", kind),)))
+    assert not rejected
+    assert repr([equal_form(row) for row in rows]) == repr(
+        [(equal_form(value),) for value in column.to_pylist()]
+    )
+
+
+def test_a_nested_value_that_is_none_is_named(tmp_path: Path) -> None:
+    schema = Schema((Field("x", pa.struct([("a", pa.list_(DATE))])), Field("m", pa.map_(BIGINT, STRING))))
+    lines = (
+        '{"x": {"a": ["2024-01-01", "no"]}}',
+        '{"x": {"a": 1}}',
+        '{"x": [1]}',
+        '{"m": {"1": "a"}}',
+        '{"m": {"one": "a"}}',
+        '{"m": {"1": 2}}',
+        '{"x": {"a": [], "a": []}}',
+    )
+    rows, rejected = parse("\n".join(lines) + "\n", schema)
+    assert rows == [{"x": None, "m": [(1, "a")]}]
+    assert [reason for _, reason in rejected] == [
+        "x.a is not a valid DATE: 'no'",
+        "x.a is not a valid ARRAY<DATE>: 1",
+        "x is not a valid STRUCT<a: ARRAY<DATE>>: a list",
+        "m is not a valid MAP<BIGINT, STRING>: 'one'",
+        "m is not a valid STRING: 2",
+        "x: the key a is there twice",
+    ]
 
 
 def test_declared_columns_are_found_by_name(tmp_path: Path, read_all: ReadAll) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from headrace.errors import HeadraceWarning, SourceError
 from headrace.runtime.sources import Rejected, SplitSource, open_source, write_arrow
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
 
@@ -76,13 +76,28 @@ def test_types_are_widened(form: str, write: Callable[..., None], tmp_path: Path
                 dt.datetime(1969, 12, 31, 23, 59, 59, 999_999, dt.UTC),
             ],
         ),
-        "list": (pa.array([[1], []]), None, None),
+        "list": (pa.array([[1], []], pa.list_(pa.int8())), pa.list_(BIGINT), [[1], []]),
+        "row": (
+            pa.array(
+                [{"a": moment, "b": [1.0]}, None],
+                pa.struct([("a", pa.timestamp("ms")), ("b", pa.large_list(pa.float32()))]),
+            ),
+            pa.struct([("a", TIMESTAMP), ("b", pa.list_(DOUBLE))]),
+            [{"a": moment.replace(tzinfo=dt.UTC), "b": [1.0]}, None],
+        ),
+        "map": (
+            pa.array([[("b", 1), ("a", 2), ("b", 3)], []], pa.map_(pa.string(), pa.int32())),
+            pa.map_(STRING, BIGINT),
+            [[("a", 2), ("b", 3)], []],
+        ),
+        "bytes": (pa.array([b"x", None], pa.large_binary()), BINARY, [b"x", None]),
+        "odd": (pa.array([{"x": 1, "X": 1}, None]), None, None),
     }
     write(pa.table({name: column for name, (column, _, _) in columns.items()}), tmp_path / "f")
-    with pytest.warns(HeadraceWarning, match=r"left out, .*: list \(list<"):
+    with pytest.warns(HeadraceWarning, match=r"left out, .*: odd \(struct<"):
         opened = open_path(form, tmp_path / "f")
     source = pickle.loads(pickle.dumps(opened))
-    readable = {name: rest for name, (_, *rest) in columns.items() if name != "list"}
+    readable = {name: rest for name, (_, *rest) in columns.items() if name != "odd"}
     assert {field.name: field.type for field in source.schema} == {
         name: rest[0] for name, rest in readable.items()
     }
@@ -125,14 +140,17 @@ def test_declared_columns_are_found_whatever_their_case(
         (Field("t", DOUBLE), "column t is BIGINT, not DOUBLE"),
         (Field("money", pa.decimal128(5, 1)), r"column money is DECIMAL\(5, 2\), not DECIMAL\(5, 1\)"),
         (Field("t", pa.decimal128(18, 0)), "not DECIMAL"),
-        (Field("list", STRING), "column list is of type .*list.* not supported"),
+        (Field("list", STRING), "column list is ARRAY<BIGINT>, not STRING"),
+        (Field("list", pa.list_(STRING)), "column list is ARRAY<BIGINT>, not ARRAY<STRING>"),
+        (Field("took", BIGINT), "column took is of type duration.* not supported"),
     ],
 )
 def test_columns_that_do_not_fit(
     form: str, write: Callable[..., None], tmp_path: Path, field: Field, message: str
 ) -> None:
     money = pa.array([Decimal("1.25")], pa.decimal128(5, 2))
-    write(pa.table({"t": [1], "money": money, "list": [[1]]}), tmp_path / "f")
+    took = pa.array([1], pa.duration("s"))
+    write(pa.table({"t": [1], "money": money, "list": [[1]], "took": took}), tmp_path / "f")
     with pytest.raises(SourceError, match=message) as caught:
         open_path(form, tmp_path / "f", Schema((field,)), field.name)
     assert "f: " in str(caught.value)

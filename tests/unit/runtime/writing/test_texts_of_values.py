@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.runtime.writing.texts import csv_texts, json_texts, pad, shown_texts, value_texts, width_of
+from headrace.runtime.writing.texts import csv_texts, pad, shown_texts, width_of
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
 from headrace.time import TimeDomain, format_instant
+from headrace.value_texts import json_texts, value_texts
 
 TEXT = st.one_of(
     st.none(),

@@ -67,7 +67,7 @@ def _read(select: Selected, *, deeper: bool) -> Iterator[tuple[int, bool]]:
                     yield from _read(inner, deeper=True)
             elif isinstance(part.this, exp.Identifier):
                 with suppress(LanguageError):
-                    column = select.tables.scope.column(*names_in(part))
+                    column = select.tables.scope.path(names_in(part))[0]
                     if isinstance(column, OuterColumn):
                         yield column.index, deeper
 

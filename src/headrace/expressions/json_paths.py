@@ -1,0 +1,76 @@
+"""Paths into JSON texts: `$.name`, `$['name']` and `$[0]`, one after the other, and what they lead to."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from headrace.errors import LanguageError
+
+_STEP: Final = re.compile(r"\.([^.\[\]'\"*\s]+)|\['([^']*)'\]|\[\"([^\"]*)\"\]|\[(\d+)\]")
+
+
+class _Number(float):
+    """A number of a JSON text with the text itself, which is what is handed out."""
+
+    text: str
+
+    def __new__(cls, text: str) -> _Number:
+        found = super().__new__(cls, "nan")
+        found.text = text
+        return found
+
+
+def steps_of(path: str) -> tuple[str | int, ...]:
+    """The names and places that a path goes through.
+
+    Raises:
+        LanguageError: it is not a path.
+    """
+    steps: list[str | int] = []
+    place = 1
+    while place < len(path):
+        found = _STEP.match(path, place)
+        if found is None:
+            break
+        names = [group for group in found.groups()[:3] if group is not None]
+        steps.append(names[0] if names else int(found[4]))
+        place = found.end()
+    if not path.startswith("$") or place < len(path):
+        raise LanguageError(
+            f"'{path}' is not a valid path into JSON",
+            hint="write names and places, as in '$.items[0].name' or '$[\\'odd name\\']'; there is no *",
+        )
+    return tuple(steps)
+
+
+def follow(text: str, steps: tuple[str | int, ...]) -> str | None:
+    """What a path leads to in a JSON text, as a text: strings without quotes; None if it is not there."""
+    try:
+        found: Any = json.loads(text, parse_float=_Number, parse_int=_Number)
+    except (ValueError, RecursionError):
+        return None
+    for step in steps:
+        if isinstance(step, str):
+            found = found.get(step) if isinstance(found, dict) else None
+        else:
+            found = found[step] if isinstance(found, list) and step < len(found) else None
+    return None if found is None else found if isinstance(found, str) else written(found)
+
+
+def written(value: object) -> str:
+    """A value that was read as compact JSON again, numbers as they were."""
+    match value:
+        case _Number():
+            return value.text
+        case dict():
+            return (
+                "{"
+                + ",".join(f"{json.dumps(k, ensure_ascii=False)}:{written(v)}" for k, v in value.items())
+                + "}"
+            )
+        case list():
+            return "[" + ",".join(map(written, value)) + "]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,178 @@
+"""Functions of ARRAYs, STRUCTs and MAPs, in plain Python.
+
+An ARRAY is a list or a tuple, a STRUCT a dict or a tuple of its fields' values, a MAP a list of pairs in the
+order of their keys.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.expressions.tree import Call
+from headrace.nested import arrow_value
+from headrace.reference.casts import RowError
+from headrace.reference.contents import equal_form, order
+from headrace.value_texts import json_texts
+
+
+def _same(left: Any, right: Any) -> bool:
+    return (equal_form(left),) == (equal_form(right),)
+
+
+def _field(call: Call, row: Any, name: str) -> Any:
+    names = [field.name for field in call.arguments[0].type]
+    return row[name] if isinstance(row, dict) else row[names.index(name)]
+
+
+def _subscript(call: Call, values: Sequence[Any], wanted: Any) -> Any:
+    if pa.types.is_map(call.arguments[0].type):
+        return next((item for key, item in values if _same(key, wanted)), None)
+    return _at(values, wanted)
+
+
+def _at(values: Sequence[Any], place: int) -> Any:
+    if not 0 <= place < len(values):
+        raise RowError("the place is beyond the ARRAY")
+    return values[place]
+
+
+def _from_one(values: Sequence[Any], place: int) -> Any:
+    if place == 0 or abs(place) > len(values):
+        raise RowError("the place is beyond the ARRAY")
+    return values[place - 1 if place > 0 else place]
+
+
+def _tried(at: Callable[[Sequence[Any], int], Any]) -> Callable[[Sequence[Any], int], Any]:
+    def found(values: Sequence[Any], place: int) -> Any:
+        try:
+            return at(values, place)
+        except RowError:
+            return None
+
+    return found
+
+
+def _contains(values: Sequence[Any], wanted: Any) -> bool | None:
+    if any(value is not None and _same(value, wanted) for value in values):
+        return True
+    return None if None in values else False
+
+
+def _position(values: Sequence[Any], wanted: Any) -> int:
+    places = (
+        place for place, value in enumerate(values, start=1) if value is not None and _same(value, wanted)
+    )
+    return next(places, 0)
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    kept: list[Any] = []
+    for value in values:
+        if not any(_same(value, other) for other in kept):
+            kept.append(value)
+    return kept
+
+
+def _sorted(values: Sequence[Any], ascending: bool = True) -> list[Any]:
+    return sorted(values, key=lambda value: order(equal_form(value)), reverse=not ascending)
+
+
+def _extreme(values: Sequence[Any], place: int) -> Any:
+    there = _sorted([value for value in values if value is not None])
+    return there[place] if there else None
+
+
+def _split(text: str, pattern: str) -> list[str]:
+    parts, begin = [], 0
+    for found in re.finditer(pattern, text):
+        parts.append(text[begin : found.start()])
+        begin = found.end()
+    return [*parts, text[begin:]]
+
+
+def _json_object(text: str, path: str) -> str | None:
+    try:
+        found = json.loads(text, parse_float=_Written, parse_int=_Written)
+    except ValueError:
+        return None
+    for name, odd, place in re.findall(r"\.([^.\[]+)|\['([^']*)'\]|\[(\d+)\]", path):
+        if not isinstance(found, list if place else dict):
+            return None
+        try:
+            found = found[int(place)] if place else found[name or odd]
+        except (KeyError, IndexError):
+            return None
+    if found is None or (isinstance(found, str) and not isinstance(found, _Written)):
+        return found
+    return _json(found)
+
+
+class _Written(str):
+    """The text of a number."""
+
+
+def _json(value: Any) -> str:
+    match value:
+        case _Written():
+            return str(value)
+        case dict():
+            entries = (f"{json.dumps(key, ensure_ascii=False)}:{_json(part)}" for key, part in value.items())
+            return "{" + ",".join(entries) + "}"
+        case list():
+            return "[" + ",".join(map(_json, value)) + "]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
+def _to_json(call: Call, value: Any) -> Any:
+    dtype = call.arguments[0].type
+    return json_texts(pa.array([arrow_value(value, dtype)], dtype))[0].as_py()
+
+
+def _map(*parts: Any) -> list[tuple[Any, Any]]:
+    pairs = list(zip(parts[::2], parts[1::2], strict=True))
+    if any(key is None for key, _ in pairs):
+        raise RowError("a key of a MAP is NULL")
+    if len(_distinct(parts[::2])) < len(pairs):
+        raise RowError("a key of a MAP is there twice")
+    return sorted(pairs, key=lambda pair: order(equal_form(pair[0])))
+
+
+TYPED: Final[dict[str, Callable[..., Any]]] = {
+    "GET_FIELD": _field,
+    "[]": _subscript,
+    "TO_JSON": _to_json,
+}
+"""The functions that look at the types of their arguments, none of which is NULL."""
+
+NULL_TAKING: Final[dict[str, Callable[..., Any]]] = {
+    "ARRAY": lambda *values: list(values),
+    "NAMED_STRUCT": lambda *parts: parts[1::2],
+    "MAP": _map,
+}
+"""The functions that take NULL as a value."""
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+    "ELEMENT_AT": _from_one,
+    "TRY_ELEMENT_AT": _tried(_from_one),
+    "GET": _tried(_at),
+    "MAP_KEYS": lambda entries: [key for key, _ in entries],
+    "MAP_VALUES": lambda entries: [value for _, value in entries],
+    "MAP_CONTAINS_KEY": lambda entries, wanted: any(_same(key, wanted) for key, _ in entries),
+    "SIZE": len,
+    "ARRAY_JOIN": lambda values, separator: separator.join(value for value in values if value is not None),
+    "ARRAY_CONTAINS": _contains,
+    "ARRAY_POSITION": _position,
+    "ARRAY_DISTINCT": _distinct,
+    "SORT_ARRAY": _sorted,
+    "ARRAY_MIN": lambda values: _extreme(values, 0),
+    "ARRAY_MAX": lambda values: _extreme(values, -1),
+    "SPLIT": _split,
+    "GET_JSON_OBJECT": _json_object,
+}
+"""The others; none of their arguments is NULL."""

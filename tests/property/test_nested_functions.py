@@ -1,0 +1,102 @@
+"""Functions of ARRAYs, STRUCTs and MAPs over random columns, against the reference row by row."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.elements import from_rows
+from headrace.errors import UserError
+from headrace.expressions.evaluation.evaluate import evaluate
+from headrace.expressions.functions import literal, resolve
+from headrace.expressions.tree import Column, Expression
+from headrace.reference.contents import equal_form
+from headrace.reference.scalars import RowError, value
+from headrace.schema import BIGINT, BOOLEAN, STRING, Field, Schema
+from property.strategies import nested_types, payloads
+
+_PLACES = st.sampled_from((None, 0, 1, -1, 2, 3, -3, -4, 2**62, -(2**63)))
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[Expression, Schema, list[tuple[Any, ...]]]:
+    """A call over columns, with rows for it."""
+    part = draw(nested_types(1))
+    kind = draw(st.sampled_from(("ARRAY", "STRUCT", "MAP")))
+    key = draw(st.sampled_from((STRING, BIGINT)))
+    nested = {
+        "ARRAY": pa.list_(part),
+        "STRUCT": pa.struct([("a", part), ("b", key)]),
+        "MAP": pa.map_(key, part),
+    }
+    other = {"ARRAY": part, "STRUCT": part, "MAP": key}[kind]
+    schema = Schema((Field("x", nested[kind]), Field("y", other), Field("i", BIGINT), Field("p", BOOLEAN)))
+    rows = draw(st.lists(st.tuples(payloads(schema), _PLACES), min_size=1, max_size=6))
+    listed = [(x, y, place, p) for (x, y, _, p), place in rows]
+    x, y, i, p = (Column(place, field.name, field.type) for place, field in enumerate(schema))
+    name, arguments = draw(
+        st.sampled_from(
+            {
+                "ARRAY": (
+                    *(("[]", (x, i)), ("ELEMENT_AT", (x, i)), ("TRY_ELEMENT_AT", (x, i)), ("GET", (x, i))),
+                    *(("SIZE", (x,)), ("ARRAY_CONTAINS", (x, y)), ("ARRAY_POSITION", (x, y))),
+                    *(("ARRAY_DISTINCT", (x,)), ("SORT_ARRAY", (x,)), ("SORT_ARRAY", (x, p))),
+                    *(("ARRAY_MIN", (x,)), ("ARRAY_MAX", (x,)), ("TO_JSON", (x,)), ("ARRAY", (y, y, y))),
+                ),
+                "STRUCT": (
+                    *(("GET_FIELD", (x, literal("A"))), ("GET_FIELD", (x, literal("b"))), ("TO_JSON", (x,))),
+                    *(("NAMED_STRUCT", (literal("f"), x, literal("g"), y)), ("ARRAY", (x,))),
+                ),
+                "MAP": (
+                    *(("[]", (x, y)), ("MAP_CONTAINS_KEY", (x, y)), ("MAP_KEYS", (x,)), ("MAP_VALUES", (x,))),
+                    *(("SIZE", (x,)), ("TO_JSON", (x,)), ("MAP", (y, x)), ("MAP", (i, y, literal(1), y))),
+                ),
+            }[kind]
+        )
+    )
+    try:
+        return resolve(name, arguments), schema, listed
+    except UserError:
+        # ARRAYs of what is not compared.
+        return resolve("SIZE", (x,)), schema, listed
+
+
+@given(calls())
+def test_calls_give_what_the_reference_says(case: tuple[Expression, Schema, list[tuple[Any, ...]]]) -> None:
+    call, schema, rows = case
+    outcome = evaluate(call, from_rows(schema, [(row, 0, 1, 1) for row in rows]).payload)
+    assert outcome.values.type == call.type
+    reasons = outcome.reasons().to_pylist()
+    for row, found, reason in zip(rows, outcome.values.to_pylist(), reasons, strict=True):
+        try:
+            expected, failure = value(call, row), None
+        except RowError as error:
+            expected, failure = None, str(error)
+        assert reason == failure
+        assert repr(equal_form(found)) == repr(equal_form(expected))
+
+
+@given(st.text("ab,;", max_size=8), st.sampled_from((",", "[,;]", "a+", "(a|b),")))
+def test_texts_are_split(text: str, pattern: str) -> None:
+    call = resolve("SPLIT", (Column(0, "x", STRING), literal(pattern)))
+    found = evaluate(call, pa.record_batch([pa.array([text, None])], ["x"])).values.to_pylist()
+    assert found == [value(call, (text,)), None]
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text('a"é\\', max_size=3),
+        lambda part: st.lists(part, max_size=3) | st.dictionaries(st.sampled_from(("a", "b c")), part),
+        max_leaves=6,
+    ),
+    st.sampled_from(("$", "$.a", "$.a.a", "$[0]", "$.a[1]", "$['b c'].a", "$.a['b c']")),
+)
+def test_paths_lead_into_json(read: Any, path: str) -> None:
+    call = resolve("GET_JSON_OBJECT", (Column(0, "x", STRING), literal(path)))
+    texts = [json.dumps(read), json.dumps(read)[:-1] + "!", None]
+    found = evaluate(call, pa.record_batch([pa.array(texts, STRING)], ["x"])).values.to_pylist()
+    assert found == [value(call, (texts[0],)), None, None]

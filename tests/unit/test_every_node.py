@@ -63,6 +63,7 @@ TEXTS = {
     "WindowBounds": "SELECT * FROM HOP(tick, DESCRIPTOR(at), 2, 4)",
     "RowWindow": "SELECT * FROM tick [PARTITION BY kind ROWS 2]",
     "SessionWindow": "SELECT * FROM SESSION(tick, DESCRIPTOR(at), DESCRIPTOR(kind), 2)",
+    "Unnest": "SELECT id, v, p FROM tick LEFT JOIN UNNEST(ARRAY(id, at)) WITH ORDINALITY AS t (v, p) ON TRUE",
     "Sample": "SELECT * FROM tick SAMPLE(50)",
     "Granularity": "SELECT * FROM tick [RANGE 3] GRANULARITY(2)",
     "Split": "SELECT id FROM (SELECT id FROM tick [RANGE 2]) [RANGE 2]",

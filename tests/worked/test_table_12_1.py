@@ -57,6 +57,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
     column,
 )
@@ -170,6 +171,12 @@ TABLE: dict[str, Line] = {
         lambda one, two: SessionWindow(Split(one), Duration(2), ()), never, Ends.ENFORCED, always
     ),
     "sample": Line(lambda one, two: Sample(one, Decimal(99)), first, Ends.RETAINED, always),
+    "unnest": Line(
+        lambda one, two: Unnest(one, resolve("ARRAY", (column(one, 0),)), (0,), ("v",)),
+        first,
+        Ends.RETAINED,
+        always,
+    ),
     "granules": Line(lambda one, two: Granularity(one, Duration(2)), never, Ends.RETAINED, always),
     "clip": Line(lambda one, two: Clip(one, 2, 6), first, Ends.RETAINED, always),
     "over": Line(lambda one, two: Over(Split(one), (), COUNT_OVER), always, Ends.ENFORCED, always),

@@ -45,6 +45,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
     inputs_of,
     pair_schema,
@@ -95,9 +96,8 @@ def describe(plan: Plan) -> str:
             return _leaf(plan)
         case Filter() | Match():
             return _filter(plan)
-        case Project(items=items):
-            listed = (_item(name, part, plan.input.schema) for name, part in items)
-            return f"Project {', '.join(listed)}".rstrip()
+        case Project() | Unnest():
+            return _mapping(plan)
         case (
             TimeWindow()
             | Lifetime()
@@ -170,6 +170,15 @@ def _frame(frame: Frame) -> str:
             return f"RANGE {size}"
         case _:
             assert_never(frame)
+
+
+def _mapping(plan: Project | Unnest) -> str:
+    if isinstance(plan, Project):
+        return (
+            f"Project {', '.join(_item(name, part, plan.input.schema) for name, part in plan.items)}".rstrip()
+        )
+    added = ", ".join(map(quote, (*plan.names, *(() if plan.ordinality is None else (plan.ordinality,)))))
+    return f"Unnest{' OUTER' if plan.outer else ''} {_text(plan.values, plan.input.schema)} AS {added}"
 
 
 def _window(

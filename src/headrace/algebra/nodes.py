@@ -31,6 +31,7 @@ from headrace.algebra.memory import Memory
 from headrace.errors import PlanError
 from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, Literal, SortKey, expressions_of
+from headrace.nested import is_sequence, part_types
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
 
@@ -211,6 +212,54 @@ class Project(Unary):
     def schema(self) -> Schema:
         """One column per item."""
         return Schema(tuple(Field(name, expression.type) for name, expression in self.items))
+
+
+@dataclass(frozen=True)
+class Unnest(Unary):
+    """Every payload of `M(t)` once for each value of an ARRAY, or entry of a MAP, that is computed of it.
+
+    Attributes:
+        values: the ARRAY or MAP.
+        kept: the places of the payload's columns that are kept.
+        names: of the columns that come after those of the payload: the value, or the fields of a STRUCT if
+            there are several names; the key and the value of an entry.
+        ordinality: the name of a last column with the place of the value, from 1; None for no such column.
+        outer: whether a payload without values is kept, with NULLs in these columns.
+    """
+
+    values: Expression
+    kept: tuple[int, ...]
+    names: tuple[str, ...]
+    ordinality: str | None = None
+    outer: bool = False
+
+    def __post_init__(self) -> None:
+        require_columns(self.values, len(self.input.schema))
+        if not is_sequence(self.values.type):
+            raise PlanError(
+                f"UNNEST takes an ARRAY or a MAP, not {sql_type(self.values.type)}",
+                hint="SPLIT(text, ',') makes an ARRAY of a text",
+            )
+        if len(self.names) != len(self.types):
+            of = f"UNNEST of {sql_type(self.values.type)}"
+            raise PlanError(f"{of} gives {len(self.types)} columns, not {len(self.names)}")
+        _ = self.schema
+
+    @cached_property
+    def types(self) -> tuple[pa.DataType, ...]:
+        """The types of the columns that are added, but for the place."""
+        found = tuple(part_types(self.values.type))
+        if len(found) == 1 and len(self.names) > 1 and pa.types.is_struct(found[0]):
+            return tuple(part_types(found[0]))
+        return found
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns that are kept, and those that are added."""
+        added = [Field(name, dtype) for name, dtype in zip(self.names, self.types, strict=True)]
+        if self.ordinality is not None:
+            added.append(Field(self.ordinality, BIGINT))
+        return Schema((*self.input.schema.select(self.kept), *added))
 
 
 @dataclass(frozen=True)
@@ -965,6 +1014,7 @@ Stateless = (
     | Lifetime
     | WindowBounds
     | Sample
+    | Unnest
     | Granularity
     | Split
     | Clip

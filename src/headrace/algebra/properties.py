@@ -44,6 +44,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
     inputs_of,
 )
@@ -144,6 +145,7 @@ def is_insert_only(plan: Plan) -> bool:
             | Lifetime()
             | WindowBounds()
             | Sample()
+            | Unnest()
             | Granularity()
             | Split()
             | Clip()
@@ -234,6 +236,7 @@ def granule_of(plan: Plan) -> Duration | None:
             | Match()
             | Project()
             | Sample()
+            | Unnest()
             | Split()
             | Coalesce()
             | Finalize()
@@ -284,7 +287,7 @@ def is_monotonic(plan: Plan) -> bool:
             return plan.fixed == INFINITY
         case Relation():
             return plan.is_constant
-        case Filter() | Match() | Project() | Sample() | Granularity():
+        case Filter() | Match() | Project() | Sample() | Unnest() | Granularity():
             return is_monotonic(plan.input)
         case Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))
@@ -375,6 +378,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Match()
             | Project()
             | Sample()
+            | Unnest()
             | Clip()
             | Union()
             | Aggregate()

@@ -388,13 +388,22 @@ def sorted_rows(frame: Any, wanted: Collection[str] | None = None) -> pa.Table:
     return _in_order(frame, names, names)
 
 
+_UNORDERED: Final = "__text_of_"
+"""Before the number of a column that Spark cannot order by, and whose text it orders by."""
+
+
 def _in_order(frame: Any, names: Sequence[str], order: Sequence[str]) -> pa.Table:
     """The columns of a bounded Spark frame, its rows ordered by all of them.
 
     A run that goes on has to meet the rows in the order in which it has met them before.
     """
     chosen = frame.select(*map(_quoted, names))
-    return to_arrow_table(chosen.orderBy(*map(_quoted, order)))
+    # Spark does not order by MAPs.
+    maps = [name for name, dtype in chosen.dtypes if "map<" in dtype]
+    keys = {name: f"{_UNORDERED}{place}" for place, name in enumerate(maps)}
+    texts = (f"to_json({_quoted(name)}) AS {key}" for name, key in keys.items())
+    ordered = chosen.selectExpr("*", *texts).orderBy(*(_quoted(keys.get(name, name)) for name in order))
+    return to_arrow_table(ordered.drop(*keys.values()))
 
 
 def _quoted(name: str) -> str:

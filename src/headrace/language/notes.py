@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, assert_never
 
 from sqlglot import exp
 
-from headrace.algebra.nodes import Filter, Join, Plan, Project, Sample, Source, Union
+from headrace.algebra.nodes import Filter, Join, Plan, Project, Sample, Source, Union, Unnest
 from headrace.algebra.properties import timestamp_columns, walk
 from headrace.errors import Position
 from headrace.language.binding.aggregate_calls import aggregate_parts
@@ -34,6 +34,7 @@ from headrace.language.syntax import (
     TableQuery,
     TopQuery,
     UnionQuery,
+    UnnestedTable,
     WindowClause,
     WindowedTable,
     WithQuery,
@@ -197,6 +198,8 @@ class _Reader:
                 if natural or any(times & one.times for part in parts for one in part):
                     return (*parts[0], *parts[1])
                 return self._together(_MEET, parts, [] if condition is None else [condition])
+            case UnnestedTable(left=left):
+                return self._item(left, defined)
             case WindowedTable(function=function):
                 self._item(function.data, defined)
                 return ()
@@ -275,7 +278,7 @@ def _has_frame(window: WindowClause | None) -> bool:
 
 def _is_bare(plan: Plan) -> bool:
     """Whether a derived stream has the rows of its sources at their instants."""
-    passing = (Source, Filter, Project, Sample, Union, Join)
+    passing = (Source, Filter, Project, Sample, Union, Unnest, Join)
     return plan.is_chronon and all(isinstance(node, passing) for node in walk(plan))
 
 

@@ -48,6 +48,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
     column,
     instant_type,
@@ -213,7 +214,21 @@ def _list(items: Sequence[tuple[str, str]]) -> str:
     )
 
 
+def _unnested(plan: Unnest) -> _Table:
+    """`table AS t1 CROSS JOIN UNNEST(values) AS t2 (columns)`."""
+    below = tuple(f"t1.{quoted_name(name)}" for name in plan.input.schema.names)
+    named = [*plan.names, *([] if plan.ordinality is None else [plan.ordinality])]
+    added = [quoted_name(name) for name in named]
+    verb, ending = ("LEFT JOIN", " ON TRUE") if plan.outer else ("CROSS JOIN", "")
+    placed = "" if plan.ordinality is None else " WITH ORDINALITY"
+    function = f"UNNEST({_text(plan.values, below)}){placed} AS t2 ({', '.join(added)})"
+    columns = (*(below[place] for place in plan.kept), *(f"t2.{name}" for name in added))
+    return _Table(f"{_leaf(plan.input)} AS t1 {verb} {function}{ending}", columns)
+
+
 def _from(plan: Plan) -> _Table:
+    if isinstance(plan, Unnest):
+        return _unnested(plan)
     if not isinstance(plan, AnyJoin):
         return _Table(_leaf(plan), tuple(quoted_name(name) for name in plan.schema.names))
     return _joined(plan, 1)[0]

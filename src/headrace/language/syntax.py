@@ -209,7 +209,30 @@ class WindowedTable:
     window: WindowClause | None
 
 
-FromItem = NamedTable | DerivedTable | JoinedTable | WindowedTable
+@dataclass(frozen=True)
+class UnnestedTable:
+    """`left, UNNEST(values) [WITH ORDINALITY] [alias [(columns)]]`, or LATERAL VIEW EXPLODE.
+
+    Attributes:
+        left: the table of whose rows the values are computed.
+        values: an ARRAY or a MAP.
+        alias: what the values are called as a table.
+        columns: what their columns are called; empty for names of ours.
+        ordinality: whether there is a last column with the place of each value, from 1.
+        outer: whether a row without values is kept (LEFT JOIN, or OUTER).
+        position: where UNNEST or EXPLODE starts.
+    """
+
+    left: FromItem
+    values: Scalar
+    alias: Name | None
+    columns: tuple[Name, ...]
+    ordinality: bool
+    outer: bool
+    position: Position
+
+
+FromItem = NamedTable | DerivedTable | JoinedTable | WindowedTable | UnnestedTable
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,8 @@ _FOREIGN: Final = {
     **dict.fromkeys(
         ("STR", "OBJECT", "NVARCHAR", "VARCHAR2", "CLOB", "UUID", "JSON", "JSONB", "TIME"), "STRING"
     ),
+    **dict.fromkeys(("BLOB", "BYTEA", "RAW"), "BINARY"),
+    **dict.fromkeys(("LIST",), "ARRAY<BIGINT>"),
     **dict.fromkeys(("NUMBER", "BIGNUMERIC", "MONEY"), "DECIMAL(38, 2)"),
 }
 """Types of other systems, and what holds their values here."""

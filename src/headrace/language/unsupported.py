@@ -119,6 +119,7 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
     **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
+    **dict.fromkeys(("EXPLODE", "UNNEST", "FLATTEN"), "write FROM s, UNNEST(s.items) AS t (item)"),
     "MODE": "count each value with GROUP BY, and keep the first by ORDER BY the count DESC LIMIT 1",
     **dict.fromkeys(("REGEXP_INSTR", "REGEXP_EXTRACT_ALL"), _NO_PATTERN),
 }
@@ -127,7 +128,6 @@ CALLS: Final[dict[str, str]] = {
 REWRITES: Final[dict[str, str]] = {
     **dict.fromkeys(("TO_UNIXTIME", "EPOCH"), "UNIX_SECONDS({0})"),
     "SPLIT_INDEX": "SPLIT_PART({0}, {1}, {2} + 1)",
-    "SPLIT": "SPLIT_PART({0}, {1}, 1) for its first part",
     **dict.fromkeys(("REGEXP_SUBSTR", "REGEXPEXTRACT"), "REGEXP_EXTRACT({0}, {1}, 0)"),
     **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_CONTAINS"), "REGEXP_LIKE({0}, {1})"),
     **dict.fromkeys(("NUNIQUE", "COUNT_DISTINCT", "UNIQ", "UNIQEXACT"), "COUNT(DISTINCT {0})"),
@@ -144,7 +144,7 @@ REWRITES: Final[dict[str, str]] = {
 TABLES: Final[dict[str, str]] = {
     "VALUES": "put the rows into a file for CREATE STREAM, or hand them over: db.stream('name', table, ...)",
     "LATERAL": "join with ON instead",
-    **dict.fromkeys(("UNNEST", "EXPLODE"), "hand over a row for each value; streams have no arrays"),
+    **dict.fromkeys(("UNNEST", "EXPLODE"), "write FROM s, UNNEST(s.items) AS t (item)"),
     **dict.fromkeys(
         ("GENERATE_SERIES", "RANGE", "SEQUENCE"), "write CREATE STREAM name FROM nexmark for made-up rows"
     ),

@@ -41,6 +41,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
     column,
     inputs_of,
@@ -307,6 +308,7 @@ class _Lowering:
                 | Lifetime()
                 | WindowBounds()
                 | Sample()
+                | Unnest()
                 | Granularity()
                 | Split()
                 | Clip()

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Stateless,
     TimeWindow,
     Union,
+    Unnest,
     WindowBounds,
     instant_type,
 )
@@ -28,6 +29,7 @@ from headrace.kernels.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
 from headrace.operators.sample import sampled
+from headrace.operators.unnest import unnested
 from headrace.time import INFINITY, MIN_INSTANT
 
 
@@ -44,8 +46,8 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
     match node:
         case Filter() | Match():
             return _filter(node, batch, report)
-        case Project():
-            return _project(node, batch, report)
+        case Project() | Unnest():
+            return _mapped(node, batch, report)
         case TimeWindow():
             return _window(node, batch)
         case Lifetime():
@@ -70,6 +72,10 @@ def _filter(node: Filter | Match, batch: Batch, report: Report) -> Batch:
     if isinstance(node, Match):
         return matched(node, batch)
     return evaluate_predicate(node.predicate, batch, report)
+
+
+def _mapped(node: Project | Unnest, batch: Batch, report: Report) -> Batch:
+    return _project(node, batch, report) if isinstance(node, Project) else unnested(node, batch, report)
 
 
 def _project(node: Project, batch: Batch, report: Report) -> Batch:

@@ -43,6 +43,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
     column,
     with_inputs,
@@ -88,8 +89,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
         case Filter(input=below, predicate=predicate):
             pruned, places = _prune(below, needed | columns_of(predicate))
             return plan if pruned is below else Filter(pruned, _moved(predicate, places)), places
-        case Project():
-            return _project(plan, needed)
+        case Project() | Unnest():
+            return _project(plan, needed) if isinstance(plan, Project) else _unnest(plan, needed)
         case (
             RelationIndex()
             | Sample()
@@ -121,6 +122,18 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
         case _:
             assert_never(plan)
+
+
+def _unnest(plan: Unnest, needed: frozenset[int]) -> tuple[Plan, Places]:
+    """The columns that are added are all given; the ARRAY itself is mostly read here last."""
+    wanted = [place for place in range(len(plan.kept)) if place in needed]
+    kept = [plan.kept[place] for place in wanted]
+    pruned, below = _prune(plan.input, frozenset(kept) | columns_of(plan.values))
+    added = range(len(plan.kept), len(plan.schema))
+    moved = replace(
+        plan, input=pruned, values=_moved(plan.values, below), kept=tuple(below[place] for place in kept)
+    )
+    return moved, _places([*wanted, *added])
 
 
 def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:

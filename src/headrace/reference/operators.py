@@ -47,6 +47,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
     inputs_of,
 )
@@ -172,8 +173,8 @@ class _Evaluation:
                 return self._source(plan, instant)
             case Filter() | Sample():
                 return self._filter(plan, self.content(plan.input, instant))
-            case Project():
-                return self._project(plan, self.content(plan.input, instant))
+            case Project() | Unnest():
+                return self._mapped(plan, self.content(plan.input, instant))
             case TimeWindow() | Lifetime() | WindowBounds():
                 return self._window(plan, instant)
             case RowWindow() | SessionWindow() | Over():
@@ -231,6 +232,26 @@ class _Evaluation:
             values = self._values(plan, [expression for _, expression in plan.items], row)
             if values is not None:
                 content[values] += count
+        return content
+
+    def _mapped(self, plan: Project | Unnest, below: Content) -> Content:
+        return self._project(plan, below) if isinstance(plan, Project) else self._unnest(plan, below)
+
+    def _unnest(self, plan: Unnest, below: Content) -> Content:
+        content: Content = Counter()
+        for row, count in below.items():
+            found = self._values(plan, (plan.values,), row)
+            if found is None:
+                continue
+            values = list(found[0] or ())
+            kept = tuple(row[place] for place in plan.kept)
+            width = len(plan.schema) - len(kept)
+            if not values and plan.outer:
+                content[(*kept, *([None] * width))] += count
+            for place, one in enumerate(values, start=1):
+                several = len(plan.names) > 1
+                parts = one if several and one is not None else (one,) * len(plan.names)
+                content[(*kept, *parts, place)[: len(plan.schema)]] += count
         return content
 
     def _window(self, plan: TimeWindow | Lifetime | WindowBounds, instant: int) -> Content:

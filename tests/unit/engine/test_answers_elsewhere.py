@@ -226,8 +226,10 @@ def test_notebooks_show_arrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     ipython.get_ipython = lambda: SimpleNamespace(display_formatter=display)
     show_tables_in_notebooks()
     assert "<td>1</td>" in formatter[pa.Table](pa.table({"a": [1]}))
-    # Arrow makes no texts of structs.
-    assert formatter[pa.Table](pa.table({"a": [{"b": 1}]})) is None
+    assert "<td>{&quot;b&quot;:1}</td>" in formatter[pa.Table](pa.table({"a": [{"b": 1}]}))
+    # Arrow makes no texts of unions.
+    union = pa.UnionArray.from_dense(pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])])
+    assert formatter[pa.Table](pa.table({"a": union})) is None
 
 
 def test_notebooks_show_arrow_tables_as_others_have_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

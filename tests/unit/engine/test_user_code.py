@@ -200,7 +200,10 @@ def test_wrong_calls(db: headrace.Database, text: str, message: str) -> None:
         (lambda db: db.function("f", len, arguments=[], returns="BIGINT"), "needs a list of argument types"),
         (lambda db: db.function("f", len, arguments="BIGINT", returns="BIGINT"), "needs a list"),
         (lambda db: db.function("f", len, arguments=["INTERVAL"], returns="BIGINT"), "no type INTERVAL"),
-        (lambda db: db.function("f", len, arguments=["BIGINT"], returns=pa.binary()), "the type binary"),
+        (
+            lambda db: db.function("f", len, arguments=["BIGINT"], returns=pa.duration("s")),
+            "the type duration",
+        ),
         (
             lambda db: db.aggregate("f", object, arguments=["BIGINT"], returns="BIGINT"),
             "no method initialize",

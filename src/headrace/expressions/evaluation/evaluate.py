@@ -73,13 +73,13 @@ def computed(expression: Expression) -> Expression:
 
     There are none of ARRAYs, STRUCTs, MAPs and BINARY, and Python's dates end with the year 9999.
     """
-    if is_nested(expression.type) or expression.type == BINARY:
-        return expression
     outcome = evaluate(expression, empty_columns(1))
     try:
-        return expression if outcome.failures else Literal(outcome.values[0].as_py(), expression.type)
+        value = outcome.values[0].as_py()
     except (OverflowError, ValueError):
         return expression
+    is_literal = value is None or not (is_nested(expression.type) or expression.type == BINARY)
+    return Literal(value, expression.type) if is_literal and not outcome.failures else expression
 
 
 def failure_of(expression: Expression) -> str | None:

@@ -43,6 +43,7 @@ from headrace.language.binding.subqueries.questions import Inner
 from headrace.language.binding.subqueries.reading import Selected, reading_of
 from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
 from headrace.language.binding.table_functions import window_function
+from headrace.language.binding.unnest import unnest
 from headrace.language.binding.windows import windowed
 from headrace.language.catalog import Catalog, DerivedStream, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window
@@ -61,6 +62,7 @@ from headrace.language.syntax import (
     TableQuery,
     TopQuery,
     UnionQuery,
+    UnnestedTable,
     WindowClause,
     WindowedTable,
     WithQuery,
@@ -347,6 +349,8 @@ def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bo
             with located(item.position):
                 meant = as_of_join(item, left, right, catalog)
                 return join(meant, left, right, partial(_nested, catalog=catalog), outer)
+        case UnnestedTable(left=table):
+            return unnest(item, _from_item(table, catalog, around, bare), around and around.outer)
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog, around, bare=True)
             plan = window_function(function, data.plan, data.scope)
@@ -420,7 +424,7 @@ def _start(part: Query | FromItem) -> Position:
     match part:
         case NamedTable(name=name):
             return name.position
-        case JoinedTable(left=left):
+        case JoinedTable(left=left) | UnnestedTable(left=left):
             return _start(left)
         case WindowedTable(function=function):
             return function.position

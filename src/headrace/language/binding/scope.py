@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
-import pyarrow as pa
 from sqlglot import exp
 
 from headrace.algebra.nodes import Plan
@@ -101,10 +100,9 @@ class Scope:
             LanguageError: there is no such column, or there are several.
         """
         first, *rest = names
-        if rest and not (self._knows(first, first) or self._known_around(first, first)):
-            named = self.column(None, first) if self._has_column(first) else None
-            if named is not None and pa.types.is_struct(named.type):
-                return named, tuple(rest)
+        is_table = self._knows(first, first) or self._known_around(first, first)
+        if rest and not is_table and self._has_column(first):
+            return self.column(None, first), tuple(rest)
         if rest:
             return self.column(first, rest[0]), tuple(rest[1:])
         return self.column(None, first), ()

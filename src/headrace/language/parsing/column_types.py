@@ -52,7 +52,7 @@ def _nested(cursor: Cursor, word: str, column: Name) -> pa.DataType:
         word, "STRUCT<a: BIGINT, b: STRING>"
     )
     if not cursor.accept(opening):
-        raise cursor.error(f"what a {word} holds is missing, before {cursor.shown()}", f"write {example}")
+        raise cursor.error(f"what {word} holds is missing, before {cursor.shown()}", f"write {example}")
     if word in _STRUCTS:
         found = pa.struct(_fields(cursor))
     elif word == "ARRAY":

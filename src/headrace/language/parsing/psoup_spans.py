@@ -15,6 +15,7 @@ from headrace.language.syntax import (
     NamedTable,
     NowFrame,
     SpanFrame,
+    UnnestedTable,
     WindowClause,
     WindowedTable,
 )
@@ -50,6 +51,8 @@ def _spanned(table: FromItem, window: WindowClause) -> FromItem:
     match table:
         case JoinedTable(left=left, right=right):
             return replace(table, left=_spanned(left, window), right=_spanned(right, window))
+        case UnnestedTable(left=left):
+            return replace(table, left=_spanned(left, window))
         case NamedTable() | DerivedTable() | WindowedTable():
             if table.window is not None:
                 hint = "leave one of them out"

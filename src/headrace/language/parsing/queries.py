@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from functools import reduce
 from typing import Final
 
 from sqlglot.tokens import TokenType
@@ -26,6 +27,8 @@ from headrace.language.parsing.select_list import (
 )
 from headrace.language.parsing.slips import is_operand
 from headrace.language.parsing.table_functions import at_table_function, parse_table_function
+from headrace.language.parsing.unnest import WRITTEN as UNNEST_WRITTEN
+from headrace.language.parsing.unnest import at_unnest, check_condition, parse_lateral_view, parse_unnest
 from headrace.language.parsing.window_clauses import parse_granularity, parse_sample, parse_window
 from headrace.language.syntax import (
     AsOf,
@@ -233,12 +236,19 @@ def _tables(cursor: Cursor) -> tuple[FromItem, ...]:
         if cursor.word() in ("WHERE", "GROUP BY", "HAVING"):
             # The thesis' queries have a comma too many there.
             break
-        tables.append(_joined(cursor))
+        if at_unnest(cursor):
+            position = cursor.position
+            left = reduce(
+                lambda one, other: JoinedTable(JoinKind.INNER, one, other, None, (), position), tables
+            )
+            tables = [_joined(cursor, parse_unnest(cursor, left))]
+        else:
+            tables.append(_joined(cursor))
     return tuple(tables)
 
 
-def _joined(cursor: Cursor) -> FromItem:
-    item = _table(cursor)
+def _joined(cursor: Cursor, first: FromItem | None = None) -> FromItem:
+    item = _table(cursor) if first is None else first
     if isinstance(item, NamedTable) and item.as_of is not None:
         raise LanguageError(
             "FOR SYSTEM_TIME AS OF comes without a JOIN before it",
@@ -248,17 +258,34 @@ def _joined(cursor: Cursor) -> FromItem:
     while True:
         position = cursor.position
         if cursor.accept("CROSS", "JOIN"):
+            if at_unnest(cursor):
+                item = parse_unnest(cursor, item)
+                continue
             item = JoinedTable(JoinKind.INNER, item, _table(cursor), None, (), position)
         elif cursor.accept("NATURAL"):
             item = _natural_join(cursor, item, position)
         elif cursor.accept("ASOF"):
             item = _as_of_join(cursor, item, position)
         elif (kind := _join_kind(cursor)) is not None:
-            item = _join(cursor, kind, item, position)
+            item = (
+                _unnest_join(cursor, kind, item) if at_unnest(cursor) else _join(cursor, kind, item, position)
+            )
+        elif cursor.at("LATERAL", "VIEW"):
+            cursor.index += 1
+            item = parse_lateral_view(cursor, item)
         elif cursor.word() in CLAUSES and cursor.word() not in _BEHIND:
             raise cursor.error(f"{cursor.word()} is not supported yet", CLAUSES[cursor.word()])
         else:
             return item
+
+
+def _unnest_join(cursor: Cursor, kind: JoinKind, left: FromItem) -> FromItem:
+    """Read `UNNEST(...) ON TRUE` after a JOIN."""
+    if kind not in (JoinKind.INNER, JoinKind.LEFT):
+        raise cursor.error("UNNEST follows JOIN or LEFT JOIN", UNNEST_WRITTEN)
+    item = parse_unnest(cursor, left, outer=kind is JoinKind.LEFT)
+    check_condition(cursor, needed=kind is JoinKind.LEFT)
+    return item
 
 
 def _join_kind(cursor: Cursor) -> JoinKind | None:
@@ -348,6 +375,8 @@ def _table(cursor: Cursor) -> FromItem:
     if cursor.at("SELECT"):
         # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
         return DerivedTable(_select(cursor), None, None, position)
+    if at_unnest(cursor):
+        raise cursor.error("UNNEST needs a table before it", UNNEST_WRITTEN)
     if at_table_function(cursor):
         return WindowedTable(parse_table_function(cursor, _table), *_decoration(cursor))
     return _named_table(cursor)

@@ -22,9 +22,12 @@ from headrace.algebra.nodes import (
     Stateless,
     TimeWindow,
     Union,
+    Unnest,
     WindowBounds,
 )
+from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.tree import Column
+from headrace.nested import offsets_of
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import Growth
 from headrace.time import INFINITY, Duration
@@ -39,19 +42,11 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
         elapsed: after so long (instants): what is valid for ever is so for this long.
     """
     below = inputs[0]
-    sample = below.sample
     match plan:
         case Filter() | Match():
             return _selected(plan, below)
-        case Project(items=items):
-            values = tuple(below.growth([expression]) for _, expression in items)
-            extremes = {
-                place: below.extremes[part.index]
-                for place, (_, part) in enumerate(items)
-                if isinstance(part, Column) and part.index in below.extremes
-            }
-            projected = None if sample is None else sample.projected(items)
-            return replace(below, values=values, sample=projected, extremes=extremes)
+        case Project() | Unnest():
+            return _projected(plan, below) if isinstance(plan, Project) else _multiplied(plan, below)
         case Sample(percent=percent):
             return replace(below, rate=below.rate * float(percent) / 100, sample=None)
         case Union():
@@ -86,6 +81,28 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return below
         case _:
             assert_never(plan)
+
+
+def _projected(plan: Project, below: Flow) -> Flow:
+    values = tuple(below.growth([expression]) for _, expression in plan.items)
+    extremes = {
+        place: below.extremes[part.index]
+        for place, (_, part) in enumerate(plan.items)
+        if isinstance(part, Column) and part.index in below.extremes
+    }
+    projected = None if below.sample is None else below.sample.projected(plan.items)
+    return replace(below, values=values, sample=projected, extremes=extremes)
+
+
+def _multiplied(plan: Unnest, below: Flow) -> Flow:
+    """As many rows for each as the sampled ones have on average; one where nothing is sampled."""
+    kept = tuple(below.values[place] for place in plan.kept)
+    added = (below.growth([]),) * (len(plan.schema) - len(kept))
+    each = 1.0
+    if below.sample is not None:
+        found = evaluate(plan.values, below.sample.rows).values
+        each = int(offsets_of(found)[-1] - offsets_of(found)[0]) / max(1, len(found))
+    return replace(below, rate=below.rate * each, values=(*kept, *added), sample=None, extremes={})
 
 
 def _selected(plan: Filter | Match, below: Flow) -> Flow:

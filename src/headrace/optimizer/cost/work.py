@@ -46,6 +46,7 @@ from headrace.algebra.nodes import (
     TimeWindow,
     TopK,
     Union,
+    Unnest,
     WindowBounds,
 )
 from headrace.algebra.properties import is_insert_only, is_stateful
@@ -181,7 +182,7 @@ def _kind_of(plan: Plan) -> Kind:
     match plan:
         case TimeWindow() | Union() | Clip() | Sample() | Rstream() | Remember() | Early(corrects=False):
             return Kind.PASS
-        case WindowBounds() | Granularity() | Split():
+        case WindowBounds() | Granularity() | Split() | Unnest():
             return Kind.CUT
         case Join():
             return Kind.JOIN

@@ -243,7 +243,9 @@ class _Evaluation:
             found = self._values(plan, (plan.values,), row)
             if found is None:
                 continue
-            values = list(found[0] or ())
+            (listed,) = found
+            assert listed is None or isinstance(listed, list | tuple)
+            values = list(listed or ())
             kept = tuple(row[place] for place in plan.kept)
             width = len(plan.schema) - len(kept)
             if not values and plan.outer:

@@ -34,6 +34,11 @@ CREATE STREAM person (ts TIMESTAMP, id BIGINT) FROM csv OPTIONS (path 'people.cs
 CREATE STREAM sold (ts TIMESTAMP, item STRING) FROM csv OPTIONS (path 'sold.csv') TIMESTAMP BY ts;
 CREATE STREAM coupon (ts TIMESTAMP, shop STRING, days BIGINT)
     FROM csv OPTIONS (path 'coupons.csv') TIMESTAMP BY ts;
+CREATE STREAM orders (ts BIGINT, id BIGINT, customer STRUCT<name: STRING, city: STRING>,
+    items ARRAY<STRUCT<sku: STRING, n: BIGINT>>, tags MAP<STRING, STRING>)
+    FROM json OPTIONS (path 'orders.json') TIMESTAMP BY ts;
+CREATE STREAM carts (ts BIGINT, id BIGINT, items ARRAY<STRUCT<sku: STRING, n: BIGINT>>)
+    FROM json OPTIONS (path 'carts.json') TIMESTAMP BY ts;
 CREATE STREAM tick (timestamp TIMESTAMP, value BIGINT) FROM rate TIMESTAMP BY timestamp;
 CREATE STREAM transfer (ts BIGINT, source STRING, target STRING, amount BIGINT)
     FROM csv OPTIONS (path 'transfers.csv') TIMESTAMP BY ts;

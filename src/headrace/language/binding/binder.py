@@ -350,7 +350,8 @@ def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bo
                 meant = as_of_join(item, left, right, catalog)
                 return join(meant, left, right, partial(_nested, catalog=catalog), outer)
         case UnnestedTable(left=table):
-            return unnest(item, _from_item(table, catalog, around, bare), around and around.outer)
+            outer = None if around is None else around.outer
+            return unnest(item, _from_item(table, catalog, around, bare), outer)
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog, around, bare=True)
             plan = window_function(function, data.plan, data.scope)

@@ -66,6 +66,8 @@ def _names(item: UnnestedTable, dtype: pa.DataType) -> tuple[tuple[str, ...], st
     named = [name.text for name in item.columns]
     given = named[: len(named) - 1] if item.ordinality and named else named
     place = (named[-1] if named else _PLACE) if item.ordinality else None
+    names: tuple[str, ...]
+    wanted: tuple[int, ...]
     if pa.types.is_map(dtype):
         names, wanted = (KEY, VALUE), (2,)
     elif pa.types.is_struct(parts[0]) and len(parts[0]) > 1:

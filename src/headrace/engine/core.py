@@ -50,6 +50,7 @@ from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
+from headrace.runtime.driver.withdrawal import check_wanted
 from headrace.runtime.journal.definition import Definition, key_of
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
@@ -393,7 +394,12 @@ class Core:
         self.make_waiting()
 
     def change(self, new: Definitions) -> None:
-        """Let definitions take effect: at once, or between two epochs of a run that is going on."""
+        """Let definitions take effect: at once, or between two epochs of a run that is going on.
+
+        Raises:
+            WithdrawnError: nobody waits for that any more; nothing has changed then.
+        """
+        check_wanted()
         if self._gathering:
             self.definitions = new
             return

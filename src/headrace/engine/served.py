@@ -19,6 +19,7 @@ from headrace.engine.statements import carry_out, move_of
 from headrace.engine.texts import catalog_text
 from headrace.language.catalog_statements import Kind
 from headrace.runtime.delivery.contract import Attachment
+from headrace.runtime.driver.withdrawal import check_wanted
 
 
 @dataclass(frozen=True)
@@ -63,11 +64,14 @@ class Served:
 
         Raises:
             UserError: a statement is wrong; those before it have taken effect.
+            WithdrawnError: nobody waits for the statements any more; those before have taken effect.
         """
         results: list[Query | str | None] = []
         for move, statements in groupby(self._core.compiler.statements(text), move_of):
             with nullcontext() if move is None else self._core.together():
-                results += [carry_out(self._core, one, base, policy) for one in statements]
+                for one in statements:
+                    check_wanted()
+                    results.append(carry_out(self._core, one, base, policy))
         return results
 
     def start(self) -> bool:

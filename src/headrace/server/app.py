@@ -21,6 +21,7 @@ from headrace.server.metrics import Metrics
 from headrace.server.routes import answers, events, health, resources, rows, statements
 from headrace.server.session import Session
 from headrace.server.tails import Tails
+from headrace.server.workshop import Workshop
 
 
 def create_app(session: Session, door: Door) -> tuple[App, Tails]:
@@ -32,13 +33,16 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     """
     metrics = Metrics(session.status)
     tails = Tails(session.db, session.limits)
+    workshop = Workshop()
     metrics.subscribers.set_function(lambda: tails.clients)
+    metrics.busy.set_function(lambda: workshop.busy)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         tails.close()
         await anyio.to_thread.run_sync(session.stop)
+        workshop.close()
 
     app = FastAPI(
         title="Headrace",
@@ -48,7 +52,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
         redoc_url=None,
         description="Continuous queries over streams: statements, rows, answers and changes.",
     )
-    app.state.context = Context(session, session.limits, metrics, tails)
+    app.state.context = Context(session, session.limits, metrics, tails, workshop)
     # The events of a query come before its views, which have the same path but for the last word.
     for part in (health, statements, events, rows, answers, resources):
         app.include_router(part.router)

@@ -6,16 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ParamSpec, TypeVar, cast
 
-import anyio
-import anyio.to_thread
 from fastapi import Depends, Request
 
 from headrace.server.access import Caller
-from headrace.server.errors import RequestError
 from headrace.server.limits import Limits
 from headrace.server.metrics import Metrics
 from headrace.server.session import Session
 from headrace.server.tails import Tails
+from headrace.server.workshop import Workshop
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,25 +28,22 @@ class Context:
         limits: what one request may take.
         metrics: the numbers of the server.
         tails: the changes of queries, for those who wait for them.
+        workshop: the threads in which requests are carried out.
     """
 
     session: Session
     limits: Limits
     metrics: Metrics
     tails: Tails
+    workshop: Workshop
 
     async def blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do something in a thread, for as long as a request may take.
+        """Do something in a thread, for as long as a request may take; what takes longer is taken back.
 
         Raises:
-            RequestError: it takes longer; it may still end, and take effect.
+            RequestError: it takes longer, or too much is being done already.
         """
-        with anyio.move_on_after(self.limits.seconds):
-            return await anyio.to_thread.run_sync(lambda: work(*args, **kwargs), abandon_on_cancel=True)
-        raise RequestError(
-            "timeout", 504, f"this took longer than {self.limits.seconds:g} seconds",
-            "it may still take effect: look before you repeat it",
-        )  # fmt: skip
+        return await self.workshop.do(lambda: work(*args, **kwargs), self.limits.seconds)
 
 
 def _context(request: Request) -> Context:

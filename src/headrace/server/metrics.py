@@ -32,6 +32,9 @@ class Metrics:
         self.subscribers = Gauge(
             "headrace_subscribers", "Clients that wait for changes.", registry=self._registry
         )
+        self.busy = Gauge(
+            "headrace_requests_at_work", "Requests that are being carried out.", registry=self._registry
+        )
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a request."""

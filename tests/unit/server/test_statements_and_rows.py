@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import BusyError
+from headrace.runtime.driver.retries import run_epoch
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.server.errors import response_of
 from headrace.server.guard import LOG
@@ -219,3 +221,36 @@ def test_methods_that_nobody_knows_are_counted_together(client: httpx.Client) ->
     text = client.get("/metrics").text
     assert 'method="other"' in text
     assert "METHOD" not in text
+
+
+def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    with running(tmp_path, Limits(seconds=0.3)) as url, httpx.Client(base_url=url, timeout=60) as client:
+        question = "SELECT SUM(a.range * b.range) FROM range(1000000) a, range(1000000) b"
+        error = refused(client.post("/ask", json={"sql": question}), 504)
+        assert (error["kind"], "taken back" in error["hint"]) == ("timeout", True)
+        assert "headrace_requests_at_work 1.0" in client.get("/metrics").text, "but this one itself"
+
+
+def test_a_statement_that_waits_for_an_epoch_too_long_takes_no_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "CREATE STREAM r (ts BIGINT) FROM push TIMESTAMP BY ts; CREATE QUERY a AS SELECT ts FROM r [NOW]"
+    later = {"text": "CREATE QUERY b AS SELECT ts FROM r [NOW]"}
+    begun, go_on = threading.Event(), threading.Event()
+
+    def held(*args: Any, **options: Any) -> Any:
+        begun.set()
+        assert go_on.wait(60)
+        return run_epoch(*args, **options)
+
+    with running(tmp_path, Limits(seconds=1)) as url, httpx.Client(base_url=url, timeout=60) as client:
+        assert client.post("/statements", json={"text": text}).status_code == 200
+        monkeypatch.setattr("headrace.runtime.driver.live.run_epoch", held)
+        client.post("/streams/r/rows?wait=false", content='{"ts": 1}', headers=LINES)
+        assert begun.wait(60)
+        error = refused(client.post("/statements", json=later), 504)
+        go_on.set()
+        assert "taken back" in error["hint"]
+        client.post("/streams/r/rows", content='{"ts": 2}', headers=LINES)
+        assert [query["name"] for query in client.get("/queries").json()["queries"]] == ["a"]
+        assert client.post("/statements", json=later).status_code == 200

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headrace.engine.frames import optional
 from headrace.errors import LanguageError, PolicyError, Position, UserError
+from headrace.runtime.driver.withdrawal import check_wanted, withdrawing
 
 _BATCH_ROWS: Final = 50_000
 _CONFINED: Final = {
@@ -70,6 +71,7 @@ def answer(question: str, tables: Mapping[TableName, pa.Table], limits: Limits) 
 
     Raises:
         UserError: DuckDB is not installed, the question is wrong or no SELECT, or it exceeds a limit.
+        WithdrawnError: nobody waits for the answer any more.
         PolicyError: it reaches for something else than the tables.
     """
     duckdb = optional("duckdb", "sql")
@@ -86,7 +88,8 @@ def answer(question: str, tables: Mapping[TableName, pa.Table], limits: Limits) 
         timer = Timer(limits.seconds, connection.interrupt)
         timer.start()
         try:
-            return _rows(_bound(duckdb, connection, question).to_arrow_reader(_BATCH_ROWS), limits.rows)
+            with withdrawing(connection.interrupt):
+                return _rows(_bound(duckdb, connection, question).to_arrow_reader(_BATCH_ROWS), limits.rows)
         finally:
             timer.cancel()
 
@@ -131,6 +134,7 @@ def _explained(duckdb: Any, limits: Limits) -> Iterator[None]:
     try:
         yield
     except duckdb.InterruptException as error:
+        check_wanted()
         raise UserError(
             f"the question took longer than {limits.seconds:g} seconds",
             hint="ask for less, or with seconds=... for more time",

@@ -11,6 +11,7 @@ from headrace.engine.asking.question import Limits, TableName, answer
 from headrace.engine.asking.references import Kind, Reference, resolved
 from headrace.engine.readable import Readable
 from headrace.errors import UserError
+from headrace.runtime.driver.withdrawal import check_wanted
 
 
 class Kept(Protocol):
@@ -45,6 +46,7 @@ def ask(kept: Kept, text: str, limits: Limits) -> pa.Table:
     for reference in references:
         key = reference.schema, reference.table.lower()
         if key not in tables:
+            check_wanted()
             tables[key] = _table(kept, reference)
     return answer(question, tables, limits)
 

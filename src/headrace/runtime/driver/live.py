@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
-from contextlib import ExitStack
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -29,6 +29,7 @@ from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.self_report import Epoch, describe
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.withdrawal import check_wanted, withdrawing
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain
 from headrace.runtime.intake.system_feed import SystemFeed
@@ -239,7 +240,13 @@ class LiveRun:
                 raise _over(self.error)
             self._changes.append((change, done))
             self._changed.notify_all()
-        return done.result()
+        # Until it begins it can be taken back; then it is waited for, since it may take effect.
+        with withdrawing(done.cancel):
+            try:
+                return done.result()
+            except CancelledError:
+                check_wanted()
+                raise
 
     def promise(self, stream: str, heartbeat: int) -> Future[None]:
         """Take a heartbeat that a stream's source sends beside its rows; resolved when it is committed.
@@ -368,7 +375,8 @@ class LiveRun:
             self._catching.done.set_exception(_over(self.error))
             self._catching = None
         for _, change in refused:
-            change.set_exception(_over(self.error))
+            with suppress(InvalidStateError):  # taken back meanwhile
+                change.set_exception(_over(self.error))
         for promise in broken:
             promise.done.set_exception(_over(self.error))
 
@@ -377,11 +385,12 @@ class LiveRun:
         while self._changes:
             change, done = self._changes[0]
             try:
-                found = change()
+                found = change() if done.set_running_or_notify_cancel() else None
             except Exception as error:
                 done.set_exception(error)
             else:
-                done.set_result(found)
+                if not done.cancelled():
+                    done.set_result(found)
             with self._changed:
                 self._changes.pop(0)
                 self._changed.notify_all()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import Future
 from typing import Any, Final
 
+import pyarrow as pa
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
@@ -50,12 +52,16 @@ async def add_rows(
     session, limit = context.session, context.limits.request_bytes
     info = session.pushed(name, caller)
     body = await read_body(request, limit)
-    rows = await context.blocking(table_of, body, media_type(request), info.name, info.sent, limit)
-    epoch, done = await context.blocking(session.push, info.name, rows, producer, sequence)
+    kind = media_type(request)
+
+    def push() -> tuple[pa.Table, int, Future[bool]]:
+        found = table_of(body, kind, info.name, info.sent, limit)
+        return found, *session.push(info.name, found, producer, sequence)
+
+    rows, epoch, done = await context.blocking(push)
     if not wait:
         return JSONResponse(_answer(False, rows.num_rows), 202)
-    taken = await asyncio.wrap_future(done)
-    if not taken:
+    if not await _committed(done, context.limits.seconds):
         return JSONResponse({**_answer(True, 0), "repeat": True})
     letters = await context.blocking(session.letters_of, info.name, rows, epoch, caller)
     return JSONResponse(_answer(True, rows.num_rows, letters))
@@ -72,6 +78,22 @@ async def add_heartbeat(name: str, request: Request, context: Ctx, caller: By) -
         raise RequestError("request", 400, "the body has no instant at", hint)
     await context.blocking(context.session.db.heartbeat, info.name, instant_of(at, info.domain))
     return {"committed": True}
+
+
+async def _committed(done: Future[bool], seconds: float) -> bool:
+    """Whether rows are committed; False for a repeat.
+
+    Raises:
+        RequestError: their epoch takes longer.
+    """
+    waiting = asyncio.wrap_future(done)
+    if not (await asyncio.wait([waiting], timeout=seconds))[0]:
+        waiting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        raise RequestError(
+            "timeout", 504, f"the epoch of the rows takes longer than {seconds:g} seconds",
+            "they may still be taken; with a producer and a sequence number, send them again",
+        )  # fmt: skip
+    return waiting.result()
 
 
 def _answer(committed: bool, rows: int, letters: list[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -28,8 +28,9 @@ from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.adopting import derivation
-from headrace.runtime.driver.change import Redefine, Replace, Wanted
-from headrace.runtime.driver.past import Start, join
+from headrace.runtime.driver.change import Join, Redefine, Replace, Wanted
+from headrace.runtime.driver.past import Start, brought, join
+from headrace.runtime.driver.refilling import refill_of
 from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Retain
@@ -100,7 +101,7 @@ class Script:
         self.live: dict[str, Answered] = {}
         self.journal: Journal | None = None
         self.exchanged = 0
-        self.clipped = 0
+        self.clipped = self.filled = 0
         for plan in (case.plan, *data.draw(st.lists(relatives(case.plan), max_size=2))):
             self._register(next(self.names), plan, 1, {})
         self.run = self._start()
@@ -232,6 +233,17 @@ class Script:
         if until == INFINITY:
             return
         plan = self.data.draw(others(known.plan, self.case))
+        refill = refill_of(self.run, name, plan, self.streams, waits=False)
+        if refill is not None:
+            if form_of(plan).is_like(form_of(known.plan)):
+                self._put(known, plan, {}, until, until)
+            else:
+                known.end = self.run.totals.epochs + 1
+                self._register(name, plan, known.end, {})
+                self.live[name].answers_from = until
+            self.run.change(Join(self._wanted(), brought(refill)))
+            self.filled += 1
+            return
         said = self.run.replacement_of(name, plan, alike=True, waits=False)
         positions: Mapping[str, int] = {
             part: self.run.point(part).position for part in self.run.known_streams
@@ -239,12 +251,16 @@ class Script:
         if said.reason is None:
             positions, until = known.positions, said.at
             self.clipped += 1
-        before = (
+        self._put(known, plan, positions, said.at, until)
+        self.run.change(Replace(self._wanted(), name))
+
+    def _put(self, known: Answered, plan: Plan, positions: Mapping[str, int], since: int, until: int) -> None:
+        """Another plan in the place of a query's, which answers from an instant on."""
+        before = tuple(
             replace(piece, answers_until=min(until, piece.answers_until), before=()) for piece in known.pieces
         )
-        new = Answered(name, plan, positions, known.start, answers_from=said.at, before=tuple(before))
-        self.everything[self.everything.index(known)] = self.live[name] = new
-        self.run.change(Replace(self._wanted(), name))
+        new = Answered(known.name, plan, positions, known.start, answers_from=since, before=before)
+        self.everything[self.everything.index(known)] = self.live[known.name] = new
 
     def _add_warm(self, other: str) -> None:
         """A query that answers as another one from now on, or its rows of one kind."""

@@ -9,10 +9,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
+from headrace.runtime.intake.streams import Retain
 from headrace.runtime.store.segments import FolderStore, MemoryStore
 from property.plan_strategies import Case, cases
 from property.strategies import BUCKETS
-from property.test_plan_changes import EPOCHS, Script, prolonged
+from property.test_plan_changes import EPOCHS, RETAINED, Script, prolonged
 
 REPLACING = ("go on", "replace", "go on", "replace", "restart", "add", "exchange", "drop")
 
@@ -37,4 +38,21 @@ def test_a_replaced_query_answers_as_both_between_restarts(
         script = Script(data, prolonged(case, 3), store, 2, (rows, DEFAULT_EPOCH_BYTES), REPLACING)
         script.play()
         event(f"clipped {script.clipped}")
+        script.check()
+
+
+@settings(max_examples=15)
+@given(
+    st.data(),
+    cases(max_streams=2, max_relations=1, max_size=8),
+    st.sampled_from((2, 4)),
+    RETAINED,
+)
+def test_over_rows_that_are_kept_it_is_exact_at_once(
+    data: st.DataObject, case: Case, rows: int, retain: Retain
+) -> None:
+    with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:
+        script = Script(data, prolonged(case, 3), store, 2, (rows, DEFAULT_EPOCH_BYTES), REPLACING, retain)
+        script.play()
+        event(f"filled {script.filled}")
         script.check()

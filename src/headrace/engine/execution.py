@@ -212,13 +212,7 @@ class Execution:
         description = self._described(defined, self._buckets) if self._journal is not None else None
         self._asked = defined
         failed = self.run.reading.queries.failed
-        replaced = (
-            name
-            for name, query in defined.queries.items()
-            if (before := self._defined.queries.get(name, query)) is not query
-            and name not in failed
-            and form_of(query.plan).is_like(form_of(before.plan))
-        )
+        another = self._another(defined)
         known = {name: query.plan for name, query in self._defined.queries.items()}
         goes_on = {*known, *self.run.reading.queries.paused}
         new = ((name, query) for name, query in defined.queries.items() if name not in goes_on)
@@ -231,13 +225,28 @@ class Execution:
                 {name: start for name, start in _past(defined).items() if name not in goes_on}
                 | _resumed(defined, self.run),
                 defined.keeping_input,
-                next(replaced, None),
+                another,
+                another if another is not None and self._goes_on(defined.queries[another]) else None,
             )
         )
         self._defined = defined
         self._answer(defined, epoch, failed)
         for name in gone:
             self._forget_stream(name)
+
+    def _another(self, defined: Definitions) -> str | None:
+        """The query that is another one from then on, and has not failed; None if there is none."""
+        failed = self.run.reading.queries.failed
+        others = (
+            name
+            for name, query in defined.queries.items()
+            if self._defined.queries.get(name, query) is not query and name not in failed
+        )
+        return next(others, None)
+
+    def _goes_on(self, query: Query) -> bool:
+        """Whether the answer of the query that has the name goes on in that of another one."""
+        return form_of(query.plan).is_like(form_of(self._defined.queries[query.name].plan))
 
     def settle(self, settings: Settings) -> None:
         """Go on in another way from the next epoch on."""
@@ -291,10 +300,8 @@ class Execution:
             UserError: the run has ended.
         """
         assert self._live is not None
-        before = self._defined.queries[query.name]
-        alike = form_of(query.plan).is_like(form_of(before.plan))
-        waits = query.heartbeats is not Heartbeats.OPERATOR
-        return self._live.replacement_of(query.name, plan, alike=alike, waits=waits)
+        alike, waits = self._goes_on(query), query.heartbeats is not Heartbeats.OPERATOR
+        return self._live.replacement_of(query.name, plan, self._defined.streams, alike=alike, waits=waits)
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; see `LiveRun.refresh`."""

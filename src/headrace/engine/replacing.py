@@ -188,6 +188,9 @@ def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
         yield f"the new answer holds from {at} on"
     if draft.is_alike and BEGINNING < found.until < found.at:
         yield f"nothing is said about the instants from {until} to before {at}"
+    if found.filled:
+        yield "it is brought to the present over the rows that are kept, and takes over once it is there"
+        return
     if found.reason is None:
         yield f"until the heartbeat is at {at} both run"
     else:

@@ -23,6 +23,7 @@ class Joining:
         results: its answer so far.
         dead_letters: where the rows are on which its expressions failed.
         users: for each node that these name, the queries that use it.
+        goes_on: whether it takes the place of another one, whose answer goes on in its own.
     """
 
     query: str
@@ -32,6 +33,7 @@ class Joining:
     results: tuple[ResultRef, ...]
     dead_letters: tuple[ResultRef, ...]
     users: tuple[tuple[str, ...], ...]
+    goes_on: bool = False
 
     def known_to(self, known: RunState) -> RunState:
         """What a run knows, with what the query begins with."""

@@ -16,10 +16,12 @@ from headrace.errors import UserError, told
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.attempt import Attempt
 from headrace.runtime.driver.change import Change, Join, Redefine, Rename, Replace, Settle, Wanted
+from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.past import CatchingUp, CatchUp, Start, kept_for
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reading import Reading
+from headrace.runtime.driver.refilling import refill_of, refilled
 from headrace.runtime.driver.refreshing import Refreshed
 from headrace.runtime.driver.replaced import Exchange
 from headrace.runtime.driver.replacing import Replacement
@@ -60,7 +62,8 @@ class Asked:
         warm: the new queries that take over the state of others, and how each follows from their answers.
         past: the new queries that answer over rows from before them, and since when.
         keeping: those queries to be paused for which the rows of their streams are kept meanwhile.
-        replaced: the query the plan of which is another one, while its answer goes on; None if there is none.
+        another: the query that is another one from then on; None if there is none.
+        replaced: the same where its answer goes on.
     """
 
     wanted: Wanted
@@ -68,6 +71,7 @@ class Asked:
     warm: Mapping[str, Derivation] = field(default_factory=dict)
     past: Mapping[str, Start] = field(default_factory=dict)
     keeping: Collection[str] = ()
+    another: str | None = None
     replaced: str | None = None
 
 
@@ -184,9 +188,7 @@ class LiveRun:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
-        if change.past:
-            return self._between_epochs(lambda: self._begin(change)).result()
-        return self._between_epochs(lambda: self._change(change))
+        return self._between_epochs(lambda: self._begin(change)).result()
 
     def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Go on in another way from the next epoch on; see `Settle`.
@@ -204,9 +206,17 @@ class LiveRun:
         """Give a query another name; returns when that is committed. See `Rename`."""
         self._between_epochs(lambda: self._run.change(Rename(old, new, description)))
 
-    def replacement_of(self, query: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
+    def replacement_of(
+        self, query: str, plan: Plan, streams: Streams, *, alike: bool, waits: bool
+    ) -> Replacement:
         """What would become of a query that is replaced now; see `Run.replacement_of`."""
-        return self._between_epochs(lambda: self._run.replacement_of(query, plan, alike=alike, waits=waits))
+
+        def found() -> Replacement:
+            if refill_of(self._run, query, plan, streams, waits=waits) is not None:
+                return refilled(query, plan, self._run)
+            return self._run.replacement_of(query, plan, alike=alike, waits=waits)
+
+        return self._between_epochs(found)
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; returns when what was read counts.
@@ -396,16 +406,27 @@ class LiveRun:
                 self._changed.notify_all()
 
     def _begin(self, change: Asked) -> Future[int]:
-        """Bring a query to the present, in epochs between those of the others; resolved when it joins."""
-        if not self._run.totals.epochs:
-            # It is there before the first row.
-            joined: Future[int] = Future()
-            joined.set_result(self._change(change))
-            return joined
-        [(name, start)] = change.past.items()
-        query = CatchUp(self._run, name, change.wanted.plans[name], start, change.wanted.streams)
+        """Carry out a change, or begin to bring a query to the present; resolved when it counts."""
+        query = self._past_of(change)
+        if query is None:
+            done: Future[int] = Future()
+            done.set_result(self._change(change))
+            return done
         self._catching, self._run.keeps_all_rows = _Catching(query, change, Future()), True
         return self._catching.done
+
+    def _past_of(self, change: Asked) -> CatchUp | None:
+        """The query of a change that is to be brought to the present first; None where there is none."""
+        wanted = change.wanted
+        if not self._run.totals.epochs:
+            # It is there before the first row.
+            return None
+        for name, start in change.past.items():
+            return CatchUp(self._run, name, wanted.plans[name], start, wanted.streams)
+        if change.another is None:
+            return None
+        name = change.another
+        return refill_of(self._run, name, wanted.plans[name], wanted.streams, waits=name in wanted.holds)
 
     def _catch_up(self) -> None:
         """Bring the query that is to join an epoch nearer to the present, or let it join."""

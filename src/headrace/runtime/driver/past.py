@@ -36,7 +36,7 @@ from headrace.runtime.intake.retained import RetainedSource, read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
-from headrace.runtime.tasks.messages import RetainedFile
+from headrace.runtime.tasks.messages import ResultRef, RetainedFile
 from headrace.time import BEGINNING, INFINITY
 
 MOST_ROWS: Final = 500_000
@@ -109,6 +109,7 @@ class CatchUp:
                     f"what {relation.name} was before it was read again is not kept",
                     "leave out the relation, or declare it without REFRESH",
                 )
+        self._output = 0
         self._taken = dict.fromkeys(self._streams, 0)
         asked = self._asked(start)
         known = {source: self._kept(source).since for source in self._streams}
@@ -170,7 +171,7 @@ class CatchUp:
         renamed = {
             old.identity: new.identity for old, new in zip(queries.graph.nodes, later.nodes, strict=True)
         }
-        output = dict(later.outputs)[self._name]
+        self._output = dict(later.outputs)[self._name]
         found = self._inner.results
         return Joining(
             self._name,
@@ -180,10 +181,15 @@ class CatchUp:
                 reading_of(relation.name, epoch): reading.points[relation.name]
                 for relation in relations_of(self._plan)
             },
-            tuple(replace(ref, node=output) for part in found for ref in part.results.get(self._name, ())),
+            tuple(
+                replace(ref, node=self._output) for part in found for ref in part.results.get(self._name, ())
+            ),
             tuple(ref for part in found for ref in part.dead_letters),
             tuple(queries.graph.users),
         )
+
+    def _at_output(self, ref: ResultRef) -> ResultRef:
+        return replace(ref, node=self._output)
 
     def discard(self) -> None:
         """Remove what was written for a query that does not join."""
@@ -322,6 +328,22 @@ def _cannot(name: str, reason: str, hint: str) -> UserError:
     return UserError(f"{_PAST.format(name)}{reason}", hint=hint)
 
 
+def brought(catching_up: CatchUp) -> Joining:
+    """Bring a query to the present; what it begins with.
+
+    Raises:
+        UserError: the query fails on rows that were kept.
+        StoreError: rows cannot be read.
+    """
+    try:
+        while catching_up.step():
+            pass
+        return catching_up.finish()
+    except BaseException:
+        catching_up.discard()
+        raise
+
+
 def join(run: Run, past: Mapping[str, Start], wanted: Wanted) -> None:
     """Let queries answer from the past on, one after the other, each with a change of the plan.
 
@@ -342,13 +364,7 @@ def join(run: Run, past: Mapping[str, Start], wanted: Wanted) -> None:
     while waiting:
         name = waiting.pop(0)
         catching_up = CatchUp(run, name, wanted.plans[name], past[name], wanted.streams)
-        try:
-            while catching_up.step():
-                pass
-            found = catching_up.finish()
-        except BaseException:
-            catching_up.discard()
-            raise
+        found = brought(catching_up)
         # From here on what was written may count, whatever goes wrong.
         known = {query: plan for query, plan in wanted.plans.items() if query not in waiting}
         described = None if wanted.description is None else wanted.description.without(waiting)

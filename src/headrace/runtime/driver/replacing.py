@@ -44,6 +44,8 @@ class Replacement:
         kept: the operators of the new plan that go on with their state.
         anew: those that start without any.
         reason: why the plans cannot be clipped, so that all start anew; None where they can.
+        filled: whether the new plan is brought to the present over rows that are kept, and answers from the
+            next instant on.
     """
 
     at: int
@@ -51,6 +53,7 @@ class Replacement:
     kept: tuple[Plan, ...]
     anew: tuple[Plan, ...]
     reason: str | None = None
+    filled: bool = False
 
 
 def require_open(name: str, results: Sequence[EpochResults]) -> None:

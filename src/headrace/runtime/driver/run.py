@@ -38,7 +38,7 @@ from headrace.runtime.driver.replacing import Replacement, replacement, require_
 from headrace.runtime.driver.replay import Choose, Found, letters_for
 from headrace.runtime.driver.reports import log_exchange, log_refused
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.turn import Turn
+from headrace.runtime.driver.turn import Present, Turn
 from headrace.runtime.driver.turns import turn_of
 from headrace.runtime.intake.streams import (
     BoundedRelation,
@@ -92,6 +92,11 @@ class Run:
     def reading(self) -> Reading:
         """What is to be seen of the run since its last commit; replaced as a whole."""
         return self._last.reading
+
+    @property
+    def present(self) -> Present:
+        """The run between two epochs, for who prepares a change of it."""
+        return self._last.present
 
     @property
     def kept(self) -> Kept:

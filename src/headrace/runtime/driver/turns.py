@@ -10,6 +10,7 @@ from headrace.runtime.driver.change import Join, PlanChange, Redefine, Rename, R
 from headrace.runtime.driver.redefining import redefined
 from headrace.runtime.driver.replacing import exchange_of, require_open
 from headrace.runtime.driver.turn import Present, Turn
+from headrace.runtime.journal.description import WarmStart
 
 
 def turn_of(present: Present, change: PlanChange) -> Turn:
@@ -53,8 +54,17 @@ def _joined(present: Present, change: Join) -> Turn:
     adoptions = {found.query: found.adoption}
     paused = {name: one for name, one in known.paused.items() if name not in wanted.plans}
     queries = known.changed(
-        wanted.plans, present.epoch, present.settings.look, adoptions, wanted.holds, paused
+        wanted.plans,
+        present.epoch,
+        present.settings.look,
+        adoptions,
+        wanted.holds,
+        paused,
+        replaced=[found.query] if found.goes_on else (),
     )
+    if found.goes_on:
+        begun = WarmStart(found.adoption.start, found.adoption.answers_from)
+        queries = replace(queries, warm={**queries.warm, found.query: begun})
     return replace(present.turn_to(wanted, queries), joining=found)
 
 

@@ -1,0 +1,144 @@
+"""CREATE OR REPLACE QUERY where rows are kept: the new answer is exact from the next instant on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+import headrace.runtime.driver.committed as driver
+import headrace.runtime.store.segments as segments
+from headrace.errors import UserError
+
+STREAMS = "CREATE STREAM r (s BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2 RETAIN 40"
+SHORT = "SELECT s, COUNT(*) AS n FROM r [RANGE 5] GROUP BY s"
+LONG = "SELECT s, COUNT(*) AS n FROM r [RANGE 20] GROUP BY s"
+OTHER = "SELECT s, MAX(ts) AS newest FROM r [RANGE 20] GROUP BY s"
+ROWS = "SELECT s, COUNT(*) AS n FROM r [ROWS 4] GROUP BY s"
+MANY = "SELECT s, COUNT(*) AS n FROM r [RANGE UNBOUNDED] GROUP BY s HAVING COUNT(*) > 6"
+ONE = "SELECT s, COUNT(*) AS n FROM r [RANGE 5] WHERE s = 1 GROUP BY s"
+TIMES = [3, 1, 6, 4, 9, 12, 11, 16, 15, 19, 24, 22, 27]
+LATER = [26, 31, 30, 34, 70]
+
+
+def at_each_instant(query: Any) -> list[tuple[Any, ...]]:
+    """The rows of a history, each cut into instants."""
+    return sorted(
+        (*(value for name, value in row.items() if name not in ("valid_from", "valid_to")), instant)
+        for row in query.history().to_pylist()
+        for instant in range(row["valid_from"], row["valid_to"] or 68)
+    )
+
+
+def begun(folder: Path | None, query: str = SHORT) -> hr.Database:
+    db = hr.connect(runner="inline", storage=folder)
+    db.execute(f"{STREAMS}; CREATE QUERY q AS {query}; CREATE QUERY other AS SELECT s FROM r")
+    db.start()
+    for ts in TIMES:
+        db.push("r", {"s": ts % 2, "ts": ts})
+    return db
+
+
+def told(query: str) -> list[tuple[Any, ...]]:
+    """What a query says that was there from the first row on."""
+    with begun(None, query) as db:
+        end(db)
+        return at_each_instant(db["q"])
+
+
+def end(db: hr.Database) -> None:
+    for ts in LATER:
+        db.push("r", {"s": ts % 2, "ts": ts})
+
+
+def both(at: int, old: str, new: str) -> list[tuple[Any, ...]]:
+    """The old definition below an instant, and the new one from there on."""
+    below = (row for row in told(old) if row[-1] < at)
+    return sorted([*below, *(row for row in told(new) if row[-1] >= at)])
+
+
+@pytest.mark.parametrize("new", [LONG, ROWS, ONE, MANY])
+def test_the_new_answer_is_exact_from_where_the_old_one_is_final(new: str) -> None:
+    with begun(None) as db:
+        said = str(db.execute(f"EXPLAIN REPLACE q AS {new}")[0])
+        assert "the new answer holds from 25 on\nit is brought to the present" in said
+        db.execute(f"CREATE OR REPLACE QUERY q AS {new}")
+        end(db)
+        assert at_each_instant(db["q"]) == both(25, SHORT, new)
+        assert not db["q"].gaps().num_rows
+
+
+def test_the_second_one_takes_over_from_two_that_both_run() -> None:
+    with begun(None, LONG) as db:
+        db.execute("ALTER STREAM r RETAIN 10")
+        db.push("r", {"s": 0, "ts": 28})
+        db.execute(f"CREATE OR REPLACE QUERY q AS {LONG} HAVING COUNT(*) > 1")
+        db.execute(f"CREATE OR REPLACE QUERY q AS {ONE}")
+        end(db)
+        with begun(None, LONG) as known, begun(None, ONE) as other:
+            for one in (known, other):
+                one.push("r", {"s": 0, "ts": 28})
+                end(one)
+            below = [row for row in at_each_instant(known["q"]) if row[-1] < 26]
+            above = [row for row in at_each_instant(other["q"]) if row[-1] >= 26]
+        assert at_each_instant(db["q"]) == sorted(below + above)
+
+
+def test_two_replacements_follow_each_other_at_once() -> None:
+    with begun(None) as db:
+        db.execute(f"CREATE OR REPLACE QUERY q AS {LONG}; CREATE OR REPLACE QUERY q AS {ROWS}")
+        end(db)
+        assert at_each_instant(db["q"]) == both(25, SHORT, ROWS)
+
+
+def test_an_answer_with_other_columns_begins_where_the_old_one_ended() -> None:
+    with begun(None) as db:
+        before = db["q"]
+        db.execute(f"CREATE OR REPLACE QUERY q AS {OTHER}")
+        end(db)
+        assert at_each_instant(before) == [row for row in told(SHORT) if row[-1] < 25]
+        assert at_each_instant(db["q"]) == [row for row in told(OTHER) if row[-1] >= 25]
+
+
+def test_where_rows_are_missing_it_takes_over_when_both_have_all_of_theirs() -> None:
+    with begun(None) as db:
+        db.execute("ALTER STREAM r RETAIN 3")
+        db.push("r", {"s": 0, "ts": 28})
+        said = str(db.execute(f"EXPLAIN REPLACE q AS {LONG}")[0])
+        assert "both run" in said
+        assert "are kept" not in said
+
+
+class Killed(BaseException):
+    """What ends a run in the middle of a step, as a kill does."""
+
+
+@pytest.mark.parametrize(
+    ("module", "point", "counts"),
+    [
+        (segments, "segment.written", False),
+        (driver, "change.begun", False),
+        (segments, "commit.linked", True),
+        (driver, "change.done", True),
+    ],
+)
+def test_a_kill_leaves_the_one_or_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, point: str, counts: bool
+) -> None:
+    def cut(name: str) -> None:
+        if name == point:
+            raise Killed
+
+    with begun(tmp_path / "store") as db, monkeypatch.context() as patch:
+        patch.setattr(module, "reach", cut)
+        with pytest.raises(UserError, match="Killed"):
+            db.execute(f"CREATE OR REPLACE QUERY q AS {LONG}")
+        with pytest.raises(Killed):
+            db.stop()
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.start()
+        assert ("RANGE 20" in str(db.execute("SHOW CREATE QUERY q")[0])) == counts
+        end(db)
+        assert at_each_instant(db["q"]) == both(25, SHORT, LONG if counts else SHORT)

@@ -107,10 +107,19 @@ class WindowClause:
 
 @dataclass(frozen=True)
 class StarItem:
-    """`*`, or `table.*`, in a SELECT list."""
+    """`*`, or `table.*`, in a SELECT list.
+
+    Attributes:
+        table: the one before the dot, or None.
+        position: where it starts.
+        without: the columns of `* EXCEPT (a, b)`.
+        replaced: those of `* REPLACE (x AS a)`, with what is in their place.
+    """
 
     table: Name | None
     position: Position
+    without: tuple[Name, ...] = ()
+    replaced: tuple[tuple[Name, Scalar], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -135,22 +144,24 @@ class AsOf:
 
 @dataclass(frozen=True)
 class NamedTable:
-    """`name [FOR SYSTEM_TIME AS OF column] [alias] [window]` in FROM."""
+    """`name [FOR SYSTEM_TIME AS OF column] [alias [(columns)]] [window]` in FROM."""
 
     name: Name
     alias: Name | None
     window: WindowClause | None
     as_of: AsOf | None = None
+    columns: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
 class DerivedTable:
-    """`(query) [alias] [window]` in FROM."""
+    """`(query) [alias [(columns)]] [window]` in FROM."""
 
     query: Query
     alias: Name | None
     window: WindowClause | None
     position: Position
+    columns: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,11 +213,12 @@ class WindowFunction:
 
 @dataclass(frozen=True)
 class WindowedTable:
-    """`TUMBLE(...) [alias] [window]` in FROM."""
+    """`TUMBLE(...) [alias [(columns)]] [window]` in FROM."""
 
     function: WindowFunction
     alias: Name | None
     window: WindowClause | None
+    columns: tuple[Name, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -243,6 +255,7 @@ class SelectQuery:
         tables: the items of FROM that commas separate.
         emit: where EMIT EMPTY is.
         windows: those of the WINDOW clause, by name in lower case.
+        distinct_on: the keys of DISTINCT ON, as long as the ORDER BY after the SELECT is not read.
     """
 
     items: tuple[SelectItem, ...]
@@ -254,6 +267,7 @@ class SelectQuery:
     emit: Position | None
     position: Position
     windows: tuple[tuple[str, Scalar], ...] = ()
+    distinct_on: tuple[Scalar, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -312,7 +326,7 @@ class TableQuery:
 
 @dataclass(frozen=True)
 class WithQuery:
-    """`WITH name AS (query), ... query`; each name is known to the queries after it."""
+    """`WITH name [(columns)] AS (query), ... query`; each name is known to the queries after it."""
 
     definitions: tuple[tuple[Name, Query], ...]
     query: Query

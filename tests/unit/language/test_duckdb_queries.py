@@ -185,6 +185,36 @@ def test_nested_queries(query: str) -> None:
     check(query)
 
 
+EVERYDAY = """
+SELECT s, v FROM {l} QUALIFY ROW_NUMBER() OVER (PARTITION BY s ORDER BY v DESC, k, ts) <= 2
+SELECT s, RANK() OVER (ORDER BY v, k) AS n FROM {l} WHERE v > 0 QUALIFY n < 3 AND k + n > 1
+SELECT DISTINCT s FROM {l} QUALIFY RANK() OVER (ORDER BY v, k) <= 2 AND MAX(v) OVER (PARTITION BY s) > 2
+SELECT s, SUM(v) AS t FROM {l} GROUP BY s QUALIFY RANK() OVER (ORDER BY SUM(v) DESC) = 1
+SELECT * FROM (SELECT k, v FROM {l} a) QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v) = 1
+SELECT DISTINCT ON (s) s, k, v FROM {l} ORDER BY s, v DESC, k, ts
+SELECT DISTINCT ON (k + 1, s) v FROM {l} ORDER BY s, k + 1, v, ts
+SELECT DISTINCT ON (s) s, v, k, ts FROM {l} ORDER BY s DESC, v, k, ts LIMIT 2
+SELECT s, SUM(v) AS t, SUM(SUM(v)) OVER () AS u, RANK() OVER (ORDER BY COUNT(*), s) AS r FROM {l} GROUP BY s
+SELECT LOWER(s) AS k, MAX(COUNT(*)) OVER (PARTITION BY LOWER(s) = 'a') AS m FROM {l} GROUP BY LOWER(s)
+SELECT k, v, COUNT(*) AS n, SUM(k) AS t FROM {l} GROUP BY ROLLUP (k, v) HAVING COUNT(*) > 0
+SELECT k, s, GROUPING(s, k) AS g FROM {l} GROUP BY CUBE (k, s) HAVING COUNT(*) > 1 OR GROUPING(k) = 0
+SELECT k, s, COUNT(*) AS n FROM {l} GROUP BY GROUPING SETS ((k, s), s, ()) HAVING COUNT(*) > 0
+SELECT v, k + 1, s, COUNT(*) AS n FROM {l} GROUP BY v, ROLLUP ((k + 1, s))
+SELECT s FROM {l} GROUP BY GROUPING SETS (s, ()) HAVING MAX(k) >= 0
+SELECT COALESCE(s, 'all') AS x, k FROM {l} GROUP BY GROUPING SETS ((s, k), k) ORDER BY k, x LIMIT 3
+SELECT DISTINCT k FROM {l} GROUP BY GROUPING SETS ((k, v), (k), (v))
+SELECT * EXCLUDE (s, ts) FROM {l}
+SELECT a.* EXCLUDE (ts) REPLACE (a.v * 2 AS v), b.k AS w FROM {l} a JOIN {r} b USING (k)
+SELECT x, y FROM (SELECT k, v FROM {l}) t(x, y) WHERE x < y
+WITH t(x, y) AS (SELECT k, v FROM {l}) SELECT y, MAX(x) AS x FROM t GROUP BY y
+"""
+
+
+@pytest.mark.parametrize("query", EVERYDAY.strip().split("\n"))
+def test_what_is_rewritten(query: str) -> None:
+    check(query)
+
+
 TOP_K = """
 SELECT k, v, s, ts FROM {l} ORDER BY k, v, s, ts LIMIT 3
 SELECT k, v FROM {l} ORDER BY v DESC, k LIMIT 2

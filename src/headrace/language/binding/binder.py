@@ -341,7 +341,7 @@ def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bo
             plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
             first = None if alias else _first_table(query)
             scope = _scope(plan, alias.text if alias else None, first, catalog)
-            return Bound(windowed(plan, window, scope), scope)
+            return _renamed(Bound(windowed(plan, window, scope), scope), item.columns)
         case JoinedTable():
             left, right = (_from_item(side, catalog, around, bare) for side in (item.left, item.right))
             outer = None if around is None else around.outer
@@ -357,7 +357,7 @@ def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bo
             plan = window_function(function, data.plan, data.scope)
             stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
             scope = _scope(plan, alias.text if alias else None, stream, catalog)
-            return Bound(windowed(plan, window, scope), scope)
+            return _renamed(Bound(windowed(plan, window, scope), scope), item.columns)
         case _:
             assert_never(item)
 
@@ -412,7 +412,27 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
         plan, window = _default_window(plan, window, catalog.defaults, name.position, bare)
     elif catalog.defaults is Defaults.CQL and not bare:
         window = with_default_window(window, name.position)
-    return Bound(windowed(plan, window, scope), scope)
+    return _renamed(Bound(windowed(plan, window, scope), scope), table.columns)
+
+
+def _renamed(bound: Bound, columns: tuple[Name, ...]) -> Bound:
+    """A table whose first columns have other names."""
+    if not columns:
+        return bound
+    plan, (table,) = bound.plan, bound.scope.tables
+    if len(columns) > len(plan.schema):
+        raise LanguageError(
+            f"{table.alias or 'the query'} has {len(plan.schema)} columns",
+            position=columns[len(plan.schema)].position,
+            hint=f"they are {', '.join(plan.schema.names)}",
+        )
+    names = [*(name.text for name in columns), *plan.schema.names[len(columns) :]]
+    for place, name in enumerate(columns):
+        if name.text.lower() in (other.lower() for at, other in enumerate(names) if at != place):
+            raise LanguageError(f"two columns are called {name.text}", position=name.position)
+    renamed = project(plan, tuple((name, column(plan, place)) for place, name in enumerate(names)))
+    named = tuple((name, column(renamed, place)) for place, name in enumerate(names))
+    return Bound(renamed, replace(bound.scope, tables=(replace(table, columns=named),)))
 
 
 def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:

@@ -29,10 +29,10 @@ from headrace.language.binding.columns import (
     places_in,
     reads_outer,
 )
-from headrace.language.binding.scalars import default_name
 from headrace.language.binding.select_list import Listed
 from headrace.language.binding.subqueries.answers import extend
 from headrace.language.binding.subqueries.questions import Part, asked_of, change_part
+from headrace.language.default_names import default_name
 from headrace.language.syntax import Scalar
 from headrace.schema import Schema, unique_names
 

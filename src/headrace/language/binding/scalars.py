@@ -115,25 +115,6 @@ def bind_scalar(node: Scalar, context: Context) -> Expression:
     return binder(node, context)
 
 
-def default_name(node: Scalar) -> str:
-    """The name of a result column without an alias: the column's or the function's."""
-    match node:
-        case exp.Column():
-            return str(node.name)
-        case exp.Paren() | exp.Cast():
-            return default_name(node.this)
-        case exp.Anonymous():
-            return str(node.name).lower()
-        case exp.Filter() | exp.WithinGroup():
-            return default_name(node.this)
-        case exp.Case():
-            return "case"
-        case exp.Literal() | exp.Boolean() | exp.Null() | exp.Neg():
-            return "literal"
-        case _:
-            return "expression"
-
-
 _ALIASES: Final = {
     "WHERE": "WHERE comes before SELECT; repeat the expression, or filter a subquery in FROM",
     "SELECT": "an alias is known after SELECT only; repeat the expression, or name it in a subquery in FROM",
@@ -442,7 +423,7 @@ def _joined(
 def _over(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "partition_by", "order", "spec", "alias", "over")
     if context.over is None:
-        hint = "OVER belongs in the SELECT list; filter its result in a subquery in FROM"
+        hint = "OVER belongs in the SELECT list, and into the condition after QUALIFY"
         message = f"OVER cannot be used in {context.clause}"
         raise LanguageError(message, position=position_of(node), hint=hint)
     return context.over(node)

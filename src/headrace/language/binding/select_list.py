@@ -14,12 +14,14 @@ from headrace.language.binding.collected import Collected
 from headrace.language.binding.columns import own_columns
 from headrace.language.binding.hints import check_listed
 from headrace.language.binding.over.calls import OverCalls
-from headrace.language.binding.scalars import Context, bind_scalar, default_name
+from headrace.language.binding.scalars import Context, bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.subqueries.questions import Nesting, Part
+from headrace.language.default_names import default_name
 from headrace.language.dialect import position_of
 from headrace.language.syntax import Scalar, ScalarItem, SelectQuery, StarItem
 from headrace.schema import unique_names
+from headrace.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -77,13 +79,8 @@ def _items(query: SelectQuery, context: Context) -> list[Item]:
     items = []
     for item in query.items:
         match item:
-            case StarItem(table=None, position=position):
-                columns = context.scope.all_columns()
-                items += [Item(name, False, column, position, None) for name, column in columns]
-            case StarItem(table=table, position=position):
-                assert table is not None
-                columns = context.scope.table(table).columns
-                items += [Item(name, False, column, position, None) for name, column in columns]
+            case StarItem():
+                items += _star(item, context)
             case ScalarItem(expression=node, alias=alias, position=position):
                 bound = bind_scalar(node, context)
                 check_listed(node, bound.type, position)
@@ -92,6 +89,34 @@ def _items(query: SelectQuery, context: Context) -> list[Item]:
                 else:
                     name = bound.name if isinstance(bound, Column) else default_name(node)
                 items.append(Item(name, alias is not None, bound, position, node))
+    return items
+
+
+def _star(item: StarItem, context: Context) -> list[Item]:
+    """The columns of `*` or `table.*`, but for those of EXCEPT, and with others in the place of some."""
+    scope = context.scope
+    columns = scope.all_columns() if item.table is None else scope.table(item.table).columns
+    known = [name for name, _ in columns]
+    changed = (*item.without, *(name for name, _ in item.replaced))
+    for given in changed:
+        if given.text.lower() not in map(str.lower, known):
+            hint = did_you_mean(given.text, known) or f"the columns are {', '.join(dict.fromkeys(known))}"
+            raise LanguageError(f"* has no column {given.text}", position=given.position, hint=hint)
+    if len({name.text.lower() for name in changed}) < len(changed):
+        raise LanguageError("* is without a column twice", position=item.position, hint="name each once")
+    without = {name.text.lower() for name in item.without}
+    nodes = {name.text.lower(): node for name, node in item.replaced}
+    items = []
+    for name, column in columns:
+        if name.lower() in nodes:
+            node = nodes[name.lower()]
+            bound = bind_scalar(node, context)
+            check_listed(node, bound.type, item.position)
+            items.append(Item(name, False, bound, position_of(node), node))
+        elif name.lower() not in without:
+            items.append(Item(name, False, column, item.position, None))
+    if not items:
+        raise LanguageError("* EXCEPT leaves no column", position=item.position, hint="keep at least one")
     return items
 
 

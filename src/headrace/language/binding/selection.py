@@ -114,6 +114,12 @@ def bind_moved_out(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> 
 
 def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> Block | None:
     """A SELECT whose conditions on the row around it are kept apart, or None where that cannot be."""
+    if query.distinct_on:
+        raise LanguageError(
+            "DISTINCT ON keeps the first row of each key, and there is no ORDER BY",
+            position=position_of(query.distinct_on[0]),
+            hint="write SELECT DISTINCT ON (k) ... ORDER BY k, ts DESC for the latest row of each k",
+        )
     kept = _where(query, plan, scope, nest, ties)
     if kept is None:
         return None

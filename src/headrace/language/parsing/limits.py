@@ -7,7 +7,8 @@ from typing import Final
 from headrace.algebra.frames import MAX_ROWS
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.named_windows import fill_in_windows
-from headrace.language.syntax import Query, SelectQuery, SortItem, TopQuery
+from headrace.language.parsing.qualify import limited
+from headrace.language.syntax import Query, SelectQuery, SortItem
 
 LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET")
 """The words that start one of these clauses."""
@@ -28,15 +29,15 @@ def parse_limits(cursor: Cursor, query: Query) -> Query:
     windows = dict(query.windows) if isinstance(query, SelectQuery) else {}
     for key in keys:
         fill_in_windows(key.expression, windows)
-    limited = cursor.accept("LIMIT")
-    limit = None if not limited or cursor.accept("ALL") else _rows(cursor, "LIMIT")
-    if limited and cursor.at(",") and cursor.word(1).isdecimal():
+    bounded = cursor.accept("LIMIT")
+    limit = None if not bounded or cursor.accept("ALL") else _rows(cursor, "LIMIT")
+    if bounded and cursor.at(",") and cursor.word(1).isdecimal():
         raise cursor.error("LIMIT takes one number", f"write LIMIT {cursor.word(1)} OFFSET {limit}")
     moved = cursor.accept("OFFSET")
     offset = _rows(cursor, "OFFSET") if moved else 0
-    if not (keys or limited or moved):
+    if not (keys or bounded or moved):
         return query
-    return TopQuery(query, tuple(keys), limit, offset, position)
+    return limited(query, tuple(keys), limit, offset, position)
 
 
 def _sort_item(cursor: Cursor) -> SortItem:

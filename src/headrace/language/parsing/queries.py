@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from functools import reduce
+from functools import partial, reduce
 from typing import Final
 
 from sqlglot.tokens import TokenType
@@ -13,16 +13,22 @@ from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.letters import letters_name
 from headrace.algebra.system_streams import PREFIX, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
+from headrace.language.dialect import position_of
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.group_windows import with_group_windows
+from headrace.language.parsing.grouped_windows import with_grouped_windows
+from headrace.language.parsing.grouping_sets import Sets, parse_grouping, with_grouping_sets
 from headrace.language.parsing.limits import LIMITS, parse_limits
-from headrace.language.parsing.named_windows import parse_named_windows
+from headrace.language.parsing.named_windows import fill_in_windows, parse_named_windows
 from headrace.language.parsing.psoup_spans import parse_span
+from headrace.language.parsing.qualify import with_qualify
 from headrace.language.parsing.query_arithmetic import OPERATORS, parse_quotient
 from headrace.language.parsing.select_list import (
     STREAM_OPERATORS,
     at_stream_operator,
     parse_alias,
+    parse_columns,
+    parse_distinct_on,
     parse_list,
 )
 from headrace.language.parsing.slips import is_operand
@@ -42,6 +48,7 @@ from headrace.language.syntax import (
     Scalar,
     SelectQuery,
     SetQuery,
+    StarItem,
     StreamQuery,
     TableQuery,
     UnionQuery,
@@ -145,12 +152,20 @@ def _with(cursor: Cursor) -> Query:
     definitions = []
     while True:
         name = cursor.name("the name of a query")
-        if cursor.at("(") and cursor.word(1) != "SELECT":
-            raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
+        columns = parse_columns(cursor) if cursor.at("(") and cursor.word(1) != "SELECT" else ()
         cursor.expect("AS", f"after WITH {name.text}")
-        definitions.append((name, _in_parentheses(cursor, "after AS")))
+        definitions.append((name, _renamed(_in_parentheses(cursor, "after AS"), columns, name.position)))
         if not cursor.accept(","):
             return WithQuery(tuple(definitions), parse_query(cursor))
+
+
+def _renamed(query: Query, columns: tuple[Name, ...], position: Position) -> Query:
+    """A query whose columns have other names."""
+    if not columns:
+        return query
+    table = DerivedTable(query, None, None, position, columns)
+    star = StarItem(None, position)
+    return SelectQuery((star,), False, (table,), None, (), None, None, position)
 
 
 _QUERY: Final = "a query is SELECT ... FROM ..., or ISTREAM(SELECT ...) and its like"
@@ -188,9 +203,10 @@ def _stream(cursor: Cursor) -> StreamQuery:
     return StreamQuery(operator, query, position)
 
 
-def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
+def _select(cursor: Cursor) -> Query:
     position = cursor.position
     cursor.expect("SELECT", "before a query")
+    distinct_on = parse_distinct_on(cursor)
     operator, distinct, items = parse_list(cursor)
     if not cursor.accept("FROM"):
         _refuse_clause(cursor)
@@ -205,29 +221,39 @@ def _select(cursor: Cursor) -> SelectQuery | StreamQuery:
     tables = _tables(cursor)
     where = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
     tables = parse_span(cursor, tables)
-    group_by = _group_by(cursor)
+    sets = _group_by(cursor)
     having = cursor.scalar("the condition after HAVING") if cursor.accept("HAVING") else None
     windows = parse_named_windows(cursor, items)
+    qualify = cursor.scalar("the condition after QUALIFY") if cursor.accept("QUALIFY") else None
+    if qualify is not None:
+        fill_in_windows(qualify, dict(windows))
+        if len(sets) > 1:
+            hint = "put the groups into a subquery in FROM"
+            place = position_of(qualify)
+            raise LanguageError("QUALIFY after several sets in GROUP BY", position=place, hint=hint)
     end = cursor.position
     emit = end if cursor.accept("EMIT", "EMPTY") else None
-    query = SelectQuery(items, distinct, tables, where, group_by, having, emit, position, windows)
-    query = with_group_windows(query)
+    select = SelectQuery(items, distinct, tables, where, (), having, emit, position, windows, distinct_on)
+    query = with_grouping_sets(select, sets, partial(_meant, qualify=qualify))
     return query if operator is None else StreamQuery(operator, query, position)
 
 
-def _group_by(cursor: Cursor) -> tuple[Scalar, ...]:
+def _meant(query: SelectQuery, qualify: Scalar | None) -> SelectQuery:
+    """A SELECT in our words, with the condition after QUALIFY, if there is one."""
+    if qualify is not None:
+        return with_qualify(query, qualify, partial(_meant, qualify=None))
+    return with_grouped_windows(with_group_windows(query))
+
+
+def _group_by(cursor: Cursor) -> Sets:
     if not cursor.accept("GROUP BY"):
-        return ()
-    if cursor.word() in ("GROUPING SETS", "ROLLUP", "CUBE"):
-        raise cursor.error(f"GROUP BY {cursor.word()} is not supported", CLAUSES[cursor.word()])
+        return ((),)
     if cursor.at("ALL"):
         raise cursor.error("GROUP BY ALL is not supported", "list the columns to group by")
-    keys = [cursor.scalar("the expression after GROUP BY")]
-    while cursor.accept(","):
-        keys.append(cursor.scalar("the expression to group by"))
-    if cursor.word() not in LIMITS:
+    sets = parse_grouping(cursor)
+    if cursor.word() not in (*LIMITS, "QUALIFY"):
         _refuse_clause(cursor)
-    return tuple(keys)
+    return sets
 
 
 def _tables(cursor: Cursor) -> tuple[FromItem, ...]:
@@ -273,7 +299,7 @@ def _joined(cursor: Cursor, first: FromItem | None = None) -> FromItem:
         elif cursor.at("LATERAL", "VIEW"):
             cursor.index += 1
             item = parse_lateral_view(cursor, item)
-        elif cursor.word() in CLAUSES and cursor.word() not in _BEHIND:
+        elif cursor.word() in CLAUSES and cursor.word() not in (*_BEHIND, "QUALIFY"):
             raise cursor.error(f"{cursor.word()} is not supported yet", CLAUSES[cursor.word()])
         else:
             return item
@@ -365,13 +391,13 @@ def _table(cursor: Cursor) -> FromItem:
         if _opens_query(cursor):
             query = _in_parentheses(cursor, "before a query")
             # A parenthesis may hold a union whose first part has parentheses of its own.
-            return DerivedTable(query, *_decoration(cursor), position)
+            return _derived(cursor, query, position)
         cursor.index += 1
         item = _joined(cursor)
         cursor.expect(")", "after the tables in parentheses")
         return item
     if at_stream_operator(cursor):
-        return DerivedTable(_stream(cursor), *_decoration(cursor), position)
+        return _derived(cursor, _stream(cursor), position)
     if cursor.at("SELECT"):
         # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
         return DerivedTable(_select(cursor), None, None, position)
@@ -424,7 +450,8 @@ def _named_table(cursor: Cursor) -> NamedTable:
         pair = f"{name.text} WINDOW(RANGE ...) A, {name.text} B WHERE A.key = B.key"
         raise cursor.error("MATCH_RECOGNIZE is not supported", f"join the stream with itself: {pair}")
     as_of = _as_of(cursor)
-    return NamedTable(name, *_decoration(cursor), as_of)
+    alias, window, columns = _decoration(cursor)
+    return NamedTable(name, alias, window, as_of, columns)
 
 
 def _system_stream(cursor: Cursor, first: Name) -> NamedTable:
@@ -440,8 +467,9 @@ def _system_stream(cursor: Cursor, first: Name) -> NamedTable:
             position=second.position,
             hint=f"there are {listed}",
         )
-    alias, window = _decoration(cursor)
-    return NamedTable(replace(first, text=f"{PREFIX}.{second.text}".lower()), alias or second, window)
+    alias, window, columns = _decoration(cursor)
+    name = replace(first, text=f"{PREFIX}.{second.text}".lower())
+    return NamedTable(name, alias or second, window, columns=columns)
 
 
 def _as_of(cursor: Cursor) -> AsOf | None:
@@ -459,10 +487,21 @@ def _as_of(cursor: Cursor) -> AsOf | None:
     return AsOf(ColumnName(table, column), position)
 
 
-def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
-    """Read an alias, a window, SAMPLE and GRANULARITY, in any order."""
+def _derived(cursor: Cursor, query: Query, position: Position) -> DerivedTable:
+    """A query in FROM with what follows it."""
+    alias, window, columns = _decoration(cursor)
+    return DerivedTable(query, alias, window, position, columns)
+
+
+_Decoration = tuple[Name | None, WindowClause | None, tuple[Name, ...]]
+"""What follows a table: its alias, its window, and the names of its columns."""
+
+
+def _decoration(cursor: Cursor) -> _Decoration:
+    """Read an alias with names of columns, a window, SAMPLE and GRANULARITY, in any order."""
     start = cursor.position
     alias: Name | None = None
+    columns: tuple[Name, ...] = ()
     window: WindowClause | None = None
     sample: Decimal | None = None
     granule: Duration | None = None
@@ -479,18 +518,26 @@ def _decoration(cursor: Cursor) -> tuple[Name | None, WindowClause | None]:
             granule = length
         elif alias is None and not _at_as_of_join(cursor) and (name := parse_alias(cursor)) is not None:
             alias = name
+            columns = _columns(cursor)
         else:
             break
-    if cursor.at("(") and cursor.word(1) in ("RANGE", "ROWS", "NOW", "PARTITION BY"):
+    if cursor.at("(") and cursor.word(1) in _FRAMES:
         raise cursor.error("WINDOW is missing, before '('", "write WINDOW(RANGE 10 MINUTES)")
     if cursor.at("(") and cursor.word(-1) == "DESCRIPTOR":
         cursor.index -= 1
         raise cursor.error(f"',' is missing, before {cursor.shown()}")
-    if cursor.at("(") and alias is not None:
-        raise cursor.error("columns cannot be renamed here", "give them aliases in the SELECT list")
     if sample is not None or granule is not None:
         window = replace(window or WindowClause(None, (), None, start), sample=sample, granule=granule)
-    return alias, window
+    return alias, window, columns
+
+
+_FRAMES: Final = ("RANGE", "ROWS", "NOW", "PARTITION BY")
+
+
+def _columns(cursor: Cursor) -> tuple[Name, ...]:
+    """Read the names of columns in parentheses after an alias, if they come next."""
+    opens = cursor.at("(") and cursor.word(1) not in _FRAMES and cursor.word(-1) != "DESCRIPTOR"
+    return parse_columns(cursor) if opens else ()
 
 
 def _at_as_of_join(cursor: Cursor) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from headrace.errors import Position
+from headrace.expressions.aggregates import is_aggregate
 from headrace.language.dialect import Nested
 from headrace.language.syntax import Scalar, ScalarItem, SelectItem
 
@@ -63,8 +64,29 @@ def rewritten_items(items: Iterable[SelectItem], change: Change) -> tuple[Select
 
 def same_text(one: Scalar, other: Scalar) -> bool:
     """Whether two expressions are written alike, but for case of names and blanks."""
-    return _shown(one) == _shown(other)
+    # A key of ORDER BY is written like the expression in it.
+    return type(one) is type(other) and _shown(one) == _shown(other)
 
 
 def _shown(node: Scalar) -> str:
     return str(node.sql(dialect="spark", normalize=True)).upper() if not node.find(Nested) else str(id(node))
+
+
+def is_aggregate_call(node: Any) -> bool:
+    """Whether a node is an aggregate, with what follows it."""
+    if isinstance(node, exp.Filter | exp.WithinGroup):
+        return is_aggregate_call(node.this)
+    return isinstance(node, exp.Anonymous) and is_aggregate(str(node.name).upper())
+
+
+def is_of_window(node: Any) -> bool:
+    """Whether a node is the function before OVER."""
+    above = node.parent
+    while isinstance(above, exp.Filter | exp.WithinGroup):
+        node, above = above, above.parent
+    return isinstance(above, exp.Window) and node.arg_key == "this"
+
+
+def aggregates_in(node: Scalar) -> bool:
+    """Whether an expression holds an aggregate of a group, other than functions before OVER."""
+    return any(is_aggregate_call(part) and not is_of_window(part) for part in node.walk())

@@ -9,7 +9,7 @@ from sqlglot import exp
 from headrace.errors import Position
 from headrace.language.dialect import position_of
 from headrace.language.parsing.cursor import Cursor
-from headrace.language.syntax import Name, ScalarItem, SelectItem, StarItem
+from headrace.language.syntax import Name, Scalar, ScalarItem, SelectItem, StarItem
 from headrace.language.unsupported import CLAUSES
 
 STREAM_OPERATORS: Final = ("ISTREAM", "DSTREAM", "RSTREAM")
@@ -66,9 +66,22 @@ def _distinct(cursor: Cursor) -> bool:
     distinct = cursor.accept("DISTINCT")
     if not distinct:
         cursor.accept("ALL")
-    if distinct and cursor.at("ON"):
-        raise cursor.error("DISTINCT ON is not supported", "group by the columns and aggregate the others")
     return distinct
+
+
+def parse_distinct_on(cursor: Cursor) -> tuple[Scalar, ...]:
+    """Read `DISTINCT ON (a, b)` before a SELECT list, if it comes next.
+
+    Raises:
+        LanguageError: the list of keys is malformed.
+    """
+    if not cursor.accept("DISTINCT", "ON", "("):
+        return ()
+    keys = [cursor.scalar("a key of DISTINCT ON")]
+    while cursor.accept(","):
+        keys.append(cursor.scalar("a key of DISTINCT ON"))
+    cursor.expect(")", "after the keys of DISTINCT ON")
+    return tuple(keys)
 
 
 def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
@@ -107,6 +120,34 @@ def _item(cursor: Cursor) -> SelectItem:
 
 
 def _star(cursor: Cursor, table: Name | None, position: Position) -> StarItem:
-    if cursor.word() in ("EXCEPT", "EXCLUDE", "REPLACE") and cursor.word(1) == "(":
-        raise cursor.error(f"* {cursor.word()} is not supported", "list the columns instead")
-    return StarItem(table, position)
+    without: tuple[Name, ...] = ()
+    replaced: list[tuple[Name, Scalar]] = []
+    if cursor.word() in ("EXCEPT", "EXCLUDE") and cursor.word(1) == "(":
+        cursor.index += 1
+        without = parse_columns(cursor)
+    if cursor.accept("REPLACE", "("):
+        replaced.append(_replacement(cursor))
+        while cursor.accept(","):
+            replaced.append(_replacement(cursor))
+        cursor.expect(")", "to close REPLACE")
+    return StarItem(table, position, without, tuple(replaced))
+
+
+def _replacement(cursor: Cursor) -> tuple[Name, Scalar]:
+    expression = cursor.scalar("what replaces a column")
+    cursor.expect("AS", "before the column that is replaced")
+    return cursor.name("the column that is replaced"), expression
+
+
+def parse_columns(cursor: Cursor) -> tuple[Name, ...]:
+    """Read `(a, b)`.
+
+    Raises:
+        LanguageError: it is not a list of names.
+    """
+    cursor.expect("(", "before the columns")
+    names = [cursor.name("a column")]
+    while cursor.accept(","):
+        names.append(cursor.name("a column"))
+    cursor.expect(")", "after the columns")
+    return tuple(names)

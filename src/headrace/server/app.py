@@ -18,7 +18,17 @@ from headrace.server.context import Context
 from headrace.server.errors import RequestError, response_of
 from headrace.server.guard import App, Guard
 from headrace.server.metrics import Metrics
-from headrace.server.routes import answers, events, health, resources, rows, statements
+from headrace.server.routes import (
+    answers,
+    completions,
+    events,
+    health,
+    page,
+    recent,
+    resources,
+    rows,
+    statements,
+)
 from headrace.server.session import Session
 from headrace.server.tails import Tails
 from headrace.server.workshop import Workshop
@@ -53,8 +63,8 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
         description="Continuous queries over streams: statements, rows, answers and changes.",
     )
     app.state.context = Context(session, session.limits, metrics, tails, workshop)
-    # The events of a query come before its views, which have the same path but for the last word.
-    for part in (health, statements, events, rows, answers, resources):
+    # What is asked of a query by a word of its own comes before its views, which have the same form of path.
+    for part in (page, health, statements, completions, events, recent, rows, answers, resources):
         app.include_router(part.router)
     app.add_exception_handler(UserError, _refused)
     app.add_exception_handler(Exception, _refused)

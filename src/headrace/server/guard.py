@@ -18,8 +18,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN: Final = frozenset(["/healthz", "/readyz"])
-"""What needs no key: it says nothing but that the server is there."""
+OPEN: Final = frozenset(["/", "/healthz", "/readyz"])
+"""What needs no key: it says nothing but that the server is there, and the page asks for one."""
 _METHODS: Final = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 LOG: Final = logging.getLogger("headrace.server")
 
@@ -75,7 +75,7 @@ class Guard:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         self._door.check_host(headers.get(b"host"))
         self._door.check_origin(headers.get(b"origin"), headers.get(b"host"))
-        if scope["path"] not in OPEN:
+        if scope["path"] not in OPEN and not scope["path"].startswith("/page/"):
             scope.setdefault("state", {})["caller"] = self._door.caller(headers.get(b"authorization"))
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:

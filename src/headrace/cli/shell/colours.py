@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.cli.shell.completion import WORDS
-from headrace.cli.shell.tokens import Kind, Token, tokens_of
 from headrace.expressions.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions import FUNCTIONS
+from headrace.language.completion.candidates import WORDS
+from headrace.language.completion.tokens import Kind, Token, tokens_of
 from headrace.language.dialect import RESERVED
 
 STYLES: Final = {

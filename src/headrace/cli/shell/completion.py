@@ -1,78 +1,19 @@
-"""What may come next in a statement that is being written."""
+"""What may come next in a statement or a command that is being written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Final
 
-from headrace.cli.shell.tokens import Kind, Token, tokens_of
-from headrace.expressions.aggregates import AGGREGATES, COMPOSED
-from headrace.expressions.functions import FUNCTIONS
-from headrace.language.names import quoted_name
-
-Columns = Mapping[str, tuple[str, ...]]
-"""The names of columns by the name of what has them."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """The names that statements can use.
-
-    Attributes:
-        streams, relations, queries: each with its columns.
-        functions: those of users.
-    """
-
-    streams: Columns = field(default_factory=lambda: MappingProxyType({}))
-    relations: Columns = field(default_factory=lambda: MappingProxyType({}))
-    queries: Columns = field(default_factory=lambda: MappingProxyType({}))
-    functions: tuple[str, ...] = ()
-
-    @property
-    def tables(self) -> Columns:
-        """What can be named in FROM."""
-        return {**self.streams, **self.relations}
-
-
-@dataclass(frozen=True, order=True)
-class Candidate:
-    """A word that may come next.
-
-    Attributes:
-        text: what is written.
-        what: what it is, such as `stream`.
-    """
-
-    text: str
-    what: str
-
-
-STATEMENTS: Final = (
-    "ALTER QUERY", "ALTER STREAM", "COMMENT ON", "CREATE OR REPLACE QUERY", "CREATE QUERY",
-    "CREATE RELATION", "CREATE SKEW BETWEEN", "CREATE STREAM", "DESCRIBE", "DROP QUERY",
-    "DROP RELATION", "DROP STREAM", "EXPLAIN", "EXPLAIN ANALYZE", "EXPLAIN COST", "EXPLAIN REPLACE",
-    "EXPLAIN SHARED", "REFRESH RELATION", "REPLAY DEAD LETTERS OF", "SELECT", "SET dialect",
-    "SHOW CREATE", "SHOW FUNCTIONS", "SHOW QUERIES", "SHOW RELATIONS", "SHOW SKEWS", "SHOW STREAMS",
-    "WHY", "WITH",
-)  # fmt: skip
-"""How statements begin."""
-
-_WORDS: Final = """
-    ALL ALTER AND ANALYZE ARRIVAL AS ASC BEGINNING BETWEEN BIGINT BLOCK BOOLEAN BY CASCADE CASE CAST
-    CHANGES COLUMN COMMENT CONSISTENCY COST CREATE CROSS CSV CUMULATE DATE DAY DAYS DEAD DECIMAL DESC
-    DESCRIBE DISORDER DISTINCT DOUBLE DROP DSTREAM ELSE END EPOCHS ESTIMATED EVERY EXCEPT EXISTS EXPLAIN
-    FALSE FILTER FOLLOWING FOR FORMAT FROM FULL GROUP HAVING HEARTBEATS HISTORY HOP HOUR HOURS IDLE IN
-    INNER INTERSECT INTERVAL IS ISTREAM JOIN KEEP KEY LEFT LETTERS LIKE LIMIT MIDDLE MINUTE MINUTES NOT
-    NOW NULL OF OFFSET ON OPTIONS OR ORDER OUTER OVER PARTITION PAUSE PRECEDING PUSH QUERIES QUERY RANGE
-    RECURSIVE REFRESH RELATION RELATIONS REMEMBER RENAME REPLACE REPLAY RESUME RETAIN RIGHT RLIKE ROW
-    ROWS RSTREAM SECOND SECONDS SELECT SESSION SET SHARED SHOW SKEW SLIDE STARTING STREAM STREAMS STRICT
-    STRING STRONG THEN TIMESTAMP TO TRUE TUMBLE UNBOUNDED UNION USING VALID VERSION WAIT WARM WEAK WHEN
-    WHERE WHY WINDOW WITH WITHIN
-"""
-WORDS: Final = frozenset(_WORDS.split())
-"""The words of the language, as far as they are offered and coloured."""
+from headrace.language.completion.candidates import (
+    Candidate,
+    Known,
+    in_text,
+    matching,
+    named_as,
+    names,
+)
+from headrace.language.completion.candidates import candidates as of_statement
+from headrace.language.completion.tokens import tokens_of
 
 COMMANDS: Final = {
     "\\?": "what can be typed here",
@@ -94,16 +35,10 @@ COMMANDS: Final = {
 """The commands of the shell and what they do."""
 
 _OF_QUERIES: Final = ("\\answer", "\\watch", "\\why")
-_VIEWS_OF_QUERIES: Final = ("HISTORY", "CHANGES", "STREAM", "EPOCHS")
-_CLAUSES: Final = (
-    *("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "BY", "ON", "USING", "WINDOW", "LIMIT"),
-    *("SET", "OPTIONS"),
-)
-_NAMED_IN: Final = ("FROM", "JOIN")
 
 
 def candidates(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
-    """What may come next at a place of a text.
+    """What may come next at a place of a text, which is a command of the shell or statements.
 
     Args:
         text: what is being written, also after the place.
@@ -113,139 +48,9 @@ def candidates(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
     Returns:
         The offset at which the word begins that is being written, and what it may become, best first.
     """
-    tokens = [token for token in tokens_of(text) if token.kind is not Kind.BLANK]
-    inside = next((token for token in tokens if token.start < at < token.end or _goes_on(token, at)), None)
-    if inside is not None and inside.kind not in (Kind.WORD, Kind.SYMBOL):
-        return at, []
-    if text.lstrip().startswith("\\"):
-        return _of_command(text, at, known)
-    tokens = [token for token in tokens if token.kind is not Kind.COMMENT]
-    word = next(
-        (token for token in tokens if token.kind is Kind.WORD and token.start < at <= token.end), None
-    )
-    start = at if word is None else word.start
-    prefix = text[start:at]
-    statement = _statement(tokens, start)
-    before = [token for token in statement if token.end <= start]
-    found = _fitting(before, statement, word, known)
-    return start, _matching(found, prefix)
-
-
-def _goes_on(token: Token, at: int) -> bool:
-    """Whether a place at the end of a piece is inside it: of one that is open, and of a comment of a line."""
-    return token.end == at and (token.is_open or token.text.startswith("--"))
-
-
-def _statement(tokens: Sequence[Token], at: int) -> list[Token]:
-    """The pieces of the statement around a place."""
-    ends = [index for index, token in enumerate(tokens) if token.word == ";"]
-    first = max((index + 1 for index in ends if tokens[index].end <= at), default=0)
-    last = min((index for index in ends if tokens[index].start >= at), default=len(tokens))
-    return list(tokens[first:last])
-
-
-def _fitting(
-    before: Sequence[Token], statement: Sequence[Token], word: Token | None, known: Known
-) -> Iterator[Candidate]:
-    """All that fits after the pieces before a place, whatever the letters that are there already."""
-    words = [token.word for token in before]
-    if not words:
-        yield from (Candidate(text, "statement") for text in STATEMENTS)
-        return
-    named = _named(statement, word, known)
-    last = words[-1]
-    if last == ".":
-        owner = _name_of(before[-2]) if len(before) > 1 else ""
-        yield from _columns({owner: named[owner]} if owner in named else {})
-        return
-    kinds = _after(words, known)
-    if kinds is not None:
-        yield from kinds
-        return
-    yield from _columns(named or ({} if "FROM" in words else known.tables))
-    yield from (Candidate(quoted_name(alias), "name") for alias in named)
-    functions = (*FUNCTIONS, *AGGREGATES, *COMPOSED, *known.functions)
-    yield from (Candidate(f"{name}(", "function") for name in functions if name.isidentifier())
-    yield from (Candidate(text, "word") for text in sorted(WORDS))
-
-
-def _after(words: Sequence[str], known: Known) -> Iterable[Candidate] | None:
-    """The names that must come after these words; None where other things may come."""
-    last, earlier = words[-1], words[-2] if len(words) > 1 else ""
-    if last in _NAMED_IN or (last == "," and _clause(words) == "FROM"):
-        views = (f"{view} OF" for view in (*_VIEWS_OF_QUERIES, "ROWS", "DEAD LETTERS"))
-        return [*_names(known), *(Candidate(text, "view") for text in views)]
-    if last == "OF":
-        if earlier in _VIEWS_OF_QUERIES:
-            return _named_as(known.queries, "query")
-        return _named_as(known.streams, "stream")
-    if last == "QUERY" or (last == "WHY" and len(words) == 1):
-        return _named_as(known.queries, "query")
-    if earlier in ("ALTER", "DROP", "ON", "REFRESH", "CREATE", "DESCRIBE") and words[0] != "CREATE":
-        if last == "STREAM":
-            return _named_as(known.streams, "stream")
-        if last == "RELATION":
-            return _named_as(known.relations, "relation")
-    if words in (["DESCRIBE"], ["SHOW", "CREATE"]):
-        kinds = (Candidate(kind, "word") for kind in ("QUERY", "RELATION", "STREAM"))
-        return [*_names(known), *_named_as(known.queries, "query"), *kinds]
-    return None
-
-
-def _names(known: Known) -> list[Candidate]:
-    return [*_named_as(known.streams, "stream"), *_named_as(known.relations, "relation")]
-
-
-def _named_as(names: Iterable[str], what: str) -> list[Candidate]:
-    return [Candidate(quoted_name(name), what) for name in names]
-
-
-def _clause(words: Sequence[str]) -> str:
-    """The word that begins the clause at the end of these words."""
-    return next((word for word in reversed(words) if word in _CLAUSES), "")
-
-
-def _columns(named: Columns) -> Iterator[Candidate]:
-    seen = dict.fromkeys(name for columns in named.values() for name in columns)
-    return (Candidate(quoted_name(name), "column") for name in seen)
-
-
-def _named(statement: Sequence[Token], word: Token | None, known: Known) -> dict[str, tuple[str, ...]]:
-    """The columns of what a statement names in FROM, by its alias or else its name, in lower case.
-
-    Args:
-        statement: its pieces.
-        word: the one that is being written, which names nothing yet.
-        known: all names.
-    """
-    every = {name.lower(): columns for name, columns in {**known.queries, **known.tables}.items()}
-    pieces = [token for token in statement if token is not word]
-    found: dict[str, tuple[str, ...]] = {}
-    for index, token in enumerate(pieces):
-        introduced = index > 0 and pieces[index - 1].word in (*_NAMED_IN, ",", "OF")
-        name = _name_of(token)
-        if introduced and name in every:
-            found[_alias(pieces, index + 1) or name] = every[name]
-    return found
-
-
-def _alias(pieces: Sequence[Token], index: int) -> str | None:
-    """The alias of what is named before a place, after its window if it has one."""
-    if index < len(pieces) and pieces[index].word == "[":
-        closing = (place for place in range(index, len(pieces)) if pieces[place].word == "]")
-        index = next(closing, len(pieces)) + 1
-    if index < len(pieces) and pieces[index].word == "AS":
-        index += 1
-    if index == len(pieces) or pieces[index].word in WORDS:
-        return None
-    return _name_of(pieces[index]) or None
-
-
-def _name_of(token: Token) -> str:
-    """The name that a piece is, in lower case; empty where it is none."""
-    if token.kind is Kind.QUOTED:
-        return token.text.strip("`").replace("``", "`").lower()
-    return token.text.lower() if token.kind is Kind.WORD else ""
+    if not text.lstrip().startswith("\\") or in_text(tokens_of(text), at):
+        return of_statement(text, at, known)
+    return _of_command(text, at, known)
 
 
 def _of_command(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
@@ -259,28 +64,14 @@ def _of_command(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]
     if command == "\\ask":
         # What is asked is a statement of its own, at its place in the text.
         rest = " " * start if start == 0 else text.replace(command, " " * len(command), 1)
-        return candidates(rest, at, known)
+        return of_statement(rest, at, known)
     found: list[Candidate] = []
     if command in _OF_QUERIES and not arguments:
-        found = _named_as(known.queries, "query")
+        found = named_as(known.queries, "query")
     elif command == "\\answer":
         found = [Candidate(view, "view") for view in ("history", "changes", "stream", "latest")]
     elif command == "\\d":
-        found = [*_names(known), *_named_as(known.queries, "query")]
+        found = [*names(known), *named_as(known.queries, "query")]
     elif command == "\\push" and not arguments:
-        found = _named_as(known.streams, "stream")
-    return start, _matching(found, text[start:at])
-
-
-def _matching(found: Iterable[Candidate], prefix: str) -> list[Candidate]:
-    """Those that begin with a prefix, whatever the case; words and functions in the case of the prefix."""
-    lower = prefix.islower()
-    matching = {
-        Candidate(one.text.lower() if lower and one.what in _OF_THE_LANGUAGE else one.text, one.what): None
-        for one in found
-        if one.text.strip("`").lower().startswith(prefix.lower())
-    }
-    return list(matching)
-
-
-_OF_THE_LANGUAGE: Final = ("function", "statement", "view", "word")
+        found = named_as(known.streams, "stream")
+    return start, matching(found, text[start:at])

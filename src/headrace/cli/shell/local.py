@@ -9,12 +9,12 @@ from typing import Any, assert_never
 import pyarrow as pa
 
 from headrace.algebra.properties import sources_of
-from headrace.cli.shell.completion import Known
 from headrace.cli.shell.json_rows import rows_of_json
 from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.engine import Database, Query
 from headrace.errors import UserError
 from headrace.language.catalog import DerivedStream, StreamInfo
+from headrace.language.completion.candidates import Known
 from headrace.runtime.writing.texts import count
 from headrace.schema import Schema
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 from rich.console import Console
 
 from headrace.cli.glances import picture_of_server
-from headrace.cli.shell.completion import Known
 from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.client import Client, Columns
 from headrace.errors import HeadraceError, UserError
+from headrace.language.completion.candidates import Known
 
 _MOST_SHOWN = 1_000
 _WIDTH = 160

@@ -15,9 +15,9 @@ from headrace.cli.shell.completion import COMMANDS
 from headrace.cli.shell.screen import Screen
 from headrace.cli.shell.tables import text_of_table
 from headrace.cli.shell.target import Made, Ran, Target, Told
-from headrace.cli.shell.tokens import Kind, statements_of, tokens_of
 from headrace.cli.shell.watching import watch
 from headrace.errors import UserError
+from headrace.language.completion.tokens import Kind, statements_of, tokens_of
 from headrace.suggestions import did_you_mean
 
 MOST_ROWS: Final = 1_000

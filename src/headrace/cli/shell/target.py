@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from headrace.cli.shell.completion import Known
+from headrace.language.completion.candidates import Known
 
 
 @dataclass(frozen=True)

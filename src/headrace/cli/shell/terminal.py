@@ -17,8 +17,9 @@ from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
 from headrace.cli.shell.colours import STYLES, coloured
-from headrace.cli.shell.completion import Known, candidates
+from headrace.cli.shell.completion import candidates
 from headrace.cli.shell.shell import is_complete
+from headrace.language.completion.candidates import Known
 
 PROMPT = "headrace> "
 _CONTINUED = "       -> "

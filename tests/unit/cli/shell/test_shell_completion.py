@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.cli.shell.colours import coloured
-from headrace.cli.shell.completion import COMMANDS, STATEMENTS, WORDS, Candidate, Known, candidates
+from headrace.cli.shell.completion import COMMANDS, candidates
+from headrace.language.completion.candidates import STATEMENTS, WORDS, Candidate, Known
 from headrace.language.dialect import RESERVED
 
 KNOWN = Known(

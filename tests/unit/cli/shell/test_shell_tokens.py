@@ -10,7 +10,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import TokenType
 
 from headrace.cli.shell.shell import is_complete, parts_of
-from headrace.cli.shell.tokens import statements_of, tokens_of
+from headrace.language.completion.tokens import statements_of, tokens_of
 from headrace.language.dialect import Headrace
 
 _BITS = ["'", '"', "`", ";", "-", "--", "/*", "*/", "\\", "a", "r", "\n", "1", ".", " ", "''"]

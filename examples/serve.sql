@@ -3,9 +3,9 @@
 CREATE STREAM bid (auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, ts TIMESTAMP)
 FROM push TIMESTAMP BY ts DISORDER 1 SECOND;
 
--- How many bids came in the last ten seconds, every second.
+-- The mean price of the bids of the last ten seconds and how many there were, every second.
 CREATE QUERY pace AS
-SELECT COUNT(*) AS bids
+SELECT AVG(price) AS price, COUNT(*) AS bids
 FROM bid [RANGE 10 SECONDS SLIDE 1 SECOND];
 
 -- The highest bid of the last minute by channel.
@@ -21,3 +21,10 @@ FROM bid [RANGE 1 MINUTE SLIDE 1 SECOND]
 GROUP BY auction
 ORDER BY bids DESC, auction
 LIMIT 5;
+
+-- The auctions with more than twenty bids in the last minute; it shares what it counts with the one before.
+CREATE QUERY busy AS
+SELECT auction, COUNT(*) AS bids
+FROM bid [RANGE 1 MINUTE SLIDE 1 SECOND]
+GROUP BY auction
+HAVING COUNT(*) > 20;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Sets up this folder: a virtual environment with Headrace and its tools, and a Java for Spark.
+# Sets up this folder: a virtual environment with Headrace and its tools, a Java for Spark, and a browser for the tests
+# of the server's page.
 # Safe to run again: it installs only what is missing or older than pyproject.toml.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -76,5 +77,17 @@ HINT
     fi
 }
 
+# Without a browser the tests of the page are skipped, and all else works.
+setup_browser() {
+    command -v chromium chromium-browser google-chrome >/dev/null && return
+    if may_install; then
+        apt_install chromium || true
+    fi
+    if ! command -v chromium >/dev/null; then
+        echo "No Chromium was found: the tests of the server's page are skipped (apt-get install chromium)" >&2
+    fi
+}
+
 setup_python
 setup_java
+setup_browser

@@ -36,7 +36,7 @@ def test_the_demo_answers_and_stops_with_its_server(demo: subprocess.Popen[str],
     line = demo.stdout.readline()
     assert line.startswith("serving http://127.0.0.1:")
     client = hr.Client(line.split()[1].rstrip(","), timeout=60)
-    assert [one.name for one in client.queries] == ["pace", "highest", "hottest"]
+    assert [one.name for one in client.queries] == ["pace", "highest", "hottest", "busy"]
     with client.subscribe("hottest") as changes:
         change = next(changes)
     assert change.rows.column_names == ["epoch", "auction", "bids", "valid_from", "valid_to", "change"]

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request
 
+from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.completion.candidates import Known, candidates
 from headrace.schema import Schema
 from headrace.server.access import Caller
@@ -53,10 +54,14 @@ def _known(context: Context, caller: Caller) -> Known:
     """The names that somebody may see, with their columns."""
     db = context.session.db
     return Known(
-        {one.name: _names(one.schema) for one in db.streams.values() if caller.sees(one.name)},
+        {one.name: _names(_schema(one)) for one in db.streams.values() if caller.sees(one.name)},
         {one.name: _names(one.schema) for one in db.relations.values() if caller.sees(one.name)},
         {one.name: _names(one.schema) for one in db.queries if caller.sees(one.name)},
     )
+
+
+def _schema(stream: StreamInfo | DerivedStream) -> Schema:
+    return stream.schema if isinstance(stream, StreamInfo) else stream.plan.schema
 
 
 def _names(schema: Schema) -> tuple[str, ...]:

@@ -1,0 +1,186 @@
+// The editor: statements with completion, their plan or effect beforehand, and errors marked where they are.
+
+import { carryOut, rows } from "./api.js";
+import { completion } from "./completion.js";
+import { h, table } from "./dom.js";
+import { value } from "./format.js";
+import { say } from "./notices.js";
+import { change, refresh } from "./state.js";
+import { endOfPiece, explaining, offset, pieces, replaces, statements } from "./sql.js";
+
+const TEXT = "headrace-text";
+let error = null; // {message, hint, at, end} of the text as it is
+let results = () => []; // what was answered, as elements
+let pending = null; // the text of statements that wait to be confirmed
+let busy = false;
+
+export function render() {
+  return [
+    h("h1", { tabindex: -1 }, "Editor"),
+    h("div", { class: "editor", "data-own": "", id: "editor" },
+      h("pre", { "aria-hidden": "true", id: "paint" }),
+      h("textarea", { id: "text", "aria-label": "Statements", "aria-describedby": "editor-help", "aria-autocomplete": "list",
+        spellcheck: "false", autocapitalize: "off", autocomplete: "off", rows: 12 }),
+      h("ul", { id: "completions", role: "listbox", "aria-label": "Words that fit", hidden: true })),
+    h("div", { class: "buttons" },
+      h("button", { type: "button", class: "main", "data-do": "run", disabled: busy }, "Run"),
+      h("button", { type: "button", "data-do": "explain", disabled: busy }, "Explain"),
+      h("button", { type: "button", "data-do": "ask", disabled: busy }, "Ask once"),
+      h("small", { id: "editor-help", class: "faint" }, "Ctrl+Enter runs, Ctrl+Shift+Enter explains, Ctrl+Space completes. Tab takes the word that is offered, and else goes on.")),
+    error === null ? null : h("div", { class: "notice bad", role: "alert", id: "editor-error" },
+      h("span", { class: "text" }, error.place, error.message, error.hint ? h("div", { class: "hint" }, "hint: ", error.hint) : null),
+      error.at === null ? null : h("button", { type: "button", "data-do": "goToError" }, "Go to it")),
+    pending === null ? null : h("div", { class: "buttons" },
+      h("button", { type: "button", class: "main", "data-do": "confirm" }, "Replace"),
+      h("button", { type: "button", "data-do": "cancel" }, "Keep the old one")),
+    h("div", { role: "status", class: "results" }, results()),
+  ];
+}
+
+/** The text area has a life of its own, and is set up once. */
+export function shown([is]) {
+  const area = document.getElementById("text");
+  if (area.dataset.ready && is !== "new") return;
+  if (is === "new") {
+    history.replaceState(null, "", "#/editor");
+    forget();
+  }
+  area.value = sessionStorage.getItem(TEXT) ?? "";
+  paint();
+  if (area.dataset.ready) return;
+  area.dataset.ready = "yes";
+  const offered = completion(area, document.getElementById("completions"), paint);
+  area.addEventListener("input", () => {
+    sessionStorage.setItem(TEXT, area.value);
+    if (error !== null || pending !== null) forget();
+    paint();
+  });
+  area.addEventListener("scroll", follow);
+  area.addEventListener("keydown", (event) => {
+    if (offered.key(event)) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      (event.shiftKey ? actions.explain : actions.run)().catch(say);
+    }
+  });
+}
+
+function forget() {
+  [error, pending, results] = [null, null, () => []];
+  change();
+}
+
+function follow() {
+  const [area, pre] = [document.getElementById("text"), document.getElementById("paint")];
+  [pre.scrollTop, pre.scrollLeft] = [area.scrollTop, area.scrollLeft];
+}
+
+/** The text in colours behind the text area, with the place of the error marked. */
+function paint() {
+  const [area, pre] = [document.getElementById("text"), document.getElementById("paint")];
+  if (area === null) return;
+  const text = area.value;
+  const found = [];
+  let at = 0;
+  for (const piece of [...pieces(text), { kind: "blank", text: "", start: text.length, end: text.length }]) {
+    if (error?.at >= at && error.at < piece.start) found.push(text.slice(at, error.at), h("mark", {}, text.slice(error.at, piece.start)));
+    else found.push(text.slice(at, piece.start));
+    const isWrong = error !== null && error.at !== null && error.at >= piece.start && error.at < piece.end;
+    found.push(h(isWrong ? "mark" : "span", { class: piece.kind }, piece.text));
+    at = piece.end;
+  }
+  if (error?.at === text.length) found.push(h("mark", {}, " "));
+  pre.replaceChildren(...found, "\n");
+  area.setAttribute("aria-invalid", String(error !== null));
+  follow();
+}
+
+/** Show an error where it is. */
+function fail(found, text, linesBefore = 0) {
+  const at = found.line ? offset(text, found.line - linesBefore, found.column) : null;
+  const where = at === null ? "" : `line ${found.line - linesBefore}, column ${found.column}: `;
+  error = { message: found.message, hint: found.hint, at, end: at === null ? null : endOfPiece(text, at), place: where };
+}
+
+async function work(job) {
+  if (busy) return;
+  const text = document.getElementById("text").value;
+  [busy, error, pending, results] = [true, null, null, () => []];
+  change();
+  try {
+    await job(text);
+  } finally {
+    busy = false;
+    paint();
+    change();
+  }
+}
+
+/** Carry a text out; one whose error's lines are counted from a few lines earlier. */
+async function attempt(sent, text, linesBefore = 0) {
+  try {
+    return await carryOut(sent);
+  } catch (found) {
+    if (!found.kind) throw found;
+    fail(found, text, linesBefore);
+    return null;
+  }
+}
+
+async function run(text) {
+  const found = await attempt(text, text);
+  await refresh();
+  if (found === null) return;
+  results = () => found.map((one) => {
+    if (one.kind === "query") return h("p", { class: "notice good" }, "The query ", h("a", { href: `#/queries/${encodeURIComponent(one.name)}` }, one.name), " is defined.");
+    return one.kind === "text" ? h("pre", { tabindex: 0 }, one.text) : h("p", { class: "notice good" }, "Done.");
+  });
+}
+
+/** What statements would do: plans, and the effect of replacing. False where there is nothing to show. */
+async function explain(text, which) {
+  const texts = [];
+  for (const statement of which) {
+    const sent = explaining(text, statement);
+    if (sent === null) continue;
+    const found = await attempt(sent, text, 1);
+    if (found === null) return false;
+    texts.push(found[0].text);
+  }
+  results = () => texts.map((one) => h("pre", { tabindex: 0 }, one));
+  return texts.length > 0;
+}
+
+export const actions = {
+  run: () => work(async (text) => {
+    const replacing = statements(text).filter(replaces);
+    if (replacing.length === 0) return run(text);
+    if (await explain(text, replacing)) pending = text;
+    return undefined;
+  }),
+  explain: () => work(async (text) => {
+    if (!(await explain(text, statements(text))) && error === null) results = () => [h("p", {}, "There is no plan to show: queries and SELECTs have one.")];
+  }),
+  ask: () => work(async (text) => {
+    try {
+      const found = await rows("/ask", { sql: text });
+      const names = Object.keys(found[0] ?? {});
+      const cells = found.slice(0, 500).map((row) => names.map((name) => value(row[name])));
+      const columns = names.map((name) => ({ title: name, number: typeof found[0][name] === "number" }));
+      results = () => [found.length ? table("The answer", columns, cells) : h("p", {}, "No row.")];
+    } catch (wrong) {
+      if (!wrong.kind) throw wrong;
+      fail(wrong, text);
+    }
+  }),
+  confirm: () => {
+    const text = pending;
+    return work(() => run(text));
+  },
+  cancel: forget,
+  goToError: () => {
+    const area = document.getElementById("text");
+    area.focus();
+    area.setSelectionRange(error.at, error.end);
+  },
+};

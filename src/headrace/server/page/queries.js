@@ -1,0 +1,198 @@
+// Queries: which there are, and one with its answer, what holds it back, and what can be done with it.
+
+import { carryOut, remove } from "./api.js";
+import { h, table } from "./dom.js";
+import { behind, count, instant, isNumeric, number, quoted, rate, value } from "./format.js";
+import { Live } from "./live.js";
+import { ask, say } from "./notices.js";
+import { bars, drawable, labelText, steps } from "./plots.js";
+import { change, refresh, state, statusOf } from "./state.js";
+import { whyPanel } from "./why.js";
+
+let live = null;
+let picked = { form: null, measure: null };
+const definitions = new Map();
+
+const address = (name, ...rest) => `#/queries/${[name, ...rest].map(encodeURIComponent).join("/")}`;
+
+export function render([name, view]) {
+  const query = state.queries.find((one) => one.name === name) ?? null;
+  return h("div", { class: "split" },
+    h("section", { class: "list", "aria-labelledby": "queries-title" }, list(name)),
+    h("section", { class: "detail" }, name === undefined ? overview() : query === null ? missing(name) : detail(query, view)));
+}
+
+/** What is done once a query is shown: its answer is followed, and no other. */
+export function shown([name]) {
+  const exists = state.queries.some((one) => one.name === name);
+  if (live !== null && (live.name !== name || !exists)) {
+    live.stop();
+    live = null;
+    picked = { form: null, measure: null };
+  }
+  if (exists && live === null) {
+    live = new Live(name, change);
+    definitions.delete(name);
+    carryOut(`SHOW CREATE QUERY ${quoted(name)}`)
+      .then(([found]) => definitions.set(name, found.text), () => {}).then(() => change());
+  }
+}
+
+window.addEventListener("hashchange", () => {
+  if (!location.hash.startsWith("#/queries/")) {
+    live?.stop();
+    live = null;
+  }
+});
+
+function list(chosen) {
+  const entries = state.queries.map((query) => {
+    const status = statusOf("queries", query.name);
+    return h("li", { "data-key": query.name }, h("a", { href: address(query.name), "aria-current": query.name === chosen ? "true" : null },
+      h("span", { class: "name" }, query.name), mark(query, status),
+      h("small", {}, status === null ? "not running" : `${rate(status.rate)} changes/s`)));
+  });
+  const waiting = Object.entries(state.waiting);
+  return [
+    h("h2", { id: "queries-title" }, "Queries"),
+    entries.length ? h("ul", {}, entries) : h("p", { class: "faint" }, state.connection === "connected" ? "None is defined." : ""),
+    h("p", {}, h("a", { class: "button", href: "#/editor" }, "New query")),
+    waiting.length ? [h("h3", {}, "Waiting"), h("dl", {}, waiting.map(([what, why]) => [h("dt", {}, what), h("dd", {}, why)]))] : null,
+  ];
+}
+
+function mark(query, status) {
+  if (status?.failed) return h("span", { class: "tag bad" }, "failed");
+  if (query.paused) return h("span", { class: "tag warn" }, "paused");
+  return status === null ? h("span", { class: "tag" }, "at rest") : null;
+}
+
+function overview() {
+  const rows = state.queries.map((query) => {
+    const status = statusOf("queries", query.name);
+    return [
+      h("a", { href: address(query.name) }, query.name),
+      mark(query, status) ?? "running",
+      status === null ? "" : number(status.changes),
+      status === null ? "" : rate(status.rate),
+      status === null ? query.answer : instant(status.heartbeat),
+      status === null ? "" : behind(status.heartbeat, status.latest),
+      status?.held_by ? h("a", { href: address(query.name, "why"), "aria-label": `${status.held_by} holds back ${query.name}: why` }, status.held_by) : "",
+    ];
+  });
+  const columns = [
+    { title: "Query", heads: true }, { title: "State" }, { title: "Changes", number: true }, { title: "Changes/s", number: true },
+    { title: "Final below", number: true }, { title: "Lag", number: true }, { title: "Held by" },
+  ];
+  return [h("h1", { tabindex: -1 }, "All queries"), rows.length ? table("All queries", columns, rows)
+    : h("p", {}, "A query is defined in the ", h("a", { href: "#/editor" }, "editor"), ", and answered from then on.")];
+}
+
+const missing = (name) => [h("h1", { tabindex: -1 }, name),
+  h("p", {}, state.connection === "connected" ? `There is no query ${name}.` : "")];
+
+function detail(query, view) {
+  const status = statusOf("queries", query.name);
+  return [
+    h("div", { class: "heading" }, h("h1", { tabindex: -1 }, query.name), mark(query, status), buttons(query, view)),
+    h("p", { class: "facts" }, facts(query, status)),
+    status?.failed ? h("p", { class: "notice bad" }, status.failed) : null,
+    query.notes.map((note) => h("p", { class: "notice warn" }, `${note.message}${note.hint ? ` (hint: ${note.hint})` : ""}`)),
+    view === "why" ? whyPanel(query.name, status) : null,
+    answer(query),
+    definition(query.name),
+  ];
+}
+
+function facts(query, status) {
+  if (status === null) return query.answer;
+  const lag = behind(status.heartbeat, status.latest);
+  return [
+    fact("final below", instant(status.heartbeat)), lag ? fact("lag", lag) : null, fact("changes", number(status.changes)),
+    fact("per second", rate(status.rate)),
+    status.held_by ? fact("held by", h("a", { href: `#/streams/${encodeURIComponent(status.held_by)}` }, status.held_by)) : null,
+    status.gaps.length ? fact("gaps", number(status.gaps.length)) : null,
+  ];
+}
+
+const fact = (title, found) => h("span", {}, h("small", {}, title), " ", h("b", {}, found));
+
+function buttons(query, view) {
+  const button = (action, text, kind = null) => h("button", { type: "button", class: kind, "data-do": action, "data-name": query.name }, text);
+  return h("div", { class: "buttons" },
+    view === "why" ? h("a", { class: "button", href: address(query.name) }, "Hide why") : h("a", { class: "button", href: address(query.name, "why") }, "Why"),
+    h("a", { class: "button", href: `#/plan/query/${encodeURIComponent(query.name)}` }, "Plan"),
+    query.paused ? button("resume", "Resume") : button("pause", "Pause"),
+    button("replace", "Replace…"), button("drop", "Drop…", "danger"));
+}
+
+function answer(query) {
+  if (live === null || live.name !== query.name) return null;
+  if (live.problem) return h("p", { class: "notice bad" }, live.problem);
+  const { labels } = drawable(query.columns, live.rows);
+  const columns = query.columns.map(({ name, type }) => ({ title: name, number: isNumeric(type) && !labels.includes(name) }));
+  const text = (name, found) => (found === null ? h("span", { class: "faint" }, "NULL") : labels.includes(name) ? labelText(found) : value(found));
+  const rows = live.rows.map((row) => query.columns.map(({ name }) => text(name, row[name])));
+  const cut = live.total > live.rows.length ? `the first ${number(live.rows.length)} of ${count(live.total, "row")}` : count(live.total, "row");
+  return [
+    picture(query),
+    h("h2", {}, "Answer", h("small", {}, live.note ? "" : ` ${cut}`)),
+    live.note ? h("p", { class: "faint" }, live.note) : null,
+    table(`Answer of ${query.name}`, columns, rows, { class: "scroll answer" }),
+  ];
+}
+
+function picture(query) {
+  const { measures, labels, form } = drawable(query.columns, live.rows);
+  if (measures.length === 0) return null;
+  const chosen = picked.form ?? form;
+  const measure = measures.includes(picked.measure) ? picked.measure : measures[0];
+  const drawn = chosen === "bars" ? bars(query.name, live.rows, labels, measure)
+    : steps(query.name, live.history, labels, measure, live.until);
+  const choice = (one, text) => h("button", { type: "button", "aria-pressed": String(one === chosen), "data-do": "form", "data-form": one }, text);
+  return h("figure", {},
+    h("div", { class: "choices" },
+      h("div", { role: "group", "aria-label": "Picture", class: "choice" }, choice("steps", "Over time"), choice("bars", "By group")),
+      measures.length > 1 ? h("label", {}, "Value ", h("select", { "data-do": "measure" },
+        measures.map((one) => h("option", { value: one, selected: one === measure }, one)))) : h("span", { class: "faint" }, measure)),
+    drawn ?? h("p", { class: "faint" }, "There is nothing to draw yet."));
+}
+
+function definition(name) {
+  const text = definitions.get(name);
+  return text === undefined ? null : h("details", {}, h("summary", {}, "Definition"), h("pre", { tabindex: 0 }, text));
+}
+
+async function alter(name, what) {
+  const results = await carryOut(`ALTER QUERY ${quoted(name)} ${what}`);
+  say(results.map((one) => one.text).filter(Boolean).join("\n") || `${name}: ${what.toLowerCase()} is done`);
+  await refresh();
+}
+
+export const actions = {
+  pause: ({ name }) => alter(name, "PAUSE"),
+  resume: ({ name }) => alter(name, "RESUME"),
+  async replace({ name }) {
+    const [found] = await carryOut(`SHOW CREATE QUERY ${quoted(name)}`);
+    sessionStorage.setItem("headrace-text", found.text.replace(/^CREATE QUERY/m, "CREATE OR REPLACE QUERY"));
+    location.hash = "#/editor/new";
+  },
+  async drop({ name }) {
+    const sure = await ask({
+      title: `Drop ${name}?`, text: "Its answer and its state are dropped with it. This cannot be taken back.", yes: `Drop ${name}`, danger: true,
+    });
+    if (!sure) return;
+    await remove(`/queries/${encodeURIComponent(name)}`);
+    await refresh();
+    say(`${name} is dropped`);
+    location.hash = "#/queries";
+  },
+  form({ form }) {
+    picked.form = form;
+    change();
+  },
+  measure(_, select) {
+    picked.measure = select.value;
+    change();
+  },
+};

@@ -1,0 +1,332 @@
+"""The page in a real browser, as people use it: with the mouse, with the keyboard alone, and as axe reads it.
+
+Without Chromium these tests are skipped; `scripts/setup.sh` installs it where it may.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from fnmatch import fnmatch
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from headrace.server import page as files_of_the_page
+from headrace.server.address import Address
+from headrace.server.keys import KeyFile, Role
+from headrace.server.serving import listener
+from unit.server.serving_for_tests import running
+
+ROOT = Path(__file__).parents[3]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("HEADRACE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+PARTS = (
+    *("queries", "queries/warmth", "queries/open_doors/why", "plan", "plan/operator/0", "streams/door"),
+    *("letters", "editor"),
+)
+STREAMS = """
+CREATE STREAM reading (ts BIGINT, room STRING, celsius BIGINT) FROM push TIMESTAMP BY ts DISORDER 1;
+CREATE STREAM door (ts BIGINT, room STRING) FROM push TIMESTAMP BY ts;
+CREATE QUERY warmth AS SELECT room, MAX(celsius) AS celsius FROM reading [RANGE 10] GROUP BY room;
+CREATE QUERY open_doors AS SELECT r.room FROM reading [RANGE 5] r, door [RANGE 5] d WHERE r.room = d.room;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for the file: where it is open, the thread has an event loop, and other tests want their own."""
+    assert CHROMIUM is not None
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("page")) as url:
+        carry_out(url, STREAMS)
+        push(url, "reading", [{"ts": ts, "room": "hall", "celsius": 20 + ts} for ts in range(4)])
+        yield url
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens a page; at the end no request has left its host, and no script has failed."""
+    contexts, sent, failed = [], list[str](), list[str]()
+
+    def open_page(url: str, scheme: str = "light") -> Page:
+        context = browser.new_context(color_scheme=scheme)  # type: ignore[arg-type]
+        context.set_default_timeout(20_000)
+        contexts.append((context, urlsplit(url).netloc))
+        page = context.new_page()
+        page.on("request", lambda request: sent.append(urlsplit(request.url).netloc))
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        page.goto(url)
+        return page
+
+    expect.set_options(timeout=20_000)
+    yield open_page
+    hosts = {host for _, host in contexts}
+    for context, _ in contexts:
+        context.close()
+    assert sent
+    assert set(sent) <= hosts
+    assert not failed
+
+
+def carry_out(url: str, text: str) -> None:
+    answer = httpx.post(f"{url}/statements", json={"text": text}, timeout=120)
+    assert answer.status_code == 200, answer.text
+
+
+def push(url: str, stream: str, rows: list[dict[str, object]]) -> None:
+    lines = "\n".join(map(json.dumps, rows))
+    sent = {"Content-Type": "application/x-ndjson"}
+    answer = httpx.post(f"{url}/streams/{stream}/rows", content=lines, headers=sent, timeout=120)
+    assert answer.status_code == 200, answer.text
+
+
+def measure(url: str, room: str, celsius: dict[int, int]) -> None:
+    """Readings of a room by their instants."""
+    push(url, "reading", [{"ts": ts, "room": room, "celsius": found} for ts, found in celsius.items()])
+
+
+def write(page: Page, text: str) -> None:
+    page.get_by_role("textbox", name="Statements").fill(text)
+
+
+def test_every_file_of_the_page_is_in_the_wheel() -> None:
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = found["tool"]["setuptools"]["package-data"]["headrace"]
+    folder = Path(files_of_the_page.__file__).parent
+    names = [file.name for file in folder.iterdir() if file.suffix not in (".py", ".pyc") and file.is_file()]
+    assert "index.html" in names
+    assert [name for name in names if not any(fnmatch(f"server/page/{name}", one) for one in patterns)] == []
+
+
+def test_the_page_may_load_nothing_but_itself(tmp_path: Path) -> None:
+    KeyFile(tmp_path / "keys.json").add("ann", Role.READ)
+    with running(tmp_path) as url, httpx.Client(base_url=url) as client:
+        answer = client.get("/")
+        policy = dict(
+            part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";")
+        )
+        assert policy["default-src"] == "'none'"
+        assert {policy["script-src"], policy["style-src"], policy["connect-src"]} == {"'self'"}
+        assert policy["frame-ancestors"] == "'none'"
+        # Where keys are needed, the page comes without one, and nothing else does.
+        assert client.get("/page/main.js").headers["content-type"].startswith("text/javascript")
+        assert client.get("/page/..%2f..%2fserver%2fapp.py").status_code == 404
+        assert client.get("/page/__init__.py").status_code == 404
+        assert client.get("/status").status_code == 401
+        tag = {"If-None-Match": answer.headers["etag"]}
+        assert client.get("/", headers=tag).status_code == 304
+
+
+@needs_browser
+def test_a_query_from_its_first_error_until_it_is_dropped(opened: Callable[..., Page], server: str) -> None:
+    page = opened(f"{server}/#/editor")
+    text = "CREATE QUERY cold AS SELECT room, MIN(celcius) AS celsius FROM reading [RANGE 10] GROUP BY room"
+    write(page, f"-- the coldest\n{text}")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("alert")).to_contain_text("line 2, column 39: there is no column celcius")
+    expect(page.get_by_role("alert")).to_contain_text("did you mean celsius?")
+    expect(page.locator("#paint mark")).to_have_text("celcius")
+    write(page, page.get_by_role("textbox").input_value().replace("celcius", "celsius"))
+    expect(page.locator("#paint mark")).to_have_count(0)
+    page.get_by_role("button", name="Explain").click()
+    expect(page.locator(".results pre")).to_contain_text("Aggregate BY room: MIN(celsius) AS celsius")
+    page.get_by_role("button", name="Run").click()
+    page.locator(".results").get_by_role("link", name="cold").click()
+    # The answer changes while somebody looks.
+    answer = page.get_by_role("region", name="Answer of cold")
+    measure(server, "attic", {10: 7, 12: 9})
+    expect(answer.get_by_role("row", name="attic 7")).to_be_visible()
+    measure(server, "attic", {14: -3, 16: 2})
+    expect(answer.get_by_role("row", name="attic -3")).to_be_visible()
+    page.get_by_role("button", name="Over time").click()
+    expect(page.get_by_role("img", name=re.compile("celsius of cold over time, between -"))).to_be_visible()
+    _pause_replace_and_drop(page, server)
+
+
+def _pause_replace_and_drop(page: Page, server: str) -> None:
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator(".heading .tag")).to_have_text("paused")
+    page.get_by_role("button", name="Resume").click()
+    expect(page.locator(".heading .tag")).to_have_count(0)
+    page.get_by_role("button", name="Replace…").click()
+    text = page.get_by_role("textbox", name="Statements")
+    expect(text).to_have_value(re.compile("CREATE OR REPLACE QUERY cold"))
+    text.fill(text.input_value().replace("MIN(", "MAX("))
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator(".results pre")).to_contain_text("the new answer")
+    # Nothing has happened yet.
+    assert "MIN(" in httpx.get(f"{server}/explain", params={"query": "cold"}).json()["text"]
+    page.get_by_role("button", name="Replace").click()
+    expect(page.locator(".results")).to_contain_text("cold is defined")
+    assert "MAX(" in httpx.get(f"{server}/explain", params={"query": "cold"}).json()["text"]
+    page.locator(".results").get_by_role("link", name="cold").click()
+    page.get_by_role("button", name="Drop…").click()
+    page.get_by_role("button", name="Cancel").click()
+    assert httpx.get(f"{server}/queries/cold").status_code == 200
+    page.get_by_role("button", name="Drop…").click()
+    page.get_by_role("button", name="Drop cold").click()
+    expect(page.get_by_role("status").filter(has_text="cold is dropped")).to_be_visible()
+    assert httpx.get(f"{server}/queries/cold").status_code == 404
+
+
+@needs_browser
+def test_why_leads_to_the_silent_stream(opened: Callable[..., Page], server: str) -> None:
+    page = opened(f"{server}/#/queries/open_doors")
+    page.get_by_role("link", name="Why").click()
+    why = page.get_by_role("region", name="Why open_doors has no newer answer")
+    expect(why).to_contain_text("open_doors waits for door")
+    why.get_by_role("listitem").last.get_by_role("link", name="door", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("door")
+    expect(page.get_by_role("region", name="The stream door")).to_contain_text("open_doors")
+    # After a while without a heartbeat the plan shows the way in red; the page's clock says how long it was.
+    page.clock.install()
+    page.clock.fast_forward(20_000)
+    expect(page.get_by_role("region", name="The stream door")).to_contain_text("silent")
+    page.get_by_role("link", name="Plan").click()
+    expect(page.locator("a.box.silent").filter(has_text="door")).to_contain_text("Source")
+    expect(page.locator("a.pill.silent").filter(has_text="open_doors")).to_be_visible()
+
+
+@needs_browser
+def test_the_plan_shows_what_queries_share(opened: Callable[..., Page], server: str) -> None:
+    text = "CREATE QUERY hot AS SELECT room, MAX(celsius) AS celsius FROM reading [RANGE 10] GROUP BY room"
+    carry_out(server, f"{text} HAVING MAX(celsius) > 21")
+    page = opened(f"{server}/#/plan")
+    shared = page.locator("a.box.shared")
+    expect(shared.first).to_have_attribute("aria-label", re.compile("shared by warmth.*hot"))
+    page.locator("a.pill").filter(has_text="warmth").click()
+    expect(page.locator("a.box.held, a.box.silent").filter(has_text="Source")).to_contain_text("reading")
+    page.locator("a.box").filter(has_text="Aggregate").first.click()
+    expect(page.get_by_role("region", name=re.compile("Aggregate BY room"))).to_contain_text("Heartbeat")
+    carry_out(server, "DROP QUERY hot")
+
+
+@needs_browser
+def test_what_rows_hold_is_shown_and_never_run(opened: Callable[..., Page], server: str) -> None:
+    bad = "<img src=/nowhere onerror=alert(1)>"
+    carry_out(server, "CREATE STREAM said (ts BIGINT, text STRING) FROM push TIMESTAMP BY ts")
+    carry_out(server, "CREATE QUERY sayings AS SELECT text FROM said [RANGE 10]")
+    push(server, "said", [{"ts": 5, "text": bad}, {"ts": 7, "text": "b"}])
+    push(server, "said", [{"ts": 1, "text": f"late {bad}"}])
+    page = opened(f"{server}/#/queries/sayings")
+    expect(page.get_by_role("region", name="Answer of sayings").get_by_role("cell", name=bad)).to_be_visible()
+    page.goto(f"{server}/#/letters/said")
+    letters = page.get_by_role("region", name="Dead letters of said")
+    expect(letters.get_by_role("cell", name=f"late {bad}").first).to_be_visible()
+    assert page.locator("main img").count() == 0
+
+
+@needs_browser
+def test_the_page_goes_on_with_the_next_server(opened: Callable[..., Page], tmp_path: Path) -> None:
+    with listener(Address(port=0)) as free:
+        address = Address(port=free.getsockname()[1])
+
+    def served() -> AbstractContextManager[str]:
+        return running(tmp_path, address=address)
+
+    with served() as url:
+        carry_out(url, STREAMS)
+        measure(url, "hall", {1: 20, 4: 19})
+        page = opened(f"{url}/#/queries/warmth")
+        answer = page.get_by_role("region", name="Answer of warmth")
+        expect(answer.get_by_role("row", name="hall 20")).to_be_visible()
+    expect(page.locator("#run")).to_contain_text("not connected")
+    with served() as url:
+        expect(page.locator("#run")).to_contain_text("running")
+        measure(url, "hall", {6: 31, 9: 5})
+        expect(answer.get_by_role("row", name="hall 31")).to_be_visible()
+
+
+@needs_browser
+def test_a_key_is_asked_for_and_kept_for_the_session(opened: Callable[..., Page], tmp_path: Path) -> None:
+    secret = KeyFile(tmp_path / "keys.json").add("ann", Role.READ)
+    with running(tmp_path) as url:
+        page = opened(url)
+        page.get_by_role("textbox", name="Key").fill("hr_wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("dialog")).to_contain_text("this key is not known")
+        page.get_by_role("textbox", name="Key").fill(secret)
+        page.keyboard.press("Enter")
+        expect(page.locator("#run")).to_contain_text("at rest")
+        assert secret not in page.evaluate("JSON.stringify(localStorage) + document.cookie + location.href")
+        assert secret in page.evaluate("JSON.stringify(sessionStorage)")
+        page.get_by_role("button", name="Forget the key").click()
+        expect(page.get_by_role("dialog")).to_contain_text("a key is needed")
+        assert secret not in page.evaluate("JSON.stringify(sessionStorage)")
+
+
+@needs_browser
+def test_the_keyboard_is_enough(opened: Callable[..., Page], server: str) -> None:
+    page = opened(server)
+    expect(page.get_by_role("link", name="warmth").first).to_be_visible()
+    keys = page.keyboard
+    _tab_to(page, "Editor")
+    keys.press("Enter")
+    _tab_to(page, "Statements")
+    keys.type("SELECT MAX(celsius) FROM read")
+    option = page.get_by_role("option", name="reading stream")
+    expect(option).to_have_attribute("aria-selected", "true")
+    keys.press("Tab")
+    expect(page.get_by_role("textbox", name="Statements")).to_have_value("SELECT MAX(celsius) FROM reading")
+    keys.press("Control+Shift+Enter")
+    expect(page.locator(".results pre")).to_contain_text("Aggregate: MAX(celsius)")
+    # The text area is no trap.
+    _tab_to(page, "Run")
+    _tab_to(page, "warmth", "Queries")
+    keys.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("warmth")
+    _tab_to(page, "Why")
+    keys.press("Enter")
+    expect(page.get_by_role("region", name="Why warmth has no newer answer")).to_contain_text("reading")
+
+
+def _tab_to(page: Page, name: str, via: str | None = None) -> None:
+    """Press Tab until something of a name has the focus; by way of another link if it is on another part."""
+    if via is not None:
+        _tab_to(page, via)
+        page.keyboard.press("Enter")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "(({ariaLabel, innerText}) => ariaLabel ?? innerText)(document.activeElement)"
+        )
+        if focused.split("\n")[0].strip() == name:
+            return
+    raise AssertionError(f"{name} is not reached")
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(opened: Callable[..., Page], server: str, scheme: str) -> None:
+    page = opened(server, scheme)
+    for part in PARTS:
+        page.goto(f"{server}/#/{part}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator("#run")).to_contain_text("running")
+        if part == "editor":
+            write(page, "SELECT celcius FROM reading")
+            page.get_by_role("button", name="Run").click()
+            expect(page.get_by_role("alert")).to_be_visible()
+        found = Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [(part, one["id"], [node["html"] for node in one["nodes"]]) for one in serious] == []

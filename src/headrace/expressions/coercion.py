@@ -1,8 +1,7 @@
 """Types of expressions: literals, common types and casts, as in Spark SQL 4 in ANSI mode.
 
-Two rules differ from Spark on purpose: a DECIMAL that would need more than 38 digits is refused instead of
-losing digits, and numbers do not turn into TIMESTAMPs (Spark takes them for seconds, Headrace's instants are
-microseconds) except through TIMESTAMP_MICROS.
+One rule differs from Spark on purpose: numbers do not turn into TIMESTAMPs (Spark takes them for seconds,
+Headrace's instants are microseconds) except through TIMESTAMP_MICROS.
 """
 
 from __future__ import annotations
@@ -250,7 +249,9 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     ]
     scale = max(scale for _, scale in pairs)
     whole = max(precision - scale for precision, scale in pairs)
-    return decimal_type(whole + scale, scale, f"the common type of {sql_type(left)} and {sql_type(right)}")
+    # As in Spark, digits in front of the point are kept rather than those after it.
+    whole, scale = min(whole, MAX_DIGITS), min(scale, max(0, MAX_DIGITS - whole))
+    return pa.decimal128(max(1, whole + scale), scale)
 
 
 def _constant_hint(dtype: pa.DataType) -> str:

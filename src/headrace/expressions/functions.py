@@ -7,7 +7,6 @@ on anything but the row: there is no current time and no random number. On purpo
   at all their arguments; only CASE, IF, COALESCE, AND and OR go from left to right.
 - -0 and 0 are one value in every respect, as in grouping: as a STRING both are 0.0.
 - NaN has no counterpart among DECIMALs (Spark: NULL) nor a FLOOR (Spark: 0): the row fails.
-- A DECIMAL result of more than 38 digits is refused; Spark drops digits.
 - STRINGs do not become numbers in arithmetic, nor numbers TIMESTAMPs, without a CAST or TIMESTAMP_MICROS.
 - The patterns of LIKE, REGEXP_LIKE, REGEXP_EXTRACT and DATE_FORMAT, the digits of ROUND and the unit of
   DATE_TRUNC are constants, and wrong ones refused.

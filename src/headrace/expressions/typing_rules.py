@@ -20,6 +20,7 @@ from headrace.expressions.coercion import (
     literal,
     make_cast,
 )
+from headrace.expressions.decimal_digits import result_type
 from headrace.expressions.tree import Call, Case, Expression, Literal
 from headrace.schema import (
     BIGINT,
@@ -52,7 +53,7 @@ def make_case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Ex
 
 
 def arithmetic(name: str, arguments: Arguments) -> Expression:
-    """+, -, * and %: DOUBLE if one side is, BIGINT if both are, else the DECIMAL that holds every result."""
+    """+, -, * and %: DOUBLE if one side is, BIGINT if both are, else the DECIMAL that `result_type` gives."""
     if intervals.is_about_time(arguments):
         return intervals.arithmetic(name, arguments)
     left, right = _numbers(name, arguments)
@@ -61,7 +62,7 @@ def arithmetic(name: str, arguments: Arguments) -> Expression:
     if left.type == right.type == BIGINT:
         return Call(name, (left, right), BIGINT)
     one, other = as_decimal(left), as_decimal(right)
-    dtype = decimal_type(*_DECIMAL_RESULTS[name](*one, *other), f"the result of {name}")
+    dtype = result_type(name, *one, *other)
     return Call(name, (make_cast(left, pa.decimal128(*one)), make_cast(right, pa.decimal128(*other))), dtype)
 
 
@@ -71,34 +72,6 @@ def divide(name: str, arguments: Arguments) -> Expression:
     if left.type == right.type == BIGINT:
         return Call(name, (make_cast(left, DOUBLE), make_cast(right, DOUBLE)), DOUBLE)
     return arithmetic(name, (left, right))
-
-
-def _sum_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
-    scale = max(s1, s2)
-    return max(p1 - s1, p2 - s2) + scale + 1, scale
-
-
-def _product_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
-    return p1 + p2 + 1, s1 + s2
-
-
-def _quotient_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
-    scale = max(6, s1 + p2 + 1)
-    return p1 - s1 + s2 + scale, scale
-
-
-def _remainder_digits(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
-    scale = max(s1, s2)
-    return max(1, min(p1 - s1, p2 - s2) + scale), scale
-
-
-_DECIMAL_RESULTS: Final = {
-    "+": _sum_digits,
-    "-": _sum_digits,
-    "*": _product_digits,
-    "/": _quotient_digits,
-    "%": _remainder_digits,
-}
 
 
 def whole_division(name: str, arguments: Arguments) -> Expression:

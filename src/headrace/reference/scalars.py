@@ -173,7 +173,12 @@ def _typed(number: Any, dtype: pa.DataType) -> Any:
         if not -(2**63) <= number < 2**63:
             raise RowError("BIGINT overflow")
         return int(number)
-    return to_scale(number, dtype) if pa.types.is_decimal(dtype) else number
+    if not pa.types.is_decimal(dtype):
+        return number
+    try:
+        return to_scale(number, dtype)
+    except ValueError:
+        raise RowError("DECIMAL overflow") from None
 
 
 def _divide(left: Any, right: Any) -> Any:

@@ -77,6 +77,8 @@ def test_a_literal_of_an_unknown_type_is_our_fault() -> None:
         (STRING, BIGINT, BIGINT),
         (STRING, decimal(10, 2), DOUBLE),
         (STRING, TIMESTAMP, TIMESTAMP),
+        (decimal(38, 0), decimal(38, 10), decimal(38, 0)),
+        (decimal(38, 6), decimal(38, 10), decimal(38, 6)),
         (UNKNOWN, DATE, DATE),
         (BOOLEAN, UNKNOWN, BOOLEAN),
     ],
@@ -85,7 +87,7 @@ def test_common_types(left: pa.DataType, right: pa.DataType, dtype: pa.DataType)
     assert common_type(left, right) == common_type(right, left) == dtype
 
 
-@pytest.mark.parametrize("pair", [(BIGINT, BOOLEAN), (TIMESTAMP, BIGINT), (decimal(38, 0), decimal(38, 10))])
+@pytest.mark.parametrize("pair", [(BIGINT, BOOLEAN), (TIMESTAMP, BIGINT)])
 def test_types_without_a_common_type(pair: tuple[pa.DataType, pa.DataType]) -> None:
     with pytest.raises(LanguageError) as caught:
         common_type(*pair)
@@ -204,7 +206,6 @@ def test_negation_goes_into_literals_and_null_tests() -> None:
         ("YEAR", (INT,), "YEAR takes a TIMESTAMP or DATE, not BIGINT"),
         ("SUBSTRING", (TEXT, REAL), "SUBSTRING takes whole numbers"),
         ("<", (MOMENT, INT), "no common type"),
-        ("*", (MONEY, Column(9, "w", decimal(30, 2))), "a DECIMAL of 41 digits"),
         ("ROUND", (REAL, INT), "the digits of ROUND must be"),
         ("ROUND", (REAL, literal(99)), "the digits of ROUND must be"),
         ("LIKE", (TEXT, TEXT), "must be a string constant"),

@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array
-from headrace.expressions.evaluation.decimals import divide, remainder, round_to
+from headrace.expressions.decimal_digits import is_exact
+from headrace.expressions.evaluation.decimals import divide, remainder, round_to, rounded
 from headrace.expressions.evaluation.values import (
     BIGINT_OVERFLOW,
+    DECIMAL_OVERFLOW,
     DIVISION_BY_ZERO,
     Computed,
     Datum,
@@ -38,6 +40,8 @@ def _arithmetic(call: Call, arguments: Sequence[Datum]) -> Computed:
     left, right = arguments
     if call.type == BIGINT:
         return _integers(call.function, left, right)
+    if pa.types.is_decimal(call.type) and not is_exact(call.function, left.type, right.type):
+        return failing(*rounded(call.function, left, right, call.type), DECIMAL_OVERFLOW)
     return fine(_PLAIN[call.function](left, right))
 
 
@@ -69,8 +73,13 @@ _OVERFLOWS: Final[dict[str, Callable[[Int64Array, Int64Array, Int64Array], BoolA
 
 def _divide(call: Call, arguments: Sequence[Datum]) -> Computed:
     left, right, zeros = _nonzero(*arguments)
-    values = pc.divide(left, right) if call.type == DOUBLE else divide(left, right, call.type)
-    return failing(values, zeros, DIVISION_BY_ZERO)
+    if call.type == DOUBLE:
+        return failing(pc.divide(left, right), zeros, DIVISION_BY_ZERO)
+    if is_exact("/", left.type, right.type):
+        return failing(divide(left, right, call.type), zeros, DIVISION_BY_ZERO)
+    values, overflow = failing(*rounded("/", left, right, call.type), DECIMAL_OVERFLOW)
+    values, by_zero = failing(values, zeros, DIVISION_BY_ZERO)
+    return values, (*overflow, *by_zero)
 
 
 def _whole_divide(call: Call, arguments: Sequence[Datum]) -> Computed:

@@ -31,6 +31,7 @@ Kernel = Callable[[Call, Sequence[Datum]], Computed]
 
 DIVISION_BY_ZERO: Final = "division by zero"
 BIGINT_OVERFLOW: Final = "BIGINT overflow"
+DECIMAL_OVERFLOW: Final = "DECIMAL overflow"
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,49 @@
+"""How many digits results of DECIMAL arithmetic have, as in Spark SQL."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+MAX_DIGITS: Final = 38
+"""The most digits of a DECIMAL."""
+_KEPT_SCALE: Final = 6
+"""So many digits after the point are kept where a result has more than `MAX_DIGITS` in all."""
+
+
+def exact_digits(name: str, p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
+    """The precision and scale that hold every result of +, -, *, / or % of two DECIMALs.
+
+    A quotient has a scale of at least 6, and no more digits than are listed there.
+    """
+    scale = max(s1, s2)
+    match name:
+        case "+" | "-":
+            return max(p1 - s1, p2 - s2) + scale + 1, scale
+        case "*":
+            return p1 + p2 + 1, s1 + s2
+        case "/":
+            scale = max(_KEPT_SCALE, s1 + p2 + 1)
+            return p1 - s1 + s2 + scale, scale
+        case _:
+            return max(1, min(p1 - s1, p2 - s2) + scale), scale
+
+
+def result_type(name: str, p1: int, s1: int, p2: int, s2: int) -> pa.DataType:
+    """The type of a result: of more than 38 digits those after the point give way, as far as 6 of them.
+
+    What then is too large fails, and what has more digits after the point is rounded half away from zero
+    (Spark, `spark.sql.decimalOperations.allowPrecisionLoss`).
+    """
+    precision, scale = exact_digits(name, p1, s1, p2, s2)
+    if precision > MAX_DIGITS:
+        whole = precision - scale
+        scale = max(MAX_DIGITS - whole, min(scale, _KEPT_SCALE))
+    return pa.decimal128(min(precision, MAX_DIGITS), scale)
+
+
+def is_exact(name: str, left: pa.DataType, right: pa.DataType) -> bool:
+    """Whether the type of a result holds every one without rounding."""
+    precision, _ = exact_digits(name, left.precision, left.scale, right.precision, right.scale)
+    return precision <= MAX_DIGITS

@@ -41,7 +41,7 @@ def rounded(operator: str, left: Datum, right: Datum, dtype: pa.DataType) -> tup
     valid = np.broadcast_to(validity(left, right), count)
     a, b = (unscaled(spread(part, count)) for part in (left, right))
     one, other = left.type.scale, right.type.scale
-    numerator, divisor, scale = a * b, 1, one + other
+    numerator, divisor, scale = a * b, np.ones(count, dtype=object), one + other
     if operator == "/":
         numerator, divisor, scale = a, np.where(valid, b, 1), one - other
     elif operator != "*":

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from headrace.engine.core import Core
+from headrace.engine.definitions import Definitions
 from headrace.engine.describing import found, schema_of
 from headrace.engine.display import PlanText
 from headrace.engine.policy import Policy
@@ -144,8 +145,15 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
         if query.name not in known.paused:
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
         before = core.paused_at(query.name)
-        core.change(known.resuming(query.name))
-        start = core.warm_start(query.name)
+
+    def made() -> Definitions:
+        now = core.definitions
+        if query.name not in now.paused:
+            raise LanguageError(f"the query {query.name} is not paused", position=name.position)
+        return now.resuming(query.name)
+
+    core.change_when_ready(made, query.name)
+    start = core.warm_start(query.name)
     if before is None or start is None:
         return f"{query.name} is resumed when the next run begins"
     resumed = f"{query.name} is resumed, over the rows since epoch {start.since}"

@@ -50,6 +50,7 @@ from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
+from headrace.runtime.driver.catching_up import Ahead
 from headrace.runtime.driver.withdrawal import check_wanted
 from headrace.runtime.journal.definition import Definition, key_of
 from headrace.runtime.journal.description import WarmStart
@@ -271,9 +272,13 @@ class Core:
             if stored:
                 self.definitions, query = with_query(self.definitions, query, plan, definition, position)
                 return query
+
+        def made() -> Definitions:
             new = self.definitions.with_query(query, plan, found.streams, position).recording(definition)
-            self.change(self.claiming(new, definition))
-            return query
+            return self.claiming(new, definition)
+
+        self.change_when_ready(made, name)
+        return query
 
     def drafted(self, made: CreateQuery, known: Query | None, policy: Policy) -> tuple[Query, Plan, Compiled]:
         """The query of a CREATE OR REPLACE QUERY, its plan at its level, and what its text means.
@@ -393,8 +398,42 @@ class Core:
             self.definitions = replace(self.definitions, catalog=catalog)
         self.make_waiting()
 
-    def change(self, new: Definitions) -> None:
+    def change_when_ready(self, make: Callable[[], Definitions], name: str) -> None:
+        """Let definitions take effect with a query that may have to be brought to the present first.
+
+        Others change definitions meanwhile; who has the lock held keeps them from that.
+
+        Args:
+            make: makes them of those of now; called with the lock held, twice if the query is brought there.
+            name: the query's.
+
+        Raises:
+            UserError: the change cannot take effect, or what the query reads was dropped meanwhile.
+        """
+        with self.lock:
+            new = make()
+            running = self.execution is not None and self.execution.running and not self._gathering
+            ahead = self.execution.ahead(new) if self.execution is not None and running else None
+            if ahead is None:
+                self.change(new)
+                return
+        ahead.arrived.result()
+        with self.lock:
+            try:
+                now = make()
+                _require_same_streams(new, now, name)
+                check_wanted()
+            except BaseException:
+                self.started.give_up(ahead)
+                raise
+            self.change(now, ahead)
+
+    def change(self, new: Definitions, ahead: Ahead | None = None) -> None:
         """Let definitions take effect: at once, or between two epochs of a run that is going on.
+
+        Args:
+            new: the definitions.
+            ahead: the query of them that has been brought to the present, if there is one.
 
         Raises:
             WithdrawnError: nobody waits for that any more; nothing has changed then.
@@ -404,7 +443,7 @@ class Core:
             self.definitions = new
             return
         if self.execution is not None and self.execution.running:
-            self.execution.change(new)
+            self.execution.change(new, ahead)
             self._stored = None
         self.definitions = new
 
@@ -462,20 +501,15 @@ class Core:
             ]
             query.name = new
 
-    def replace(self, new: Definitions, name: str, undo: Callable[[Definitions], Definitions]) -> None:
-        """Let definitions take effect in which a query is another one.
-
-        Where no run goes on, and a store has the one that is replaced, that is done when the next run has
-        begun with it.
+    def replace_later(self, name: str, undo: Callable[[Definitions], Definitions]) -> None:
+        """Let a query be replaced when the next run has begun with it, if none goes on and a store has it.
 
         Args:
-            new: the definitions.
             name: the query's.
             undo: makes definitions with the one that is replaced.
         """
         if not self.running and self.is_known_to_store(name):
             self._replaced.setdefault(name, undo)
-        self.change(new)
 
     def is_known_to_store(self, query: str) -> bool:
         """Whether a durable store has a query of that name, which is answered or paused."""
@@ -670,6 +704,20 @@ class Core:
         if self.execution is not None:
             self.execution.close()
             self.execution = None
+
+
+def _require_same_streams(before: Definitions, after: Definitions, query: str) -> None:
+    """See that what a query reads is still there.
+
+    Raises:
+        UserError: it is not.
+    """
+    for stream in before.streams_of_query(query):
+        if before.catalog.find(stream) is not after.catalog.find(stream):
+            raise UserError(
+                f"{stream} was dropped, or is another one, since {query} began to catch up with the present",
+                hint="define it again",
+            )
 
 
 def _name(key: str) -> str:

@@ -22,7 +22,7 @@ from headrace.engine.texts import listed_by, releveled, renamed, retimed, stream
 from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
+from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo, check_duration
 from headrace.language.catalog_statements import Kind
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
@@ -146,7 +146,12 @@ class Definitions:
         """
         stream = self._input(statement.name)
         changed = {name: getattr(statement.time, name) for name in statement.changed}
-        found = self._with(stream.retimed(replace(stream.clauses, **changed)))
+        clauses, place = replace(stream.clauses, **changed), statement.name.position
+        if clauses.disorder is not None:
+            check_duration(clauses.disorder, stream.info.domain, "DISORDER", place)
+        if clauses.retain is not None and clauses.retain.length is not None:
+            check_duration(clauses.retain.length, stream.info.domain, "RETAIN", place)
+        found = self._with(stream.retimed(clauses))
         kind = Kind.STREAM if stream.relation is None else Kind.RELATION
         record = self.record_of(kind, stream.entry.name)
         if record is None:

@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +40,7 @@ from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.adopting import derivation
+from headrace.runtime.driver.catching_up import Ahead
 from headrace.runtime.driver.change import Settle, Wanted
 from headrace.runtime.driver.letters import all_columns, kept_letters
 from headrace.runtime.driver.live import Asked, LiveRun
@@ -185,54 +186,77 @@ class Execution:
             clients=self._clients.all(),
         )
 
-    def change(self, defined: Definitions) -> None:
+    def ahead(self, defined: Definitions) -> Ahead | None:
+        """Begin to bring a query to the present with which definitions are to take effect; None without any.
+
+        Args:
+            defined: the queries from then on, and all streams.
+
+        Raises:
+            UserError: rows are missing that it depends on, or the run has ended.
+        """
+        assert self._live is not None
+        return self._live.ahead(self._change_to(defined))
+
+    def give_up(self, ahead: Ahead) -> None:
+        """Forget a query that was to be brought to the present."""
+        assert self._live is not None
+        self._live.give_up(ahead)
+
+    def change(self, defined: Definitions, ahead: Ahead | None = None) -> None:
         """Answer other queries from the next epoch on; returns when that is committed.
 
         Args:
             defined: the queries from then on, and all streams.
+            ahead: the query of them that has been brought to the present, if there is one.
 
         Raises:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
         assert self._live is not None
+        gone = self.run.known_streams - defined.streams.keys()
+        if not self._differs(defined, gone):
+            return
+        self._asked = defined
+        failed = self.run.reading.queries.failed
+        epoch = self._live.change(replace(self._change_to(defined), ahead=ahead))
+        self._defined = defined
+        self._answer(defined, epoch, failed)
+        for name in gone:
+            self._forget_stream(name)
+
+    def _differs(self, defined: Definitions, gone: Collection[str]) -> bool:
+        """Whether a run, or its store, has to hear of definitions."""
         streams = defined.streams
         retimed = any(
             _declared(stream) != _declared(streams[name])
             for name, stream in self.run.streams.items()
             if name in streams
         )
-        gone = self.run.known_streams - streams.keys()
         same = all(
             getattr(defined, part) == getattr(self._defined, part) for part in ("queries", "plans", "paused")
         )
         recorded = self._journal is not None and defined.records.known != self._defined.records.known
-        if same and not (gone or retimed or recorded):
-            return
+        return not same or bool(gone) or retimed or recorded
+
+    def _change_to(self, defined: Definitions) -> Asked:
+        """What the run is asked for by definitions."""
         description = self._described(defined, self._buckets) if self._journal is not None else None
-        self._asked = defined
-        failed = self.run.reading.queries.failed
         another = self._another(defined)
         known = {name: query.plan for name, query in self._defined.queries.items()}
         goes_on = {*known, *self.run.reading.queries.paused}
         new = ((name, query) for name, query in defined.queries.items() if name not in goes_on)
-        warm = {name: derivation(query.plan, known) for name, query in new if query.warm}
-        epoch = self._live.change(
-            Asked(
-                Wanted(defined.plans, defined.streams, description, _holds(defined), defined.not_answered),
-                lambda name: self._feed(name, defined),
-                warm,
-                {name: start for name, start in _past(defined).items() if name not in goes_on}
-                | _resumed(defined, self.run),
-                defined.keeping_input,
-                another,
-                another if another is not None and self._goes_on(defined.queries[another]) else None,
-            )
+        past = {name: start for name, start in _past(defined).items() if name not in goes_on}
+        return Asked(
+            Wanted(defined.plans, defined.streams, description, _holds(defined), defined.not_answered),
+            lambda name: self._feed(name, defined),
+            {name: derivation(query.plan, known) for name, query in new if query.warm},
+            past | _resumed(defined, self.run),
+            defined.keeping_input,
+            another,
+            another if another is not None and self._goes_on(defined.queries[another]) else None,
         )
-        self._defined = defined
-        self._answer(defined, epoch, failed)
-        for name in gone:
-            self._forget_stream(name)
 
     def _another(self, defined: Definitions) -> str | None:
         """The query that is another one from then on, and has not failed; None if there is none."""
@@ -330,14 +354,15 @@ class Execution:
         """
         clients, name = self._clients, self.answers.name_of(query)
         self.answers.reader(query)
-        begin = clients.begin(name, client, self.run.reading.queries.start_of(name), from_epoch)
+        reader = object()
+        begin = clients.begin(name, client, self.run.reading.queries.start_of(name), from_epoch, reader)
         changes = self.answers.follow(query, begin)
 
         def acknowledged() -> Iterator[Change]:
             for change in changes:
                 yield change
                 # Whoever asks for the next one has this one.
-                clients.acknowledge(self.answers.name_of(query), client, change.epoch)
+                clients.acknowledge(self.answers.name_of(query), client, change.epoch, reader)
 
         return Subscription(acknowledged(), changes.close)
 

@@ -77,15 +77,28 @@ def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
             core.definitions = core.claiming(known, given)
             return draft.known
         _check(core, draft, made)
-        new = known.replacing(draft.query, draft.plan, draft.streams, given, made.position)
         before, streams = known.records.known[given.key], known.streams_of_query(name)
         plan, position = known.plans[name], made.position
 
         def undo(later: Definitions) -> Definitions:
             return later.replacing(draft.known, plan, streams, before, position)
 
-        core.replace(core.claiming(new, given), name, undo)
-        return draft.query
+        core.replace_later(name, undo)
+
+    def new() -> Definitions:
+        now = core.definitions
+        if now.queries.get(name) is not draft.known:
+            raise LanguageError(
+                f"{name} was changed or dropped since the query that is to replace it began to catch up",
+                position=made.position,
+                hint="write it again",
+            )
+        return core.claiming(
+            now.replacing(draft.query, draft.plan, draft.streams, given, made.position), given
+        )
+
+    core.change_when_ready(new, name)
+    return draft.query
 
 
 def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:

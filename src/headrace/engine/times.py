@@ -21,7 +21,15 @@ from headrace.language.syntax import Name
 from headrace.runtime.driver.past import Start
 from headrace.runtime.intake.streams import Retain
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
-from headrace.time import MICROSECONDS, Duration, TimeDomain, duration_of, parse_duration
+from headrace.time import (
+    BEGINNING,
+    INFINITY,
+    MICROSECONDS,
+    Duration,
+    TimeDomain,
+    duration_of,
+    parse_duration,
+)
 
 Length: TypeAlias = "str | int | timedelta"
 """A length of time: "5 seconds", a timedelta, or for integer timestamps a number."""
@@ -326,6 +334,8 @@ def instant_of(at: object, domain: TimeDomain) -> int:
         UserError: it is none of these, or not of the domain.
     """
     if isinstance(at, int):
+        if not BEGINNING <= at <= INFINITY:
+            raise UserError(f"{at} is not an instant", hint="instants have 62 bits at most")
         return at
     if domain is TimeDomain.INTEGER:
         raise UserError(f"{at!r} is not an instant of an integer timeline", hint="give a number")

@@ -127,6 +127,29 @@ def test_a_client_is_heard_when_its_query_is_replaced_and_renamed(tmp_path: Path
         db.stop()
 
 
+def test_the_newest_reader_of_a_name_goes_on(tmp_path: Path) -> None:
+    with opened(tmp_path) as db:
+        push(db, 1, 2, 3)
+        with db["seen"].subscribe(client="desk") as first, db["seen"].subscribe(client="other") as other:
+            assert [next(first).epoch, next(first).epoch, next(other).epoch] == [1, 2, 1]
+            with db["seen"].subscribe(client="desk") as second:
+                assert next(second).epoch == 2
+                with pytest.raises(UserError, match="another reader has gone on as the client desk of seen"):
+                    next(first)
+                assert [next(second).epoch, next(other).epoch] == [3, 2]
+        assert {one.name: one.epoch for one in db.status.clients} == {"desk": 2, "other": 1}
+        db.stop()
+
+
+@pytest.mark.parametrize(("begin", "end"), [(-(2**70), 5), (3, 2**70)])
+def test_what_is_not_an_instant_is_refused(tmp_path: Path, begin: int, end: int) -> None:
+    with opened(tmp_path) as db:
+        push(db, 1, 2, 3)
+        with pytest.raises(UserError, match="is not an instant"):
+            db["seen"].between(begin, end)
+        db.stop()
+
+
 def test_the_answer_between_two_instants(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     with opened(tmp_path) as db:

@@ -403,3 +403,14 @@ def test_one_that_is_killed_is_there_or_not(
         bid(db, LATER)
         db.stop()
         assert history(query) == history(first)
+
+
+@pytest.mark.parametrize("clause", ["RETAIN 2 HOURS", "DISORDER 2 HOURS"])
+def test_a_unit_that_does_not_fit_is_refused_with_its_place(clause: str) -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM r (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        known = str(db.execute("SHOW CREATE STREAM r")[0])
+        with pytest.raises(LanguageError, match=f"1:14: {clause} has a unit") as refused:
+            db.execute(f"ALTER STREAM r SET ({clause})")
+        assert "7200" in str(refused.value.hint)
+        assert str(db.execute("SHOW CREATE STREAM r")[0]) == known

@@ -52,19 +52,25 @@ class Clients:
         self._results = results
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], Position] = {}
+        self._readers: dict[tuple[str, str], object] = {}
         if self._store is not None:
             self._known = named_positions(self._store, _SINK)
 
-    def begin(self, query: str, client: str, start: int, from_epoch: int) -> int:
+    def begin(self, query: str, client: str, start: int, from_epoch: int, reader: object = None) -> int:
         """The epoch with which a client goes on; from here on results are kept for it.
+
+        Whoever has read under its name so far does so no more: it may be the same client, which has lost its
+        connection.
 
         Args:
             query: the query's name.
             client: what the client calls itself.
             start: the epoch from which on the query answers; one of an earlier query of the name is unknown.
             from_epoch: where a client begins that is not known.
+            reader: who reads for it from now on.
         """
         with self._lock:
+            self._readers[query, client] = reader
             known = self._known.get((query, client))
             if known is not None and known.first >= start:
                 return known.epoch + 1
@@ -72,13 +78,25 @@ class Clients:
             self._record(query, client, Position(_SINK, first, first - 1, self._since(query, first)))
             return first
 
-    def acknowledge(self, query: str, client: str, epoch: int) -> None:
+    def acknowledge(self, query: str, client: str, epoch: int, reader: object = None) -> None:
         """Remember that a client has an epoch; it is not given again.
 
+        Args:
+            query: the query's name.
+            client: what the client calls itself.
+            epoch: the epoch.
+            reader: who has read it.
+
         Raises:
+            UserError: another one reads for the client by now; nothing is remembered.
             StoreError: it cannot be written.
         """
         with self._lock:
+            if self._readers.get((query, client), reader) is not reader:
+                raise UserError(
+                    f"another reader has gone on as the client {client} of {query}",
+                    hint="give each reader a name of its own",
+                )
             known = self._known.get((query, client))
             if known is not None and epoch > known.epoch:
                 since = self._since(query, epoch + 1)
@@ -126,6 +144,8 @@ class Clients:
         with self._lock:
             for (known, client), position in list(self._known.items()):
                 if known == query:
+                    if (query, client) in self._readers:
+                        self._readers[name, client] = self._readers[query, client]
                     self._record(name, client, position)
                     self._drop(query, client)
 
@@ -166,6 +186,7 @@ class Clients:
 
     def _drop(self, query: str, client: str) -> None:
         del self._known[query, client]
+        self._readers.pop((query, client), None)
         if self._store is not None:
             drop_position(self._store, query, _SINK, client)
 

@@ -15,9 +15,9 @@ from headrace.algebra.system_streams import system_stream
 from headrace.errors import UserError, told
 from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.attempt import Attempt
+from headrace.runtime.driver.catching_up import Ahead, CatchingUps
 from headrace.runtime.driver.change import Change, Join, Redefine, Rename, Replace, Settle, Wanted
 from headrace.runtime.driver.commit import Streams
-from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.past import CatchingUp, CatchUp, Start, kept_for
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reading import Reading
@@ -64,6 +64,7 @@ class Asked:
         keeping: those queries to be paused for which the rows of their streams are kept meanwhile.
         another: the query that is another one from then on; None if there is none.
         replaced: the same where its answer goes on.
+        ahead: the query of them that is there already; if None, it is brought to the present first.
     """
 
     wanted: Wanted
@@ -73,6 +74,7 @@ class Asked:
     keeping: Collection[str] = ()
     another: str | None = None
     replaced: str | None = None
+    ahead: Ahead | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +92,6 @@ class _Promise:
     heartbeat: int
     after: int
     done: Future[None]
-
-
-@dataclass(frozen=True, eq=False)
-class _Catching:
-    """A query that is being brought to the present.
-
-    Attributes:
-        query: it.
-        change: with which it joins the others.
-        done: resolved with the epoch of that.
-    """
-
-    query: CatchUp
-    change: Asked
-    done: Future[int]
 
 
 class LiveRun:
@@ -136,7 +123,7 @@ class LiveRun:
         self._blamed: Mapping[str, BaseException] = {}
         self._promises: list[_Promise] = []
         self._promised: list[_Promise] = []
-        self._catching: _Catching | None = None
+        self._ahead = CatchingUps(run)
         self._stopping = False
         self._in_epoch = False
         self._ended = False
@@ -175,8 +162,7 @@ class LiveRun:
     @property
     def catching_up(self) -> CatchingUp | None:
         """How far the query is that is being brought from the past to the present; None if none is."""
-        catching = self._catching
-        return None if catching is None else catching.query.progress
+        return self._ahead.progress
 
     def change(self, change: Asked) -> int:
         """Answer other queries from the next epoch on; returns when that is committed.
@@ -188,7 +174,36 @@ class LiveRun:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
-        return self._between_epochs(lambda: self._begin(change)).result()
+        ahead = change.ahead or self.ahead(change)
+        if ahead is None:
+            return self._between_epochs(lambda: self._change(change))
+        ahead.arrived.result()
+        return self._between_epochs(lambda: self._change(replace(change, ahead=ahead)))
+
+    def ahead(self, change: Asked) -> Ahead | None:
+        """Begin to bring a query to the present that a change needs, while others change what they like.
+
+        Args:
+            change: the change that is to follow.
+
+        Returns:
+            None where there is none.
+
+        Raises:
+            UserError: rows are missing that its answer depends on, or the run has ended.
+        """
+        if not change.past and change.another is None:
+            return None
+
+        def begun() -> Ahead | None:
+            query = self._past_of(change)
+            return None if query is None else self._ahead.add(query)
+
+        return self._between_epochs(begun)
+
+    def give_up(self, ahead: Ahead) -> None:
+        """Forget a query that was to be brought to the present."""
+        self._between_epochs(lambda: self._ahead.give_up(ahead))
 
     def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Go on in another way from the next epoch on; see `Settle`.
@@ -381,9 +396,7 @@ class LiveRun:
             broken = [*self._promised, *self._promises]
             self._promised, self._promises = [], []
             self._changed.notify_all()
-        if self._catching is not None:
-            self._catching.done.set_exception(_over(self.error))
-            self._catching = None
+        self._ahead.end(_over(self.error))
         for _, change in refused:
             with suppress(InvalidStateError):  # taken back meanwhile
                 change.set_exception(_over(self.error))
@@ -405,16 +418,6 @@ class LiveRun:
                 self._changes.pop(0)
                 self._changed.notify_all()
 
-    def _begin(self, change: Asked) -> Future[int]:
-        """Carry out a change, or begin to bring a query to the present; resolved when it counts."""
-        query = self._past_of(change)
-        if query is None:
-            done: Future[int] = Future()
-            done.set_result(self._change(change))
-            return done
-        self._catching, self._run.keeps_all_rows = _Catching(query, change, Future()), True
-        return self._catching.done
-
     def _past_of(self, change: Asked) -> CatchUp | None:
         """The query of a change that is to be brought to the present first; None where there is none."""
         wanted = change.wanted
@@ -429,36 +432,14 @@ class LiveRun:
         return refill_of(self._run, name, wanted.plans[name], wanted.streams, waits=name in wanted.holds)
 
     def _catch_up(self) -> None:
-        """Bring the query that is to join an epoch nearer to the present, or let it join."""
-        catching = self._catching
-        if catching is None:
-            return
+        """Bring a query that is to join an epoch nearer to the present."""
         self._in_epoch = True
         try:
-            joining = None if catching.query.step() else catching.query.finish()
-        except Exception as error:
-            catching.query.discard()
-            self._end_catching(error)
-            return
+            caught = self._ahead.step()
         finally:
             self._in_epoch = False
-        if joining is not None:
-            try:
-                epoch = self._change(catching.change, joining)
-            except Exception as error:
-                self._end_catching(error)
-            else:
-                self._end_catching(epoch)
-
-    def _end_catching(self, outcome: int | Exception) -> None:
-        """Let whoever waits for a query from the past hear of it."""
-        catching, self._catching, self._run.keeps_all_rows = self._catching, None, False
-        assert catching is not None
-        if isinstance(outcome, int):
-            catching.done.set_result(outcome)
-        else:
-            catching.done.set_exception(outcome)
-        self.wake()
+        if caught:
+            self.wake()
 
     def _reoptimize(self, query: str) -> Exchange | None:
         found = self._run.reoptimize(query)
@@ -500,7 +481,7 @@ class LiveRun:
         for name, feed in self._feeds.items():
             feed.read(self._run.columns[name])
 
-    def _change(self, asked: Asked, joining: Joining | None = None) -> int:
+    def _change(self, asked: Asked) -> int:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
         wanted = asked.wanted
@@ -510,7 +491,7 @@ class LiveRun:
                 if isinstance(wanted.streams.get(name), LiveStream) and name not in self._feeds:
                     started[name] = asked.feed(name)
                     started[name].start(self._run.point(name), columns[name])
-            self._run.change(self._kind_of(asked, joining))
+            self._run.change(self._kind_of(asked))
         except BaseException:
             for feed in started.values():
                 feed.stop()
@@ -520,14 +501,14 @@ class LiveRun:
         self._read_columns()
         return self._run.totals.epochs
 
-    def _kind_of(self, asked: Asked, joining: Joining | None) -> Change:
+    def _kind_of(self, asked: Asked) -> Change:
         """The change that carries out what is asked for.
 
         Raises:
             UserError: rows are missing that the answer of a query will depend on that is to keep its input.
         """
-        if joining is not None:
-            return Join(asked.wanted, joining)
+        if asked.ahead is not None:
+            return Join(asked.wanted, self._ahead.take(asked.ahead))
         if asked.replaced is not None:
             return Replace(asked.wanted, asked.replaced)
         plans = self._run.reading.queries.plans
@@ -550,7 +531,7 @@ class LiveRun:
         Waits until there is something, or for a short while.
         """
         with self._changed:
-            patience = 0.0 if self._catching is not None else self._patience()
+            patience = 0.0 if self._ahead.first is not None else self._patience()
             self._changed.wait_for(self._something, timeout=patience)
         self._check()
         if self._stopping or self._changes:

@@ -57,6 +57,8 @@ class Refill(CatchUp):
         Raises:
             UserError: the query fails, or all of the other answer has become final meanwhile.
         """
+        if self._name not in self._run.reading.queries.live:
+            raise UserError(f"{self._name} has failed meanwhile", hint="replace it again")
         until = _until(self._run, self._name)
         if until == INFINITY:
             raise UserError(f"all of the answer of {self._name} is final, so that nothing can be replaced")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -29,6 +29,7 @@ from headrace.cli.progress import progress_bar, show_profile, show_summary, wait
 from headrace.engine import Database, Query, Summary
 from headrace.engine.readable import Readable
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
+from headrace.language.named_values import Value, value_of
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.results.instants import form_of, stream_instants
 from headrace.runtime.writing.tables import write_table
@@ -134,6 +135,10 @@ _MaxDeadLetters = Annotated[
 _Head = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Print only the first N rows of each answer.")
 ]
+_Parameters = Annotated[
+    list[str] | None,
+    typer.Option("-D", metavar="NAME=VALUE", help="The value of :NAME in the text; may be given often."),
+]
 _Profile = Annotated[bool, typer.Option("--profile", help="Show where the time of the epochs went.")]
 _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a bar on a terminal.")]
 
@@ -156,6 +161,7 @@ def run(
     head: _Head = None,
     profile: _Profile = False,
     progress: _Progress = True,
+    parameters: _Parameters = None,
 ) -> None:
     """Run the file's queries to the end of their inputs.
 
@@ -165,6 +171,7 @@ def run(
     with reported():
         if master and runner is not Runner.SPARK:
             raise UserError("--master is for --runner spark")
+        values = dict(map(value_of, parameters)) if parameters else None
         if strict and max_dead_letters is not None:
             raise UserError("--strict is --max-dead-letters 0", hint="leave one of them out")
         if dead_letters:
@@ -183,7 +190,7 @@ def run(
             max_dead_letters=0 if strict else max_dead_letters,
         ) as db,
     ):
-        queries = _register(db, script, sync=sync)
+        queries = _register(db, script, values, sync=sync)
         if queries:
             _answer(db, queries, script.file, wanted)
 
@@ -260,7 +267,9 @@ def _check_endless(db: Database, read: Collection[str], wanted: _Wanted) -> None
             )
 
 
-def _register(db: Database, script: Script, *, sync: bool) -> Sequence[Query]:
+def _register(
+    db: Database, script: Script, values: Mapping[str, Value] | None, *, sync: bool
+) -> Sequence[Query]:
     """Execute the statements, and print what EXPLAIN and SHOW give and the notes on queries.
 
     Where there are answers, these alone go to standard output.
@@ -268,7 +277,7 @@ def _register(db: Database, script: Script, *, sync: bool) -> Sequence[Query]:
     Returns:
         The queries whose answers are wanted: those of the text; without a text, those of the store.
     """
-    made = db.execute(script.text, base=script.file.parent)
+    made = db.execute(script.text, base=script.file.parent, parameters=values)
     if sync:
         db.sync()
     if not script.text and db.queries:

@@ -41,6 +41,7 @@ from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.catalog_statements import Kind
+from headrace.language.named_values import Value, with_values
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements import (
     ByArrival,
@@ -177,7 +178,14 @@ class Database(UserCode):
         """The queries that `start` has added to those of a durable store, and dropped from them."""
         return self._core.execution.differences if self._core.execution is not None else Differences()
 
-    def execute(self, text: str, base: Path | None = None, policy: Policy | None = None) -> list[Query | Any]:
+    def execute(
+        self,
+        text: str,
+        base: Path | None = None,
+        policy: Policy | None = None,
+        *,
+        parameters: Mapping[str, Value] | None = None,
+    ) -> list[Query | Any]:
         """Carry out statements separated by semicolons.
 
         While an endless run goes on, queries that statements in a row create come by one change of what
@@ -187,6 +195,8 @@ class Database(UserCode):
             text: SQL.
             base: the folder that relative paths start from; the current one if None.
             policy: what the statements may reach; if None, what `connect` was given.
+            parameters: the values of `:name` in the text, by name: None, bool, int, float, Decimal, str,
+                date, datetime with a time zone, or timedelta. Each is a constant of its type.
 
         Returns:
             A query for each CREATE QUERY or SELECT, the text for each EXPLAIN or SHOW. The type says `Any`
@@ -197,12 +207,14 @@ class Database(UserCode):
             UserError: a statement is wrong or an input cannot be read; those before it have taken effect.
         """
         results: list[Query | Any] = []
-        for move, statements in groupby(self._core.compiler.statements(text), move_of):
-            with nullcontext() if move is None else self._core.together():
-                for statement in statements:
-                    result = carry_out(self._core, statement, base or Path.cwd(), policy or self._policy)
-                    if result is not None:
-                        results.append(result)
+        valued = with_values(text, parameters)
+        with valued.positions():
+            for move, statements in groupby(self._core.compiler.statements(valued.text), move_of):
+                with nullcontext() if move is None else self._core.together():
+                    for statement in statements:
+                        result = carry_out(self._core, statement, base or Path.cwd(), policy or self._policy)
+                        if result is not None:
+                            results.append(result)
         return results
 
     def sync(self) -> None:
@@ -213,7 +225,14 @@ class Database(UserCode):
         """
         self._core.sync()
 
-    def query(self, text: str, name: str | None = None, policy: Policy | None = None) -> Query:
+    def query(
+        self,
+        text: str,
+        name: str | None = None,
+        policy: Policy | None = None,
+        *,
+        parameters: Mapping[str, Value] | None = None,
+    ) -> Query:
         """Register one continuous query, given as SELECT or CREATE QUERY.
 
         In an endless run it is answered from the next epoch on, over the rows that arrive from then on.
@@ -222,17 +241,20 @@ class Database(UserCode):
             text: the query.
             name: its name; `query_1`, `query_2` ... if None.
             policy: what the query may reach; if None, what `connect` was given.
+            parameters: the values of `:name` in the text, as `execute` takes them.
 
         Raises:
             UserError: the text is not one query, the name is taken, or a stream cannot be started.
         """
-        match self._core.compiler.statements(text):
-            case [Select() | Piece() as query]:
-                return register_text(self._core, name, query, policy or self._policy)
-            case [CreateQuery(name=own) as made]:
-                return register(self._core, name or own.text, made, policy or self._policy)
-            case _:
-                raise LanguageError("this is not one query", hint="use execute() for other statements")
+        valued = with_values(text, parameters)
+        with valued.positions():
+            match self._core.compiler.statements(valued.text):
+                case [Select() | Piece() as query]:
+                    return register_text(self._core, name, query, policy or self._policy)
+                case [CreateQuery(name=own) as made]:
+                    return register(self._core, name or own.text, made, policy or self._policy)
+                case _:
+                    raise LanguageError("this is not one query", hint="use execute() for other statements")
 
     def stream(
         self,

@@ -13,13 +13,15 @@ from headrace.language.text import SourceText
 
 _COMMENT: Final = "a comment starts with --, or is between /* and */"
 _REGULAR: Final = "RLIKE 'a.*' to look for a regular expression"
-_PARAMETER: Final = "write the value itself, such as 5 or 'text'"
+_NO_VALUE: Final = "a parameter has no value"
+_GIVE: Final = "give values in db.query(text, parameters={'name': 5}) or headrace run -D name=5"
+_PARAMETER: Final = "write :name, and give its value"
 
 _BITS: Final = "there are no operators on bits"
 
 _PAIRS: Final[dict[tuple[TokenType, TokenType], tuple[str, str]]] = {
     (TokenType.SLASH, TokenType.SLASH): ("// starts no comment", _COMMENT),
-    (TokenType.COLON, TokenType.VAR): ("queries have no parameters", _PARAMETER),
+    (TokenType.COLON, TokenType.VAR): (_NO_VALUE, _GIVE),
     (TokenType.STAR, TokenType.STAR): ("** is not an operator", "write POWER(x, y)"),
     (TokenType.EQ, TokenType.LT): ("=< is not an operator", "write <="),
     (TokenType.GT, TokenType.LT): (">< is not an operator", "write <> for unequal"),
@@ -29,9 +31,9 @@ _PAIRS: Final[dict[tuple[TokenType, TokenType], tuple[str, str]]] = {
 _KINDS: Final[dict[TokenType, tuple[str, str]]] = {
     TokenType.HASH: ("# starts no comment", _COMMENT),
     TokenType.TILDE: ("~ is not an operator", f"write {_REGULAR}"),
-    TokenType.PLACEHOLDER: ("queries have no parameters", _PARAMETER),
-    TokenType.PARAMETER: ("queries have no parameters", _PARAMETER),
-    TokenType.L_BRACE: ("queries have no parameters", _PARAMETER),
+    TokenType.PLACEHOLDER: ("parameters are written :name", _PARAMETER),
+    TokenType.PARAMETER: ("parameters are written :name", _PARAMETER),
+    TokenType.L_BRACE: ("parameters are written :name", _PARAMETER),
     TokenType.SIMILAR_TO: ("SIMILAR TO is not supported", f"write LIKE 'a%', or {_REGULAR}"),
     TokenType.DAMP: ("&& is not an operator", "write AND"),
     TokenType.AMP: (_BITS, "write x % 2 for the last bit, or db.function in Python"),

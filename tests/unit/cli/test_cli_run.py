@@ -391,3 +391,12 @@ def test_rstream_shows_a_window_at_its_granules(folder: Path) -> None:
     )
     # The bids are at 1, 3, 4 and 9: there are 1, 3 and 4 at 5; 3, 4 and 9 at 10; and 9 at 15.
     assert done.stdout.splitlines() == ["n,ts", "3,5", "3,10", "1,15"]
+
+
+def test_values_of_parameters(folder: Path) -> None:
+    text = DEAR.replace("10", ":least")
+    done = run(STREAM + text, "-D", "least=10")
+    assert done.stdout == run(STREAM + DEAR).stdout
+    wrong = run(STREAM + text, "-D", "last=10")
+    assert wrong.exit_code == 2
+    assert "did you mean last?" in wrong.stderr

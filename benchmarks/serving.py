@@ -2,17 +2,23 @@
 
     python benchmarks/serving.py
     python benchmarks/serving.py --runner spark --subscribers 1 200 --seconds 20
+    python benchmarks/serving.py --subscribers 1 --stalled 5000 --slow 5000   # 10,000 connections
+    python benchmarks/serving.py --write   # to benchmarks/RESULTS.md
 
 A server runs as a process of its own. This one posts rows at a fixed rate, over connections that stay open,
 and reads the changes as server-sent events. The clock of a row starts when its POST is due, so that one that
-has to wait is counted. Further subscribers of the same query share the events; `stalled` ones never read.
+has to wait is counted. Further subscribers of the same query share the events; `stalled` ones never read, and
+`slow` ones read a few bytes now and then. The server's memory is that after the first rows, with one client,
+and that at the end.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import resource
 import selectors
 import signal
 import socket
@@ -22,7 +28,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -31,8 +38,10 @@ from urllib.parse import urlsplit
 import httpx
 import numpy as np
 
-TEXT: Final = """CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 1000;
-CREATE QUERY q CONSISTENCY MIDDLE AS SELECT v FROM r"""
+from results import RESULTS, Section, machine, write_part
+
+TEXT: Final = """CREATE STREAM r (ts BIGINT, v BIGINT, pad STRING) FROM push TIMESTAMP BY ts DISORDER 1000;
+CREATE QUERY q CONSISTENCY MIDDLE AS SELECT v, pad FROM r"""
 WARM_UP: Final = 100
 """So many rows are not counted."""
 
@@ -45,7 +54,9 @@ def served(runner: str) -> Iterator[tuple[str, int]]:
         script.write_text(TEXT)
         command = [sys.executable, "-m", "headrace", "serve", str(script), "--storage", f"{folder}/store"]
         with subprocess.Popen(
-            [*command, "--port", "0", "--runner", runner], stderr=subprocess.PIPE, text=True
+            [*command, "--port", "0", "--runner", runner, "--subscribers", "20000"],
+            stderr=subprocess.PIPE,
+            text=True,
         ) as server:
             assert server.stderr is not None
             url = next(found[1] for line in server.stderr if (found := re.search(r"serving (\S+)", line)))
@@ -56,12 +67,21 @@ def served(runner: str) -> Iterator[tuple[str, int]]:
                 server.send_signal(signal.SIGTERM)
 
 
-def connected(url: str) -> socket.socket:
-    """A connection on which the changes come."""
+def connected(url: str, buffer: int | None = None) -> socket.socket:
+    """A connection on which the changes come; with so many bytes between the client and the network."""
     parts = urlsplit(url)
-    made = socket.create_connection((parts.hostname or "", parts.port or 0))
+    made = socket.socket()
+    if buffer is not None:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    made.connect((parts.hostname or "", parts.port or 0))
     made.sendall(f"GET /queries/q/events?since=now HTTP/1.0\r\nHost: {parts.netloc}\r\n\r\n".encode())
     return made
+
+
+def let_many_connect() -> None:
+    """Allow as many connections as the system does, for this process and the server that it starts."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def arrivals(connection: socket.socket, found: dict[int, float]) -> None:
@@ -87,64 +107,174 @@ def drained(connections: Sequence[socket.socket]) -> None:
                 chosen.unregister(key.fileobj)
 
 
-def measured(runner: str, rate: int, seconds: int, subscribers: int, stalled: int) -> str:
-    """One line of figures."""
+def dribbled(connections: Sequence[socket.socket], over: threading.Event) -> None:
+    """Read a few bytes of each connection in turn, as clients do that cannot keep up."""
+    for one in connections:
+        one.setblocking(False)
+    while not over.wait(1.0):
+        for one in connections:
+            with suppress(BlockingIOError):
+                one.recv(100)
+
+
+def megabytes(process: int) -> int:
+    """The memory that a process has."""
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) // 1024
+
+
+def processor_seconds(process: int) -> float:
+    """The processor time that a process has used, which does not depend on what else the machine does."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured.
+
+    Attributes:
+        runner: the server's.
+        subscribers: clients that keep up; the changes of the first are timed.
+        stalled: clients that never read.
+        slow: clients that read a few bytes a second.
+    """
+
+    runner: str
+    subscribers: int
+    stalled: int = 0
+    slow: int = 0
+
+
+class Posts:
+    """Rows that are sent at a fixed rate, and how long each takes.
+
+    Args:
+        client: of the server.
+
+    Attributes:
+        due: when each row was to be sent.
+        taken: the seconds until each was acknowledged.
+    """
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._next = 0
+        self.due: dict[int, float] = {}
+        self.taken: list[float] = []
+
+    def send(self, number: int, rate: float) -> None:
+        """Send so many rows, and wait until all are acknowledged."""
+        begin, posts = time.perf_counter(), []
+        with ThreadPoolExecutor(32) as pool:
+            for v in range(self._next, self._next + number):
+                self.due[v] = begin + (v - self._next) / rate
+                time.sleep(max(0.0, self.due[v] - time.perf_counter()))
+                posts.append(pool.submit(self._post, v))
+            for one in posts:
+                one.result()
+        self._next += number
+
+    def forget(self) -> None:
+        """Count from here on."""
+        self.due.clear()
+        self.taken.clear()
+
+    def _post(self, v: int) -> None:
+        row = json.dumps({"ts": v, "v": v, "pad": "x" * 200})
+        sent = {"Content-Type": "application/x-ndjson"}
+        answer = self._client.post("/streams/r/rows", content=row, headers=sent)
+        self.taken.append(time.perf_counter() - self.due[v])
+        assert answer.status_code == 200, answer.text
+
+
+def measured(case: Case, rate: int, seconds: int) -> tuple[str, ...]:
+    """The cells of one line of figures."""
     found: dict[int, float] = {}
-    due: dict[int, float] = {}
-    taken: list[float] = []
-    with served(runner) as (url, process), ExitStack() as stack:
-        watching = [stack.enter_context(connected(url)) for _ in range(subscribers)]
-        for _ in range(stalled):
-            stack.enter_context(connected(url))
+    over = threading.Event()
+    with served(case.runner) as (url, process), ExitStack() as stack:
+        stack.callback(over.set)
+        watching = [stack.enter_context(connected(url)) for _ in range(case.subscribers)]
         threading.Thread(target=arrivals, args=(watching[0], found), daemon=True).start()
         threading.Thread(target=drained, args=(watching[1:],), daemon=True).start()
-        client = stack.enter_context(httpx.Client(base_url=url, timeout=120))
-        pool = stack.enter_context(ThreadPoolExecutor(32))
-
-        def post(v: int) -> None:
-            sent = {"Content-Type": "application/x-ndjson"}
-            answer = client.post("/streams/r/rows", content=f'{{"ts": {v}, "v": {v}}}', headers=sent)
-            taken.append(time.perf_counter() - due[v])
-            assert answer.status_code == 200, answer.text
-
-        for v in range(WARM_UP):
-            due[v] = time.perf_counter()
-            post(v)
-        taken.clear()
-        begin, posts = time.perf_counter(), []
-        for number in range(rate * seconds):
-            v = WARM_UP + number
-            due[v] = begin + number / rate
-            time.sleep(max(0.0, due[v] - time.perf_counter()))
-            posts.append(pool.submit(post, v))
-        for one in posts:
-            one.result()
-        time.sleep(2.0)
-        late = json.loads(client.get("/status").text)["streams"][0]["late"]
-        memory = int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) // 1024
-    waits = [1000 * (found[v] - due[v]) for v in due if v >= WARM_UP and v in found]
-    median, most = np.percentile(waits, [50, 99])
-    answered = np.percentile([1000 * one for one in taken], [50, 99])
+        posts = Posts(stack.enter_context(httpx.Client(base_url=url, timeout=120)))
+        posts.send(WARM_UP, rate)
+        before = megabytes(process)
+        stalled = [stack.enter_context(connected(url, 4_096)) for _ in range(case.stalled)]
+        slow = [stack.enter_context(connected(url, 4_096)) for _ in range(case.slow)]
+        await_clients(url, case.subscribers + len(stalled) + len(slow))
+        connected_size = megabytes(process)
+        threading.Thread(target=dribbled, args=(slow, over), daemon=True).start()
+        posts.forget()
+        used = processor_seconds(process)
+        posts.send(rate * seconds, rate)
+        await_all(found, posts.due)
+        used = 1000 * (processor_seconds(process) - used) / len(posts.due)
+        after = megabytes(process)
+    waits = [1000 * (found[v] - due) for v, due in posts.due.items()]
+    figures = [np.percentile(part, [50, 99]) for part in ([1000 * one for one in posts.taken], waits)]
+    clients = (str(case.subscribers), f"{case.stalled:,}", f"{case.slow:,}")
+    times = tuple(f"{one:.0f} ms" for pair in figures for one in pair)
     return (
-        f"{runner:7} {rate:5} {subscribers:11} {stalled:7} {len(waits):6} {late:4} {answered[0]:9.1f} "
-        f"{answered[1]:9.1f} {median:9.1f} {most:9.1f} {memory:7}"
+        case.runner,
+        *clients,
+        *times,
+        f"{used:.1f} ms",
+        *(f"{size:,} MB" for size in (before, connected_size, after)),
     )
 
 
+def await_clients(url: str, number: int) -> None:
+    """Wait until so many clients wait for changes."""
+    until = time.monotonic() + 120
+    with httpx.Client(base_url=url, timeout=120) as client:
+        while f"headrace_subscribers {float(number)}" not in client.get("/metrics").text:
+            assert time.monotonic() < until, "the clients were not taken"
+            time.sleep(0.2)
+
+
+def await_all(found: dict[int, float], due: dict[int, float]) -> None:
+    """Wait until the change of every row has come."""
+    until = time.monotonic() + 120
+    while not due.keys() <= found.keys():
+        assert time.monotonic() < until, f"{len(due.keys() - found.keys())} changes have not come"
+        time.sleep(0.05)
+
+
+HEADS: Final = (
+    "runner", "subscribers", "stalled", "slow", "committed, median", "99 %", "change, median", "99 %",
+    "processor per row", "memory with subscribers", "with all clients", "after the rows",
+)  # fmt: skip
+CASES: Final = (
+    Case("inline", 1), Case("inline", 200), Case("inline", 1, 5_000, 5_000), Case("spark", 1),
+    Case("spark", 200),
+)  # fmt: skip
+
+
 def main() -> None:
-    """Print a line for each number of subscribers."""
+    """Print a line for each case."""
     form = argparse.RawDescriptionHelpFormatter
     options = argparse.ArgumentParser(description=__doc__, formatter_class=form)
     options.add_argument("--runner", default="inline", choices=["inline", "spark"])
     options.add_argument("--rate", type=int, default=100, help="posts per second")
     options.add_argument("--seconds", type=int, default=10)
-    options.add_argument("--subscribers", type=int, nargs="+", default=[1, 200])
+    options.add_argument("--subscribers", type=int, nargs="+", help="clients that keep up; else all cases")
     options.add_argument("--stalled", type=int, default=0)
+    options.add_argument("--slow", type=int, default=0)
+    options.add_argument("--write", action="store_true", help=f"write this part of {RESULTS.name}")
     given = options.parse_args()
-    print("times in ms")
-    print("runner  posts/s subscribers stalled  rows late  ack 50 %  ack 99 %  chg 50 %  chg 99 %      MB")
-    for subscribers in given.subscribers:
-        print(measured(given.runner, given.rate, given.seconds, subscribers, given.stalled), flush=True)
+    let_many_connect()
+    asked = given.subscribers and [
+        Case(given.runner, number, given.stalled, given.slow) for number in given.subscribers
+    ]
+    rows = []
+    print(" | ".join(HEADS))
+    for case in asked or CASES:
+        rows.append(measured(case, given.rate, given.seconds))
+        print(" | ".join(rows[-1]), flush=True)
+    if given.write:
+        text = f"{given.rate} posts of one row per second, each from when it is due; {given.seconds} seconds."
+        section = Section("From a POST to its change at a client", HEADS, tuple(rows), text)
+        write_part("The server", f"`python benchmarks/serving.py --write`, {machine()}.\n\n{section}")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from headrace.client import Client
 from headrace.engine.texts import catalog_text
 from headrace.errors import UserError
 from headrace.runtime.journal.description import Description
-from headrace.runtime.journal.inspect import Contents, KeptResults, contents, verify
+from headrace.runtime.journal.inspect import Check, Contents, KeptResults, Problem, contents, verify
 from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.writing.tables import write_table
@@ -118,10 +118,13 @@ def _rows(place: Path | str, query: str, asked: Asked, format_: Format) -> pa.Ta
 
 
 def _show_server(url: str, check: bool) -> None:
-    """Print what is defined at a server."""
-    if check:
-        raise UserError("--verify is for a folder", hint="run it on the machine that has the store")
-    typer.echo(client_of(url).catalog)
+    """Print what is defined at a server, or whether its store is whole."""
+    if not check:
+        typer.echo(client_of(url).catalog)
+        return
+    found = client_of(url).check_store()
+    problems = tuple(Problem(one["file"], one["reason"]) for one in found["problems"])
+    _report(Check(problems, found["files"], found["bytes"]))
 
 
 @dataclass(frozen=True)
@@ -191,8 +194,8 @@ def answer_at(client: Client, query: str, asked: Asked, format_: Format) -> pa.T
     """
     asked.check()
     if asked.since is not None:
-        hint = "ask for changes, whose column epoch says when they came: --as changes"
-        raise UserError("--since is for a folder", hint=hint)
+        table = client.difference(query, asked.since, asked.as_of, asked.at)
+        return with_open_ends(table, -2) if asked.at is None and format_ is Format.TABLE else table
     if asked.epochs:
         return client.epochs(query)
     if asked.at is not None:
@@ -213,7 +216,10 @@ def _named(text: str | None) -> int | str | None:
 
 
 def _verify(folder: Path) -> None:
-    checked = verify(folder)
+    _report(verify(folder))
+
+
+def _report(checked: Check) -> None:
     for problem in checked.problems:
         typer.echo(str(problem))
     what = f"{count(checked.files, 'file')}, {readable_bytes(checked.bytes)}"

@@ -216,6 +216,17 @@ class Client:
         instant = at.isoformat() if isinstance(at, datetime) else at
         return self._view(query, "snapshot", at=instant, as_of=as_of)
 
+    def difference(
+        self,
+        query: str,
+        before: int | str,
+        after: int | str | None = None,
+        at: int | str | datetime | None = None,
+    ) -> pa.Table:
+        """How the answer as of an epoch differs from that as of an earlier one; see `Query.difference`."""
+        instant = at.isoformat() if isinstance(at, datetime) else at
+        return self._view(query, "difference", since=before, as_of=after, at=instant)
+
     def epochs(self, query: str) -> pa.Table:
         """The epochs as of which the answer can be asked for; see `Query.epochs`."""
         return self._view(query, "epochs")
@@ -265,6 +276,14 @@ class Client:
     def status(self) -> dict[str, Any]:
         """How far the run is, as `Status.to_dict` gives it; with `problems` beside."""
         return dict(self._server.json("GET", "/status"))
+
+    def check_store(self) -> dict[str, Any]:
+        """Whether the server's store is whole: `problems`, each a `file` and a `reason`; `files` and `bytes`.
+
+        Raises:
+            UserError: the key is not one of an administrator, or it takes longer than the server allows.
+        """
+        return dict(self._server.json("GET", "/store/check"))
 
     def _sent(self, name: str) -> Schema:
         """The columns that the rows of a stream come with: not the instant of arrival."""

@@ -17,9 +17,11 @@ from headrace.engine.policy import Policy
 from headrace.engine.query import Query
 from headrace.engine.statements import carry_out, move_of
 from headrace.engine.texts import catalog_text
+from headrace.errors import UserError
 from headrace.language.catalog_statements import Kind
 from headrace.runtime.delivery.contract import Attachment
 from headrace.runtime.driver.withdrawal import check_wanted
+from headrace.runtime.journal.inspect import Check, verify
 
 
 @dataclass(frozen=True)
@@ -125,6 +127,18 @@ class Served:
         """What the store has defined and could not be made, by its title, with the reason."""
         records = self._core.definitions.records
         return {records.known[key].title: why for key, why in records.waiting.items()}
+
+    def check_store(self) -> Check:
+        """What reading every file of the durable store that counts has found; the run goes on.
+
+        Raises:
+            UserError: there is no durable store.
+            StoreError: it cannot be read.
+        """
+        folder = self._core.settings.storage
+        if folder is None:
+            raise UserError("there is no durable store", hint="connect with storage=DIR")
+        return verify(folder)
 
     def paused(self, query: str) -> bool:
         """Whether a query is paused."""

@@ -41,7 +41,7 @@ class Context:
         """Do something in a thread, for as long as a request may take; what takes longer is taken back.
 
         Raises:
-            RequestError: it takes longer, or too much is being done already.
+            RequestError: it takes longer, or too much goes on that took longer.
         """
         return await self.workshop.do(lambda: work(*args, **kwargs), self.limits.seconds)
 

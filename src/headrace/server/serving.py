@@ -18,6 +18,9 @@ from headrace.server.session import Session
 _GRACE: Final = 10
 """Seconds that requests under way have when the server stops."""
 
+_SEND_BUFFER: Final = 128 * 2**10
+"""Bytes of a connection that the kernel holds, twice over: who does not read cannot fill its memory."""
+
 _BACKLOG: Final = 2_048
 """So many connections wait until they are taken."""
 
@@ -92,6 +95,8 @@ def listener(address: Address) -> socket.socket:
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # The connections that are taken have the same.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BUFFER)
         made.bind((address.host, address.port))
         # At once, so that clients that come as soon as the address is known wait, and are not refused.
         made.listen(_BACKLOG)

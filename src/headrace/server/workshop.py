@@ -13,7 +13,9 @@ from headrace.server.errors import RequestError
 T = TypeVar("T")
 
 _THREADS: Final = 64
-"""So many requests are carried out at once; what was given up and still goes on counts."""
+"""So many requests are carried out at once; others wait for their turn, for as long as a request may take."""
+_MOST_GIVEN_UP: Final = 48
+"""So many of them may go on after their time; with more, requests are refused, and do not wait in vain."""
 _GRACE: Final = 1.0
 """Seconds in which what is taken back says what has become of it."""
 
@@ -22,12 +24,14 @@ class Workshop:
     """Threads for what would hold up the others.
 
     Attributes:
-        busy: how many are at work.
+        busy: how many requests are carried out, or wait for their turn.
+        given_up: how many of them nobody waits for any more.
     """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, "headrace request")
         self.busy = 0
+        self.given_up = 0
 
     def close(self) -> None:
         """Let the threads end with what they do."""
@@ -41,9 +45,9 @@ class Workshop:
             seconds: after so many it is taken back, as far as it has had no effect.
 
         Raises:
-            RequestError: it takes longer, or too much is being done already.
+            RequestError: it takes longer, or too much goes on that took longer.
         """
-        if self.busy >= _THREADS:
+        if self.given_up >= _MOST_GIVEN_UP:
             raise RequestError(
                 "busy", 429, "the server is busy with other requests", "try again later",
                 headers={"Retry-After": "1"},
@@ -52,6 +56,7 @@ class Workshop:
 
         def within() -> T:
             with withdrawal.within():
+                withdrawal.check()
                 return work()
 
         self.busy += 1
@@ -60,11 +65,16 @@ class Workshop:
         if not (await asyncio.wait([done], timeout=seconds))[0]:
             withdrawal.take_back()
             if not (await asyncio.wait([done], timeout=_GRACE))[0]:
+                self.given_up += 1
+                done.add_done_callback(self._ended_late)
                 raise _late(seconds, "it may still take effect: look before you repeat it")
         try:
             return done.result()
         except WithdrawnError:
             raise _late(seconds, "what had not taken effect by then was taken back") from None
+
+    def _ended_late(self, _: asyncio.Future[T]) -> None:
+        self.given_up -= 1
 
     def _ended(self, done: asyncio.Future[T]) -> None:
         self.busy -= 1

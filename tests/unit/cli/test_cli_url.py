@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,7 @@ import headrace as hr
 from headrace.cli import app
 from headrace.cli.remote import client_of
 from headrace.cli.shell.remote import RemoteTarget
+from headrace.runtime.journal.inspect import named_files
 from unit.server.serving_for_tests import running
 
 TEXT = """CREATE STREAM s (ts BIGINT, item STRING, v BIGINT) FROM push TIMESTAMP BY ts;
@@ -74,6 +76,26 @@ def test_store_ask_and_top_of_a_server(url: str) -> None:
     assert "SUM(v) AS t" in " ".join(lines)
 
 
+def test_store_of_a_server_compares_epochs_and_finds_damage(tmp_path: Path) -> None:
+    with running(tmp_path) as url:
+        assert called("shell", "--url", url, typed=TEXT)[0] == 0
+        assert called("shell", "--url", url, typed='\\push s {"ts": 20, "item": "ink", "v": 5}')[0] == 0
+        since = ("--query", "q", "--since", "1", "--as-of", "2")
+        for more in ((), ("--at", "4"), ("--format", "csv")):
+            there = called("store", "--url", url, *since, *more)
+            assert there == called("store", str(tmp_path / "store"), *since, *more)
+            assert there[0] == 0
+            assert any("cup" in line for line in there[1]) is (not more or more[0] != "--at")
+        code, (line,), _ = called("store", "--url", url, "--verify")
+        assert (code, line[:7]) == (0, "whole: ")
+        named = [path for name in named_files(tmp_path / "store") for path in tmp_path.rglob(name)]
+        segment = max(named, key=lambda path: path.stat().st_size)
+        segment.write_bytes(b"damaged")
+        code, lines, errors = called("store", "--url", url, "--verify")
+        assert (code, segment.name in " ".join(lines)) == (2, True), (lines, errors)
+        assert "1 problem in" in errors
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -82,8 +104,7 @@ def test_store_ask_and_top_of_a_server(url: str) -> None:
         (["ask", "x", "SELECT 1", "--url", "http://x"], "there are a folder and --url"),
         (["ask", "SELECT 1"], "there is no question"),
         (["ask", "SELECT 1", "--url", "http://x", "--rows", "1"], "are for a folder"),
-        (["store", "--url", "http://x", "--verify"], "--verify is for a folder"),
-        (["store", "--url", "http://x", "--query", "q", "--since", "1"], "--since is for a folder"),
+        (["store", "--url", "http://x", "--since", "1"], "are for --query"),
         (["shell", "--url", "http://x", "--runner", "spark"], "and there is --url"),
         (["top", "--url", "x"], "'x' is not the URL of a server"),
     ],

@@ -41,6 +41,27 @@ async def snapshot(
     return Response(await context.blocking(read), media_type=form)
 
 
+@router.get("/queries/{name}/difference")
+async def difference(
+    name: str,
+    since: str,
+    request: Request,
+    context: Ctx,
+    caller: By,
+    as_of: str | None = None,
+    at: str | None = None,
+) -> Response:
+    """How the answer differs from that after an earlier epoch or time; or the content at an instant does."""
+    form = preferred(request.headers.get("accept"))
+    query = context.session.query(name, caller)
+    later, instant = (None if text is None else _number(text) for text in (as_of, at))
+
+    def read() -> bytes:
+        return written(check_size(query.difference(_number(since), later, instant), context.limits), form)
+
+    return Response(await context.blocking(read), media_type=form)
+
+
 @router.get("/queries/{name}/{view}")
 async def answer(
     name: str, view: View, request: Request, context: Ctx, caller: By, as_of: str | None = None

@@ -143,6 +143,16 @@ async def explain(query: str, context: Ctx, caller: By, stage: Stage | None = No
     return {"text": "\n".join(texts)}
 
 
+@router.get("/store/check", tags=["status"])
+async def check_store(context: Ctx, caller: By) -> dict[str, Any]:
+    """Whether the store is whole: every file that counts is read and compared with its checksum."""
+    caller.check(Role.ADMIN)
+    caller.check_unlimited("the store")
+    found = await context.blocking(context.session.db.served.check_store)
+    problems = [{"file": one.file, "reason": one.reason} for one in found.problems]
+    return {"problems": problems, "files": found.files, "bytes": found.bytes}
+
+
 @router.get("/dead-letters", tags=["answers"])
 async def dead_letters(request: Request, context: Ctx, caller: By) -> Response:
     """The rows that no query could use."""

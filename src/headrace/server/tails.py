@@ -34,9 +34,10 @@ _CHUNK_BYTES: Final = 64 * 2**10
 _READERS: Final = 8
 """So many clients that have fallen behind read the store at once; other requests do not wait for them."""
 
-_PACE: Final = 1e-4
-"""Seconds per client between two times at which they are woken; waking one takes less than half of it."""
-
+_AT_ONCE: Final = 50
+"""So many clients are woken before others have their turn."""
+_REST: Final = 2
+"""So many times as long as that took, nobody is woken: all clients together take a third of the time."""
 
 _LOG: Final = logging.getLogger("headrace.server")
 _Found = tuple[bytes, Place]
@@ -72,8 +73,10 @@ class Tail:
         self._read: tuple[Place, _Found] | None = None
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
-        self._news = asyncio.Event()
-        self._due = False
+        self._news = 0
+        self._waiting: list[asyncio.Future[None]] = []
+        self._woken: deque[asyncio.Future[None]] = deque()
+        self._waking = False
         self._changes: Subscription[Change] = query.subscribe(kept.last + 1)
         self._loop.call_later(limits.heartbeat, self._announce_beat)
         self._thread = threading.Thread(target=self._follow, name="headrace events", daemon=True)
@@ -110,18 +113,29 @@ class Tail:
 
     def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop was closed meanwhile
-            self._loop.call_soon_threadsafe(self._announce_soon)
-
-    def _announce_soon(self) -> None:
-        """Wake the clients, if there are many after some more epochs, whose events then travel together."""
-        if not self._due:
-            self._due = True
-            self._loop.call_later(self.clients * _PACE, self._announce)
+            self._loop.call_soon_threadsafe(self._announce)
 
     def _announce(self) -> None:
-        self._due = False
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+        """Wake the clients that wait: some at once, and the others while what else there is goes on."""
+        self._news += 1
+        self._woken.extend(self._waiting)
+        self._waiting.clear()
+        if not self._waking:
+            self._wake_some()
+
+    def _wake_some(self) -> None:
+        self._waking = bool(self._woken)
+        if self._waking:
+            begin = self._loop.time()
+            for _ in range(min(_AT_ONCE, len(self._woken))):
+                one = self._woken.popleft()
+                if not one.done():
+                    one.set_result(None)
+            # Called after all of them have sent what there is.
+            self._loop.call_soon(self._rest, begin)
+
+    def _rest(self, begin: float) -> None:
+        self._loop.call_later(_REST * (self._loop.time() - begin), self._wake_some)
 
     def _announce_beat(self) -> None:
         """Let all clients send a comment: one timer for them, however many they are."""
@@ -131,9 +145,16 @@ class Tail:
             self._loop.call_later(self._limits.heartbeat, self._announce_beat)
 
     @property
-    def news(self) -> asyncio.Event:
-        """What is set at another epoch, the end, and when a comment is due; taken before one reads."""
+    def news(self) -> int:
+        """How often there was another epoch, the end, or a comment due; asked before one reads."""
         return self._news
+
+    async def wait(self, news: int) -> None:
+        """Wait until there is more news than that."""
+        if news == self._news:
+            woken = self._loop.create_future()
+            self._waiting.append(woken)
+            await woken
 
     def read_shared(self, place: Place) -> _Found | None:
         """Some events after a place, and the place after them; None where only the store has them.
@@ -300,7 +321,7 @@ class Tails:
                 beats = tail.beats
                 yield b": waiting\n\n"
             else:
-                await news.wait()
+                await tail.wait(news)
 
 
 def _gone(error: UserError) -> bytes:

@@ -25,10 +25,14 @@ POLICY = hr.Policy.closed(may_change=True)
 
 @contextmanager
 def running(
-    folder: Path, limits: Limits = LIMITS, address: Address = FREE_PORT, **options: int
+    folder: Path,
+    limits: Limits = LIMITS,
+    address: Address = FREE_PORT,
+    runner: str = "inline",
+    **options: int,
 ) -> Iterator[str]:
     """A server over a store in a folder; its URL."""
-    with hr.connect(runner="inline", storage=folder / "store", **options) as db:  # type: ignore[arg-type]
+    with hr.connect(runner=runner, storage=folder / "store", **options) as db:  # type: ignore[arg-type]
         db.served.start()
         session = Session(db, POLICY, folder, limits)
         door = Door(KeyFile(folder / "keys.json"), hosts_of("127.0.0.1", ()))

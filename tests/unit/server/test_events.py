@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -203,3 +205,29 @@ def test_who_comes_while_the_last_other_client_leaves_is_not_let_go() -> None:
 
         (found,) = asyncio.run(second())
     assert b"event: changes" in found
+
+
+def test_many_who_do_not_read_hold_up_no_epoch_and_take_no_memory(tmp_path: Path) -> None:
+    text = TEXT.replace("v BIGINT", "v STRING").replace("SELECT v", "SELECT ts, v")
+    with running(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as client, ExitStack() as stack:
+        assert client.post("/statements", json={"text": text}).status_code == 200
+        parts = urlsplit(url)
+        for _ in range(200):
+            one = stack.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            one.connect((parts.hostname or "", parts.port or 0))
+            one.sendall(f"GET {EVENTS}?since=now HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
+            assert one.recv(12) == b"HTTP/1.1 200"
+        before = resident()
+        for epoch in range(30):
+            rows = [json.dumps({"ts": epoch, "v": f"{row:04}" * 500}) for row in range(100)]
+            answer = client.post("/streams/r/rows", content="\n".join(rows), headers=LINES)
+            assert answer.json()["committed"]
+        # Six megabytes for each of them would be 1,200 in all.
+        assert resident() - before < 300 * 2**20
+        assert "headrace_subscribers 200.0" in client.get("/metrics").text
+
+
+def resident() -> int:
+    """The bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -124,3 +124,16 @@ def needed_from(plan: Plan, instant: int) -> dict[str, int]:
         for name, first in needed_from(part, before).items():
             found[name] = min(found.get(name, first), first)
     return found
+
+
+def exact_anew(plan: Plan, newest: Mapping[str, int]) -> int:
+    """The first instant from which on a plan is exact that sees none of the rows that have come so far.
+
+    INFINITY where no such instant is known.
+
+    Args:
+        plan: the plan.
+        newest: per stream the largest timestamp that has come (instant), BEGINNING before the first.
+    """
+    known = {name: at if at == BEGINNING else at + 1 for name, at in newest.items()}
+    return exact_from(plan, known, lambda *_: INFINITY)

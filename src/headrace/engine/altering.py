@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from headrace.algebra.exactness import exact_anew
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import sources_of
 from headrace.engine.core import Core
 from headrace.engine.definitions import Definitions
 from headrace.engine.describing import found, schema_of
@@ -16,7 +19,7 @@ from headrace.errors import LanguageError
 from headrace.language.catalog_statements import Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption
 from headrace.language.statements import SetConsistency
 from headrace.suggestions import did_you_mean
-from headrace.time import BEGINNING, INFINITY, format_instant
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 
 def alter(
@@ -145,6 +148,8 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
         if query.name not in known.paused:
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
         before = core.paused_at(query.name)
+        paused = {} if core.execution is None else core.execution.run.reading.queries.paused
+        filled = query.name in paused and bool(paused[query.name].keeps)
 
     def made() -> Definitions:
         now = core.definitions
@@ -157,8 +162,26 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
     if before is None or start is None:
         return f"{query.name} is resumed when the next run begins"
     resumed = f"{query.name} is resumed, over the rows since epoch {start.since}"
+    exact = start.answers_from if filled else _exact_from(core, query.plan)
     if before >= start.answers_from:
-        return f"{resumed}; it lacks no instant"
-    last = instant_text(start.answers_from, query.domain)
-    first = "" if before == BEGINNING else f"from {format_instant(before, query.domain)} "
-    return f"{resumed}; it says nothing about the instants {first}to before {last}"
+        missing = "" if exact > start.answers_from else "; it lacks no instant"
+    else:
+        last = instant_text(start.answers_from, query.domain)
+        first = "" if before == BEGINNING else f"from {format_instant(before, query.domain)} "
+        missing = f"; it says nothing about the instants {first}to before {last}"
+    return f"{resumed}{missing}{_text_of_exact(exact, start.answers_from, query.domain)}"
+
+
+def _exact_from(core: Core, plan: Plan) -> int:
+    """From where on the answer of a query is exact whose operators have seen no row so far (instant)."""
+    run = core.started.run
+    return exact_anew(plan, {source.name: run.point(source.name).time.latest for source in sources_of(plan)})
+
+
+def _text_of_exact(exact: int, begins: int, domain: TimeDomain) -> str:
+    """What is said of an answer that begins at an instant, and is exact from another one on."""
+    if exact <= begins:
+        return ""
+    if exact == INFINITY:
+        return "; rows from before that its windows reach back to are missing"
+    return f"; it is exact from {format_instant(exact, domain)} on, since rows from before are missing"

@@ -22,7 +22,7 @@ from headrace.runtime.driver.replacing import Replacement
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.definition import key_of as key_of_definition
 from headrace.runtime.results.instants import form_of
-from headrace.time import BEGINNING, format_instant
+from headrace.time import BEGINNING, INFINITY, format_instant
 
 _SHOWN: Final = 200
 """So many characters of what an operator does are shown."""
@@ -208,6 +208,10 @@ def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
         yield f"until the heartbeat is at {at} both run"
     else:
         yield f"all operators start anew, over the rows that arrive from now on: {found.reason}"
+        if found.at < found.exact < INFINITY:
+            yield f"it is exact from {format_instant(found.exact, domain)} on"
+        elif found.exact == INFINITY:
+            yield "it will lack rows from before, to which its windows reach back"
     yield from _listed("keeps its state", found.kept)
     yield from _listed("starts anew", found.anew)
 

@@ -49,7 +49,10 @@ def test_a_join_goes_on_from_the_heartbeat_of_its_stream(db: hr.Database) -> Non
     db.execute("ALTER QUERY named PAUSE")
     pushed(db, (7, 1))
     (said,) = db.execute("ALTER QUERY named RESUME")
-    assert str(said).endswith("it says nothing about the instants from 5 to before 7")
+    assert str(said).endswith(
+        "it says nothing about the instants from 5 to before 7; "
+        "it is exact from 8 on, since rows from before are missing"
+    )
     pushed(db, (8, 1), (9, 2), (10, 2))
     assert named.history().to_pydict() == {
         "t": [1, 8, 9],
@@ -57,3 +60,16 @@ def test_a_join_goes_on_from_the_heartbeat_of_its_stream(db: hr.Database) -> Non
         "valid_from": [1, 8, 9],
         "valid_to": [2, 9, 10],
     }
+
+
+@pytest.mark.parametrize("frame", ["RANGE 4", "NOW", "RANGE 6 SLIDE 3"])
+def test_the_reply_names_the_first_exact_instant(db: hr.Database, frame: str) -> None:
+    both = [db.query(f"SELECT COUNT(*) AS n FROM reading [{frame}]", name) for name in ("q", "known")]
+    db.start()
+    pushed(db, (1, 1), (5, 2), (6, 2))
+    (_, said) = db.execute("ALTER QUERY q PAUSE; ALTER QUERY q RESUME")
+    exact = int(re.search(r"it is exact from (\d+) on", str(said))[1])  # type: ignore[index]
+    pushed(db, *((ts, 1) for ts in range(7, 20)))
+    found, known = ([query.snapshot(at)["n"].to_pylist() for at in range(6, 19)] for query in both)
+    assert found[exact - 6 :] == known[exact - 6 :]
+    assert found[exact - 7] != known[exact - 7]

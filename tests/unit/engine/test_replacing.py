@@ -72,6 +72,7 @@ def test_what_cannot_be_clipped_starts_anew(db: hr.Database) -> None:
         "the new answer holds from 7 on",
         "all operators start anew, over the rows that arrive from now on: the plans differ below RowWindow, "
         "which looks at more than one instant",
+        "it will lack rows from before, to which its windows reach back",
         "  starts anew: RowWindow ROWS 5",
     ]
     changes = db["q"].subscribe()

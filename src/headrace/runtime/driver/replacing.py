@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from headrace.algebra.exactness import exact_anew
 from headrace.algebra.nodes import Clip, Plan
-from headrace.algebra.properties import is_stateful, walk
+from headrace.algebra.properties import is_stateful, sources_of, walk
 from headrace.errors import PlanError
 from headrace.lowering.early import alone, at_horizon, horizon_of, strong
 from headrace.lowering.lower import identities
@@ -46,6 +47,7 @@ class Replacement:
         reason: why the plans cannot be clipped, so that all start anew; None where they can.
         filled: whether the new plan is brought to the present over rows that are kept, and answers from the
             next instant on.
+        exact: from where on the new answer is that over all rows (instant); INFINITY where that is not known.
     """
 
     at: int
@@ -54,6 +56,7 @@ class Replacement:
     anew: tuple[Plan, ...]
     reason: str | None = None
     filled: bool = False
+    exact: int = BEGINNING
 
 
 def require_open(name: str, results: Sequence[EpochResults]) -> None:
@@ -113,7 +116,8 @@ def replacement(
     begins = answering_from(QuerySet({name: plan}), (name,), holding.point)[name]
     begins = _limited(begins, until)
     anew = tuple(part for part in walk(alone(plan)[0]) if is_stateful(part))
-    return Replacement(begins, until, (), anew, found.message)
+    newest = {source.name: holding.point(source.name).time.latest for source in sources_of(plan)}
+    return Replacement(begins, until, (), anew, found.message, exact=exact_anew(plan, newest))
 
 
 def _clipped(holding: Holding, found: Begun, name: str) -> Replacement:

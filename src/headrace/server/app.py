@@ -14,9 +14,10 @@ from starlette.responses import JSONResponse
 
 from headrace.errors import UserError
 from headrace.server.access import Door
-from headrace.server.context import Context
+from headrace.server.context import STATUS_SECONDS, Context
 from headrace.server.errors import RequestError, response_of
 from headrace.server.guard import App, Guard
+from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
 from headrace.server.routes import (
     answers,
@@ -62,7 +63,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
         redoc_url=None,
         description="Continuous queries over streams: statements, rows, answers and changes.",
     )
-    app.state.context = Context(session, session.limits, metrics, tails, workshop)
+    app.state.context = Context(session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS))
     # What is asked of a query by a word of its own comes before its views, which have the same form of path.
     for part in (page, health, statements, completions, events, recent, rows, answers, resources):
         app.include_router(part.router)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ParamSpec, TypeVar, cast
+from typing import Annotated, Final, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 
 from headrace.server.access import Caller
 from headrace.server.limits import Limits
+from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
 from headrace.server.session import Session
 from headrace.server.tails import Tails
@@ -17,6 +18,9 @@ from headrace.server.workshop import Workshop
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+STATUS_SECONDS: Final = 1.0
+"""Between two looks at the status."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Context:
         metrics: the numbers of the server.
         tails: the changes of queries, for those who wait for them.
         workshop: the threads in which requests are carried out.
+        looks: at the status, for those who watch it.
     """
 
     session: Session
@@ -36,6 +41,7 @@ class Context:
     metrics: Metrics
     tails: Tails
     workshop: Workshop
+    looks: Looks
 
     async def blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something in a thread, for as long as a request may take; what takes longer is taken back.

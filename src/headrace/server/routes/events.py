@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote, urlencode
 
@@ -14,8 +14,9 @@ from starlette.responses import StreamingResponse
 from headrace.engine import Query
 from headrace.engine.served import Kept
 from headrace.engine.status import instant_text
+from headrace.errors import UserError
 from headrace.server.access import Caller
-from headrace.server.context import By, Context, Ctx
+from headrace.server.context import STATUS_SECONDS, By, Context, Ctx
 from headrace.server.errors import RequestError
 from headrace.server.events import Place, place_of
 from headrace.server.routes.resources import status_for
@@ -24,8 +25,6 @@ from headrace.time import BEGINNING, INFINITY
 router: Final = APIRouter(tags=["events"])
 
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-_STATUS_SECONDS: Final = 1.0
-"""Between two looks at the status."""
 _EVENTS: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"text/event-stream": {}}},
     410: {},
@@ -60,18 +59,22 @@ async def status_events(context: Ctx, caller: By) -> StreamingResponse:
 
 async def _statuses(context: Context, caller: Caller) -> AsyncIterator[bytes]:
     with context.tails.client():
+        yield b": connected\n\n"
         before, quiet = "", 0.0
         while not context.tails.closing:
-            found = await context.blocking(status_for, context, caller)
-            known = json.dumps([found["running"], found["epoch"], found["problems"]])
-            if known != before:
-                yield f"event: status\ndata: {json.dumps(found)}\n\n".encode()
-                before, quiet = known, 0.0
-            elif quiet >= context.limits.heartbeat:
+            # What takes too long now may not the next time.
+            with suppress(UserError):
+                look = await context.looks.newest(
+                    caller.only, lambda: context.blocking(status_for, context, caller)
+                )
+                if look.version != before:
+                    yield look.event
+                    before, quiet = look.version, 0.0
+            if quiet >= context.limits.heartbeat:
                 yield b": waiting\n\n"
                 quiet = 0.0
-            await asyncio.sleep(_STATUS_SECONDS)
-            quiet += _STATUS_SECONDS
+            await asyncio.sleep(STATUS_SECONDS)
+            quiet += STATUS_SECONDS
 
 
 def _place(asked: str | None, query: Query, kept: Kept) -> Place:

@@ -1,0 +1,60 @@
+"""Looks at the status, shared by all who watch it and may see the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Look:
+    """The status at a moment.
+
+    Attributes:
+        version: what differs when there is something new.
+        event: the status as a server-sent event.
+    """
+
+    version: str
+    event: bytes
+
+
+class Looks:
+    """The newest looks at the status, one for each set of names that somebody may see.
+
+    Args:
+        seconds: how long a look is the newest one.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._newest: dict[frozenset[str] | None, tuple[float, asyncio.Task[Look]]] = {}
+
+    async def newest(
+        self, names: frozenset[str] | None, look: Callable[[], Awaitable[dict[str, Any]]]
+    ) -> Look:
+        """The newest look, made now if there is none.
+
+        Args:
+            names: those that somebody may see; all if None.
+            look: gives the status that they may see.
+
+        Raises:
+            UserError: as `look` does.
+        """
+        now = asyncio.get_running_loop().time()
+        known = {key: one for key, one in self._newest.items() if now - one[0] < self._seconds}
+        if names not in known:
+            known[names] = now, asyncio.ensure_future(_made(look))
+        self._newest = known
+        # Others wait for the same look, so that one who leaves must not end it.
+        return await asyncio.shield(known[names][1])
+
+
+async def _made(look: Callable[[], Awaitable[dict[str, Any]]]) -> Look:
+    found = await look()
+    version = json.dumps([found["running"], found["epoch"], found["problems"]])
+    return Look(version, f"event: status\ndata: {json.dumps(found)}\n\n".encode())

@@ -15,6 +15,7 @@ import pyarrow as pa
 from headrace.client.connection import Connection, Stream, UnreachableError
 from headrace.client.errors import GoneError
 from headrace.client.rows import rows_of
+from headrace.errors import UserError
 
 _FIRST_WAIT: Final = 0.05
 _LONGEST_WAIT: Final = 2.0
@@ -125,15 +126,25 @@ class RemoteSubscription(Iterator[RemoteChange]):
                 case "changes" if event.data:
                     return self._change(event)
                 case "gone":
-                    self.close()
-                    raise GoneError(
-                        "the changes that follow are no longer kept", hint="start from the answer"
-                    )
+                    raise self._gone()
                 case "end":
                     self.close()
                 case _:
                     continue
         raise StopIteration
+
+    def _gone(self) -> GoneError:
+        """Changes that went out of what is kept while others were sent; asked once more, where to start."""
+        gone = GoneError("the changes that follow are no longer kept", hint="start from the answer")
+        self._drop()
+        try:
+            self._stream = self._connect()
+        except GoneError as error:
+            gone = error
+        except (UserError, OSError, HTTPException):
+            pass  # that they are gone is known
+        self.close()
+        return gone
 
     def _change(self, event: _Event) -> RemoteChange:
         if self._known is None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 import headrace as hr
-from headrace.client import RemoteChange, subscription
+from headrace.client import GoneError, RemoteChange, RemoteSubscription, subscription
 from headrace.client.connection import UnreachableError
 from headrace.server.limits import Limits
 from unit.server.serving_for_tests import running
@@ -116,3 +116,37 @@ def test_a_server_that_is_gone_for_good_is_said_to_be(wire: Wire) -> None:
         changes._drop()
         with pytest.raises(UnreachableError, match="cannot be reached"):
             next(changes)
+
+
+def test_a_reader_that_fell_behind_hears_where_to_start() -> None:
+    class Falls:
+        """A server at which what is due goes while changes are sent."""
+
+        def __init__(self) -> None:
+            self.lines = [b"id: 1.2.0.end\n", b"event: gone\n", b"data: {}\n", b"\n"]
+            self.asked: list[dict[str, str]] = []
+
+        def stream(self, _: str, headers: dict[str, str], query: object = None) -> Falls:
+            self.asked.append(headers)
+            if len(self.asked) > 1:
+                error = GoneError("no longer kept")
+                error.resume = "1.9.0.end"
+                raise error
+            return self
+
+        def line(self) -> bytes:
+            return self.lines.pop(0)
+
+        def interrupt(self) -> None:
+            """Nobody waits."""
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    server = Falls()
+    changes = RemoteSubscription(server, "/", list, None, 5.0)  # type: ignore[arg-type]
+    with pytest.raises(GoneError) as caught:
+        next(changes)
+    assert caught.value.resume == "1.9.0.end"
+    assert [headers.get("Last-Event-ID") for headers in server.asked] == [None, "1.2.0.end"]
+    assert list(changes) == []

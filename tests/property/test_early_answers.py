@@ -36,11 +36,18 @@ from property.test_operators import (
     chronon_histories,
     heartbeats,
     histories,
+    window_histories,
 )
 from support import run_plans
 
 MAXIMAL = -INFINITY
 """The block of a query that says all that it knows: its horizon is at the end of time."""
+
+OF_ENDS = (
+    *("grouped ends", "scalar ends", "scalar ends of one order", "scalar extremes of one value"),
+    *("grouped extremes", "grouped by a float"),
+)
+"""Aggregates that are values of the smallest or the largest row."""
 
 blocks = st.sampled_from([MAXIMAL, -3, 0, 1, 2, 5])
 
@@ -55,7 +62,13 @@ def in_order(arrivals: list[Arrival]) -> list[Arrival]:
 
 
 def check_early(
-    plan: Plan, inputs: list[list[Arrival]], slack: int, block: int, *, chronons: bool = False
+    plan: Plan,
+    inputs: list[list[Arrival]],
+    slack: int,
+    block: int,
+    *,
+    chronons: bool = False,
+    insert_only: bool = False,
 ) -> None:
     """The law for an operator that speaks up to a horizon.
 
@@ -65,9 +78,12 @@ def check_early(
         slack: how far the heartbeats stay behind what they could be.
         block: so far behind the newest row it speaks (instants).
         chronons: whether the operator knows that its input holds for one instant.
+        insert_only: whether it knows that nothing is retracted.
     """
     sources = dict(zip((LEFT, RIGHT), map(in_order, inputs), strict=False))
-    known = {source.name: standing_for(source, chronons=chronons, insert_only=False) for source in sources}
+    known = {
+        source.name: standing_for(source, chronons=chronons, insert_only=insert_only) for source in sources
+    }
     arriving = {source.name: arrivals for source, arrivals in sources.items()}
     check_plan(plan, known, arriving, slack, block)
 
@@ -122,6 +138,18 @@ def output_heartbeat_of(plan: Plan, reached: int) -> int:
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_unary_operators(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
     check_early(UNARY[name], [arrivals], slack, block)
+
+
+@pytest.mark.parametrize("name", OF_ENDS)
+@settings(max_examples=12)
+@given(
+    arrivals=histories(EPOCHS, retractions=False, most=16) | window_histories(EPOCHS),
+    slack=st.integers(0, 3),
+    block=blocks,
+)
+def test_values_that_are_never_retracted(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
+    """Of which only those are kept that can still be the smallest or the largest."""
+    check_early(UNARY[name], [arrivals], slack, block, insert_only=True)
 
 
 @pytest.mark.parametrize("name", WINDOWS)

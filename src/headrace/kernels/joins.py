@@ -21,6 +21,39 @@ def _grow(array, used):  # type: ignore[no-untyped-def]
     return larger
 
 
+@kernel(INT1, INT1, INT1, INT1, INT1)
+def sorted_ranges(
+    run_hashes: Int64Array, run_times: Int64Array, hashes: Int64Array, starts: Int64Array, ends: Int64Array
+) -> tuple[Int64Array, Int64Array]:
+    """For each hash which rows of a run have that hash and a time from an instant to before another one.
+
+    Args:
+        run_hashes, run_times: int64[n], sorted by both.
+        hashes, starts, ends: int64[k], in any order; no start is behind its end.
+
+    Returns:
+        int64[k] each, the first row, and the first one behind them.
+    """
+    lows = np.empty(len(hashes), dtype=np.int64)
+    highs = np.empty(len(hashes), dtype=np.int64)
+    for probe in range(len(hashes)):
+        low, wanted = 0, hashes[probe]
+        for side in range(2):
+            time = ends[probe] if side else starts[probe]
+            high = len(run_hashes)
+            while low < high:
+                middle = (low + high) // 2
+                if run_hashes[middle] < wanted or (run_hashes[middle] == wanted and run_times[middle] < time):
+                    low = middle + 1
+                else:
+                    high = middle
+            if side:
+                highs[probe] = low
+            else:
+                lows[probe] = low
+    return lows, highs
+
+
 @kernel(INT1, INT1)
 def match_hashes(probes: Int64Array, run: Int64Array) -> tuple[Int64Array, Int64Array]:
     """All pairs of a probe and a row of a run with the same hash.

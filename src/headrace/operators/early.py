@@ -101,7 +101,7 @@ class Speaker:
         entering = self._timeline()
         for port, batch in taken:
             entering.process(port, batch)
-        said, says = differences(self._timeline, held, entering.entered(), span)
+        said, says = differences(self._timeline, held, entering, span)
         return netted(concat(self.schema, [says, said.negated()]))
 
     def _timeline(self) -> TimelineOperator:

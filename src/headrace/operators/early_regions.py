@@ -16,7 +16,7 @@ taken in every epoch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -26,6 +26,7 @@ import pyarrow as pa
 from headrace.elements import Batch, BoolArray, integers
 from headrace.operators.contract import Operator
 from headrace.operators.state.keys import encode_keys, hash_rows
+from headrace.operators.state.region_values import RegionValues, Values, none
 from headrace.operators.state.regions import Content, Regions, content_of, part_of, schedule_of
 from headrace.operators.state.runs import HASH
 from headrace.operators.state.timeline import Changes, Timeline, append_changes
@@ -44,8 +45,22 @@ class TimelineOperator(Operator, Protocol):
         """What has been processed."""
         ...
 
-    def answer(self, changes: Changes, window: tuple[int, int]) -> Batch:
-        """What it says when elements enter and the horizon moves (instants)."""
+    def held_values(self, regions: Regions) -> list[RegionValues | None]:
+        """What it holds of regions beside the timeline: the values of each ordering."""
+        ...
+
+    def entered_values(self) -> list[Values]:
+        """The same of what has been processed."""
+        ...
+
+    def answer(self, changes: Changes, window: tuple[int, int], values: Sequence[Values]) -> Batch:
+        """What it says when elements enter and the horizon moves (instants).
+
+        Args:
+            changes: the elements.
+            window: the old and the new horizon (instants).
+            values: by ordering, those that count beside the sums.
+        """
         ...
 
 
@@ -69,21 +84,29 @@ def waiting(operator: TimelineOperator, span: Span) -> int:
 
 
 def differences(
-    make: Callable[[], TimelineOperator], held: TimelineOperator, entering: Changes, span: Span
+    make: Callable[[], TimelineOperator], held: TimelineOperator, entering: TimelineOperator, span: Span
 ) -> tuple[Batch, Batch]:
     """What has to be taken back in an epoch, and what has to be said.
 
     Args:
         make: makes the operator without state.
         held: the operator with its state before the epoch.
-        entering: what the epoch brings.
+        entering: the operator without state, which has processed what the epoch brings.
         span: of the epoch.
     """
-    regions, stirred = _regions(held.timeline, entering, span)
+    new = entering.entered()
+    regions, stirred = _regions(held.timeline, new, span)
     content = content_of(held.timeline, regions, span.since)
-    before, after = _before(content, regions, stirred), append_changes(_after(content, regions), entering)
-    said = make().answer(before, (BEGINNING, span.old))
-    return said, make().answer(after, (BEGINNING, span.new))
+    before, after = _before(content, regions, stirred), append_changes(_after(content, regions), new)
+    known, added = held.held_values(regions), entering.entered_values()
+    still = ~stirred[regions.codes]
+    ends = np.where(still, np.minimum(regions.ends, content.covered), regions.ends)
+    values = [
+        part.until(ends, still) if part else none(more) for part, more in zip(known, added, strict=True)
+    ]
+    said = make().answer(before, (BEGINNING, span.old), values)
+    values = [more.then(part.values) if part else more for part, more in zip(known, added, strict=True)]
+    return said, make().answer(after, (BEGINNING, span.new), values)
 
 
 def _regions(timeline: Timeline, entering: Changes, span: Span) -> tuple[Regions, BoolArray]:

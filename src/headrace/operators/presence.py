@@ -5,6 +5,7 @@ DISTINCT, coalescing, corrections, set operations, ISTREAM and DSTREAM.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -17,6 +18,8 @@ from headrace.algebra.properties import is_append_only
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import Progress
 from headrace.operators.state.keys import normalise
+from headrace.operators.state.region_values import RegionValues, Values
+from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments, previous_rows
 from headrace.operators.state.sum_columns import SumColumns
@@ -73,8 +76,17 @@ class _PresenceOperator:
         own = [np.where(ports == port, batch.w, 0) for port in range(1, len(entered))]
         return Changes(keys, batch.ts, batch.te, SumColumns(np.column_stack([batch.w, *own])))
 
-    def answer(self, changes: Changes, window: tuple[int, int]) -> Batch:
-        """What is said when elements enter and the horizon moves (instants)."""
+    def held_values(self, regions: Regions) -> list[RegionValues | None]:
+        """None: a payload has no values beside the timeline."""
+        return []
+
+    def entered_values(self) -> list[Values]:
+        """None, as well."""
+        return []
+
+    def answer(self, changes: Changes, window: tuple[int, int], values: Sequence[Values] = ()) -> Batch:
+        """What is said when elements enter and the horizon moves (instants); there are no values."""
+        assert not values
         points = self._timeline.step(changes, *window)
         return concat(self._schema, []) if points is None else self._emit(points)
 

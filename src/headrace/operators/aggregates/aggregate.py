@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,10 +14,12 @@ from headrace.expressions.tree import AggregateCall, Expression
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.accumulators import accumulate_distinct, is_invertible
 from headrace.operators.aggregates.distinct_values import DistinctValues
-from headrace.operators.aggregates.live_values import create_live_values
+from headrace.operators.aggregates.live_values import Envelope, create_live_values
 from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.live_elements import Rows
+from headrace.operators.state.region_values import RegionValues, Values, entering, values_of
+from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
 from headrace.operators.state.sum_columns import sums_of
@@ -106,8 +110,9 @@ class AggregateOperator:
 
     @property
     def is_one_timeline(self) -> bool:
-        """Whether a timeline is all its state, and a key of which nothing changes needs nothing said."""
-        return not self._live and not self._distinct and not self._node.settled
+        """Whether its state is a timeline, and at most elements, and an unchanged key needs nothing said."""
+        elements = all(isinstance(part, Envelope) for part in self._live.values())
+        return elements and not self._distinct and not self._node.settled
 
     @property
     def timeline(self) -> Timeline:
@@ -118,10 +123,28 @@ class AggregateOperator:
         """What has been processed."""
         return self._changes(concat(self._form.schema, self._inputs))
 
-    def answer(self, changes: Changes, window: tuple[int, int]) -> Batch:
+    def held_values(self, regions: Regions) -> list[RegionValues | None]:
+        """The values of each ordering in regions, if it is one timeline."""
+        live = (self._live[ordering] for ordering in self._orderings)
+        return [values_of(part.elements, regions) for part in live if isinstance(part, Envelope)]
+
+    def entered_values(self) -> list[Values]:
+        """The values of each ordering that have been processed."""
+        batch = concat(self._form.schema, self._inputs)
+        keys = self._changes(batch).keys
+        return [Values.of(self._rows(ordering, batch, keys)) for ordering in self._orderings]
+
+    def answer(self, changes: Changes, window: tuple[int, int], values: Sequence[Values] = ()) -> Batch:
         """What is said when elements enter and the horizon moves (instants), if it is one timeline."""
+        changes, rows = entering(changes, values)
         points = self._timeline.step(changes, *window)
-        return concat(self._node.schema, []) if points is None else self._emit(points, {})
+        if points is None:
+            return concat(self._node.schema, [])
+        live: dict[AggregateCall, pa.Array] = {}
+        for (ordering, calls), part in zip(self._orderings.items(), rows, strict=True):
+            found = self._live[ordering].step(part, points, window, calls)
+            live |= dict(zip(calls, found, strict=True))
+        return self._emit(points, live)
 
     def _changes(self, batch: Batch) -> Changes:
         keys = [batch.payload.column(name) for name in self._form.key_names]
@@ -145,17 +168,20 @@ class AggregateOperator:
         self, batch: Batch, keys: list[pa.Array], points: Points | None, window: tuple[int, int]
     ) -> dict[AggregateCall, pa.Array]:
         result: dict[AggregateCall, pa.Array] = {}
-        w = integers(batch.payload.column("__i0"))
         for ordering, calls in self._orderings.items():
-            kept = np.arange(len(batch))
-            if ordering.needed is not None:
-                needed = self._column(batch, ordering.needed)
-                kept = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
-            columns = [self._column(batch, key.expression) for key in ordering.keys]
-            rows = Rows(keys, columns, kept, batch.ts, batch.te, w)
+            rows = self._rows(ordering, batch, keys)
             found = self._live[ordering].step(rows, points, window, calls)
             result |= dict(zip(calls, found, strict=False))
         return result
+
+    def _rows(self, ordering: Ordering, batch: Batch, keys: list[pa.Array]) -> Rows:
+        """The elements that count for an ordering."""
+        kept = np.arange(len(batch))
+        if ordering.needed is not None:
+            needed = self._column(batch, ordering.needed)
+            kept = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
+        columns = [self._column(batch, key.expression) for key in ordering.keys]
+        return Rows(keys, columns, kept, batch.ts, batch.te, integers(batch.payload.column("__i0")))
 
     def _emit(self, points: Points, live: dict[AggregateCall, pa.Array]) -> Batch:
         values = [

@@ -99,17 +99,17 @@ class LiveValues:
         codes, value = points.element_keys[due], np.concatenate([np.arange(len(due)), over])
         times = np.concatenate([rows.ts[due], rows.te[due[over]]])
         counts = np.concatenate([rows.w[due], -rows.w[due[over]]])
-        places, stored = self.values.gather(points.hashes, points.keys)
+        times_of_keys = np.full(len(points.hashes), BEGINNING), np.full(len(points.hashes), horizon)
+        places, stored = self.values.between(points.hashes, points.keys, *times_of_keys)
         if stored is not None:
             stored_times = integers(stored.column(TIME))
-            past = np.flatnonzero(stored_times < horizon)
-            older = [stored.column(name).take(pa.array(past)) for name in self._names]
+            older = [stored.column(name) for name in self._names]
             columns = [pa.concat_arrays(pair) for pair in zip(columns, older, strict=True)]
-            clamped = np.where(stored_times[past] < before, BEGINNING, stored_times[past])
-            value = np.concatenate([value, len(codes) + np.arange(len(past))])
-            codes = np.concatenate([codes, places[past]])
+            clamped = np.where(stored_times < before, BEGINNING, stored_times)
+            value = np.concatenate([value, len(codes) + np.arange(len(places))])
+            codes = np.concatenate([codes, places])
             times = np.concatenate([times, clamped])
-            counts = np.concatenate([counts, integers(stored.column(COUNT))[past]])
+            counts = np.concatenate([counts, integers(stored.column(COUNT))])
         return LiveChanges(columns, codes, value, times, counts)
 
 
@@ -122,16 +122,19 @@ class Envelope:
     Args:
         keys: the names of the key columns in state.
         ordering: which values.
+
+    Attributes:
+        elements: those that have them.
     """
 
     def __init__(self, keys: tuple[str, ...], ordering: Ordering) -> None:
         self._ordering = ordering
-        self._elements = LiveElements(keys, len(ordering.keys))
+        self.elements = LiveElements(keys, len(ordering.keys))
 
     @property
     def values(self) -> SweepArea:
         """The values."""
-        return self._elements.area
+        return self.elements.area
 
     def step(
         self,
@@ -142,11 +145,11 @@ class Envelope:
     ) -> list[pa.Array]:
         """Take in elements, none of them a retraction; the aggregates at every point, as in `LiveValues`."""
         if points is None:
-            self._elements.keep(rows, None, window[1])
+            self.elements.keep(rows, None, window[1])
             return []
-        pool = self._elements.pooled(rows, points)
+        pool = self.elements.pooled(rows, points, window[1])
         needed, result = self._extremes(pool, points, window[1], calls)
-        self._elements.keep(rows, needed | (pool.codes < 0), window[1])
+        self.elements.keep(rows, needed | (pool.codes < 0), window[1])
         return result
 
     def _extremes(

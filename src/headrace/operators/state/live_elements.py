@@ -14,6 +14,7 @@ from headrace.operators.state.keys import hash_rows, order_by
 from headrace.operators.state.runs import END, HASH, TIME
 from headrace.operators.state.sweep_area import Layout, SweepArea
 from headrace.operators.state.timeline import Points
+from headrace.time import BEGINNING, INFINITY
 
 COUNT: Final = "__n"
 """The column of state that says how many copies of a row there are."""
@@ -72,12 +73,13 @@ class LiveElements:
         self._names = value_names(width)
         self.area = SweepArea(Layout(keys, (*self._names, END), (COUNT,)))
 
-    def pooled(self, rows: Rows, points: Points) -> Pool:
-        """The new elements that count, and those of the touched keys in state."""
+    def pooled(self, rows: Rows, points: Points, before: int = INFINITY) -> Pool:
+        """The new elements that count, and those of touched keys in state that begin before an instant."""
         kept = rows.kept
         columns = [column.take(pa.array(kept)) for column in rows.columns]
         times = points.element_keys[kept], rows.ts[kept], rows.te[kept], rows.w[kept]
-        places, stored = self.area.gather(points.hashes, points.keys)
+        limits = np.full(len(points.hashes), BEGINNING), np.full(len(points.hashes), before)
+        places, stored = self.area.between(points.hashes, points.keys, *limits)
         if stored is None:
             return Pool(columns, *times)
         # Of one start the first to end comes first, so that the intervals of a window end in order.
@@ -89,6 +91,25 @@ class LiveElements:
             [pa.concat_arrays(pair) for pair in zip(columns, older, strict=True)],
             *(np.concatenate(pair) for pair in zip(times, old_times, strict=True)),
         )
+
+    def overlapping(
+        self, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
+    ) -> tuple[Int64Array, list[pa.Array], list[Int64Array]] | None:
+        """The elements of keys that are valid somewhere in an interval.
+
+        Args:
+            hashes, keys: of k keys, in any order, also of one more than once.
+            starts, ends: int64[k] each.
+
+        Returns:
+            For each element found the position of its key (int64[n]); the columns; starts, ends and counts
+            (int64[n] each). None where there are none.
+        """
+        places, stored = self.area.overlapping(hashes, keys, starts, ends)
+        if stored is None:
+            return None
+        columns = [stored.column(name) for name in self._names]
+        return places, columns, [integers(stored.column(name)) for name in (TIME, END, COUNT)]
 
     def keep(self, rows: Rows, needed: BoolArray | None, horizon: int) -> None:
         """Store new elements, and forget what the horizon has passed.

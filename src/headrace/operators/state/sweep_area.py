@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
-from headrace.kernels.joins import match_hashes
+from headrace.kernels.joins import match_hashes, sorted_ranges
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import count_before, net_points, smallest_per_code
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
+from headrace.operators.state.marks import spread
 from headrace.operators.state.runs import END, HASH, ORDER, TIER, TIME, Run, is_tier_full, new_run, unindexed
 from headrace.operators.state.sum_columns import sum_arrays, sums_of
-from headrace.time import BEGINNING
+from headrace.time import BEGINNING, INFINITY
 
 
 class Netting(Enum):
@@ -122,6 +123,63 @@ class SweepArea:
         if not found:
             return np.empty(0, dtype=np.int64), None
         return np.concatenate(probes), concat_rows(found)
+
+    def between(
+        self, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
+    ) -> tuple[Int64Array, pa.RecordBatch | None]:
+        """The rows of keys that take effect from an instant to before another one, oldest run first.
+
+        What takes effect later is not looked at, however much of it there is.
+
+        Args:
+            hashes: int64[k], the keys' hashes, in any order; one may be there more than once.
+            keys: the key columns, k rows.
+            starts, ends: int64[k].
+
+        Returns:
+            For each row found the position of its key (int64[rows]), and the rows, or None.
+        """
+        parts = [self._ranges(run, hashes, keys, starts, ends) for run in self.runs]
+        found = [rows for _, rows in parts if rows.num_rows]
+        if not found:
+            return np.empty(0, dtype=np.int64), None
+        return np.concatenate([places for places, _ in parts]), concat_rows(found)
+
+    def overlapping(
+        self, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
+    ) -> tuple[Int64Array, pa.RecordBatch | None]:
+        """The elements of keys that are valid somewhere in an interval, oldest run first.
+
+        Args:
+            hashes, keys, starts, ends: as of `between`.
+
+        Returns:
+            For each element found the position of its key (int64[rows]), and the elements, or None.
+        """
+        positions, found = [], []
+        for run in self.runs:
+            # What begins earlier has ended by then.
+            first = np.where(starts < BEGINNING + run.reach, BEGINNING, starts - run.reach + 1)
+            since = first if run.reach < INFINITY else np.full(len(starts), BEGINNING)
+            places, rows = self._ranges(run, hashes, keys, since, ends)
+            valid = np.flatnonzero(integers(rows.column(END)) > starts[places])
+            if len(valid):
+                positions.append(places[valid])
+                found.append(rows.take(pa.array(valid)))
+        return (
+            (np.concatenate(positions), concat_rows(found)) if found else (np.empty(0, dtype=np.int64), None)
+        )
+
+    def _ranges(
+        self, run: Run, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
+    ) -> tuple[Int64Array, pa.RecordBatch]:
+        """The rows of a run that are of keys and take effect in intervals, with the keys' positions."""
+        lows, highs = sorted_ranges(run.hashes, run.times, hashes, starts, np.maximum(starts, ends))
+        places, rows = spread(lows, highs)
+        found = run.take(rows)
+        columns = [found.column(name) for name in self.layout.keys]
+        same = np.flatnonzero(equal_rows(keys, places, columns, np.arange(len(rows))))
+        return (places, found) if len(same) == len(rows) else (places[same], found.take(pa.array(same)))
 
     def expire(self, heartbeat: int) -> None:
         """Forget what the heartbeat has passed, and merge runs where it pays.

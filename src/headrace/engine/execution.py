@@ -377,12 +377,13 @@ class Execution:
     def drop_sinks(self, query: str) -> None:
         """End the deliveries of a query that was dropped, when they have delivered what was committed.
 
-        Its clients are forgotten.
+        Its clients are forgotten; where a store hears of the drop only when the next run begins, by that.
 
         Raises:
             DeliveryError: a sink has not taken everything.
         """
-        self._clients.drop(query)
+        if self.running or self._journal is None:
+            self._clients.drop(query)
         self._deliveries.drop(query, STOP_TIMEOUT)
 
     def attach(self, attachment: Attachment) -> None:

@@ -83,6 +83,24 @@ def test_a_query_that_is_dropped_takes_its_clients_along(tmp_path: Path) -> None
         db.stop()
 
 
+@pytest.mark.parametrize("starts", [False, True])
+def test_a_drop_at_rest_ends_clients_when_it_counts(tmp_path: Path, starts: bool) -> None:
+    with opened(tmp_path) as db:
+        db.execute("CREATE QUERY other AS SELECT v FROM tick")
+        push(db, 1, 2)
+        taken(db, "desk", 2)
+        db.stop()
+        db.execute("DROP QUERY seen")
+        if starts:
+            db.start()
+            assert not db.status.clients
+    with opened(tmp_path) as db:
+        # A drop that no run has begun with has not happened.
+        assert [one.epoch for one in db.status.clients] == ([] if starts else [1])
+        assert {query.name for query in db.queries} == {"other"} | (set() if starts else {"seen"})
+        db.stop()
+
+
 def test_a_query_that_is_dropped_before_the_start_takes_its_clients_along(tmp_path: Path) -> None:
     with opened(tmp_path) as db:
         db.execute("CREATE QUERY other AS SELECT v FROM tick")

@@ -142,3 +142,15 @@ def test_a_kill_leaves_the_one_or_the_other(
         assert ("RANGE 20" in str(db.execute("SHOW CREATE QUERY q")[0])) == counts
         end(db)
         assert at_each_instant(db["q"]) == both(25, SHORT, LONG if counts else SHORT)
+
+
+def test_a_second_replacement_names_the_instant_of_the_first_where_rows_are_missing() -> None:
+    with begun(None, LONG) as db:
+        db.execute("ALTER STREAM r RETAIN 3")
+        db.push("r", {"s": 0, "ts": 28})
+        first = str(db.execute(f"EXPLAIN REPLACE q AS {LONG} HAVING COUNT(*) > 1")[0])
+        assert "the new answer holds from 48 on" in first
+        db.execute(f"CREATE OR REPLACE QUERY q AS {LONG} HAVING COUNT(*) > 1")
+        said = str(db.execute(f"EXPLAIN REPLACE q AS {LONG} HAVING COUNT(*) > 3")[0])
+        assert "is being exchanged already, for one that takes over at 48" in said
+        assert "it is exact from 48 on" in said

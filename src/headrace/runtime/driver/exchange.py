@@ -103,7 +103,7 @@ def require_no_exchange(queries: QuerySet, name: str) -> None:
     if name in queries.migrations:
         at = format_instant(queries.migrations[name].at, queries.plans[name].domain)
         raise PlanError(
-            f"the plan of {name} is being exchanged already",
+            f"the plan of {name} is being exchanged already, for one that takes over at {at}",
             hint=f"wait until the heartbeat of {name} has passed {at}, where the new one takes over",
         )
 

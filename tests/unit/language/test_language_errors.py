@@ -68,7 +68,6 @@ def test_what_a_hint_proposes_runs(case: str, catalog: Catalog) -> None:
 _STARTS = r"did you mean|in FROM:|backticks:|comes first:|write"
 _ENDS = r"\?| \.\.\.|$|;|, (?=or|in|an|where|whose|since|which)| with | after | for | to | between | alone"
 _IN_WORDS = {
-    "the value itself": "5",
     "'text', or `name`": "`itemID`",
     "HOP": "HOP(",
     "POWER(x, y)": "POWER(",

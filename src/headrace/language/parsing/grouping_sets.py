@@ -167,8 +167,18 @@ def _grouped(query: SelectQuery, keys: tuple[Scalar, ...], chosen: tuple[Scalar,
     having = query.having and rewritten(query.having, change)
     read = [item.expression for item in items if isinstance(item, ScalarItem)]
     counted = any(map(aggregates_in, [*read, having] if having is not None else read))
-    # Without keys and aggregates there is one group all the same.
-    return replace(query, items=items, having=having, group_by=chosen, distinct=not (chosen or counted))
+    if not (chosen or counted):
+        # Without keys and aggregates there is one group all the same.
+        having = _with_rows(having, query)
+    return replace(query, items=items, having=having, group_by=chosen)
+
+
+def _with_rows(having: Scalar | None, query: SelectQuery) -> Scalar:
+    """The condition of HAVING, and that there is a row."""
+    place = query.position
+    count = placed(exp.Anonymous(this="COUNT", expressions=[placed(exp.Star(), place)]), place)
+    rows = placed(exp.GT(this=count, expression=constant_node(0, place)), place)
+    return rows if having is None else placed(exp.And(this=having, expression=rows), place)
 
 
 def _mask(node: Any, keys: tuple[Scalar, ...], missing: list[Scalar]) -> Scalar:

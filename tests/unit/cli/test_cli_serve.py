@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 from typer.testing import CliRunner
 
+import headrace as hr
 from headrace.cli import app
 
 STREAM = "CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts; "
+LINES = {"Content-Type": "application/x-ndjson"}
 QUERY = "CREATE QUERY q AS SELECT v FROM r"
 
 
@@ -60,6 +67,41 @@ def test_a_server_goes_on_where_sigterm_ended_it(tmp_path: Path) -> None:
     assert httpx.get(f"{url}/queries/q", timeout=60).status_code == 401
     assert httpx.get(f"{url}/queries/q", timeout=60, headers=key).json()["status"]["name"] == "q"
     ended(again)
+
+
+def test_sigterm_under_load_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    script = tmp_path / "q.sql"
+    script.write_text(STREAM + QUERY + " [NOW]")
+    server, url = started(tmp_path, str(script))
+    acknowledged, enough = list[int](), threading.Event()
+
+    def post(begin: int) -> None:
+        with httpx.Client(base_url=url, timeout=60) as client, suppress(httpx.TransportError):
+            for v in count(begin, 4):
+                row = f'{{"ts": 1, "v": {v}}}'
+                answer = client.post("/streams/r/rows", content=row, headers=LINES)
+                if answer.status_code != 200:
+                    break
+                acknowledged.append(v)
+                if len(acknowledged) >= 20:
+                    enough.set()
+
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname or "", parts.port or 0)) as stalled:
+        stalled.sendall(f"GET /queries/q/events HTTP/1.1\r\nHost: {parts.netloc}\r\n\r\n".encode())
+        posting = [threading.Thread(target=post, args=(begin,)) for begin in range(4)]
+        for one in posting:
+            one.start()
+        assert enough.wait(60)
+        log = ended(server)
+        for one in posting:
+            one.join(60)
+    assert server.returncode == 0
+    assert not [line for line in log if line["level"] == "error"]
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.start()
+        db.push("r", {"ts": 2, "v": -1})
+        assert set(acknowledged) <= set(db["q"].history()["v"].to_pylist())
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from starlette.requests import Request
 
@@ -137,16 +138,69 @@ def _unpacked(body: bytes, kind: str, limit: int) -> pa.Table:
         with pa.ipc.open_stream(body) as reader:
             return _collected(reader, reader.schema, limit)
     with pq.ParquetFile(pa.BufferReader(body)) as file:
+        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
+        if sum(group.total_byte_size for group in groups) > limit:
+            raise _unpacks_to_too_much(limit)
+        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+    # Texts stay numbers of a dictionary until their size is known: a small file may repeat a large one.
+    with pq.ParquetFile(pa.BufferReader(body), read_dictionary=texts) as file:
         return _collected(file.iter_batches(), file.schema_arrow, limit)
 
 
+def _is_text(dtype: pa.DataType) -> bool:
+    texts = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
+    return any(dtype == one for one in texts)
+
+
 def _collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, limit: int) -> pa.Table:
-    """Batches as a table, checked so that nothing later reads beyond a buffer."""
+    """Batches as a table, checked so that nothing later reads beyond a buffer, and without dictionaries."""
     found, size = list[pa.RecordBatch](), 0
+    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
     for batch in batches:
         batch.validate(full=True)
-        size += batch.nbytes
+        size += sum(map(_size, batch.columns))
         if size > limit:
-            raise too_large(f"the rows have more than {limit:,} bytes", "send them in several requests")
-        found.append(batch)
-    return pa.Table.from_batches(found, schema)
+            raise _unpacks_to_too_much(limit)
+        columns = [
+            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            for column in batch.columns
+        ]
+        found.append(pa.RecordBatch.from_arrays(columns, schema=plain))
+    return pa.Table.from_batches(found, plain)
+
+
+def _plain(dtype: pa.DataType) -> pa.DataType:
+    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+
+
+def _size(column: pa.Array) -> int:
+    """The bytes of a column once every row has its value.
+
+    Raises:
+        SourceError: the values are written so that this is not known before they are unpacked.
+    """
+    if not pa.types.is_dictionary(column.type):
+        if _holds_encoded(column.type):
+            raise SourceError(f"columns of the type {column.type} are not taken", hint="send plain columns")
+        return int(column.nbytes)
+    values = column.dictionary
+    if len(column) == 0 or len(values) == 0:
+        return 0
+    if not _is_text(values.type):
+        return (
+            len(column) * max(1, int(values.nbytes)) if pa.types.is_nested(values.type) else 16 * len(column)
+        )
+    lengths = pc.binary_length(values).cast(pa.int64())
+    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+
+
+def _holds_encoded(dtype: pa.DataType) -> bool:
+    """Whether rows share values: of runs, views, or dictionaries within lists and structs."""
+    if pa.types.is_run_end_encoded(dtype) or "view" in str(dtype):
+        return True
+    inner = [dtype.field(number).type for number in range(dtype.num_fields)]
+    return any(pa.types.is_dictionary(one) or _holds_encoded(one) for one in inner)
+
+
+def _unpacks_to_too_much(limit: int) -> RequestError:
+    return too_large(f"the rows have more than {limit:,} bytes", "send them in several requests")

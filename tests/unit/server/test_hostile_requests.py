@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis.core.result import Ok
 
+from headrace.schema import BIGINT, STRING, Field, Schema
+from headrace.server.bodies import table_of
+from headrace.server.errors import RequestError
 from headrace.server.limits import Limits
 from unit.server.serving_for_tests import running
 
@@ -129,3 +134,31 @@ def test_paths_that_were_thought_of(client: httpx.Client, path: str) -> None:
     answer = client.get(path)
     check(answer)
     assert answer.status_code >= 400
+
+
+@pytest.mark.parametrize("kind", [ROWS[2], ROWS[3]])
+def test_rows_that_unpack_to_too_much_are_refused_before_they_do(kind: str) -> None:
+    """A text of 10 KB that 20,000 rows share has 200 MB."""
+    schema = Schema((Field("ts", BIGINT), Field("v", STRING)))
+    shared = pa.DictionaryArray.from_arrays(pa.array([0] * 20_000, pa.int8()), ["x" * 10_000])
+    for texts, refused in ((shared, True), (shared.slice(0, 4), False)):
+        body = packed(pa.table({"ts": list(range(len(texts))), "v": texts}), kind)
+        assert len(body) < 500_000
+        before = pa.total_allocated_bytes()
+        if refused:
+            with pytest.raises(RequestError, match="more than 500,000 bytes"):
+                table_of(body, kind, "r", schema, 500_000)
+            assert pa.total_allocated_bytes() - before < 50 * 2**20
+        else:
+            assert table_of(body, kind, "r", schema, 500_000)["v"].to_pylist() == ["x" * 10_000] * 4
+
+
+def packed(table: pa.Table, kind: str) -> bytes:
+    """A table as a body."""
+    out = pa.BufferOutputStream()
+    if kind == ROWS[3]:
+        pq.write_table(table, out)
+    else:
+        with pa.ipc.new_stream(out, table.schema) as writer:
+            writer.write_table(table)
+    return bytes(out.getvalue())

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from fnmatch import fnmatch
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -35,6 +37,14 @@ PARTS = (
     *("queries", "queries/warmth", "queries/open_doors/why", "plan", "plan/operator/0", "streams/door"),
     *("letters", "editor"),
 )
+LAYOUT = """async (nodes) => {
+    const { at, ways } = (await import("/page/layers.js")).layered(nodes);
+    return [Object.fromEntries(at), Object.fromEntries(ways)];
+}"""
+EXPLAINING = """async (text) => {
+    const sql = await import("/page/sql.js");
+    return sql.statements(text).map((one) => sql.explaining(text, one));
+}"""
 STREAMS = """
 CREATE STREAM reading (ts BIGINT, room STRING, celsius BIGINT) FROM push TIMESTAMP BY ts DISORDER 1;
 CREATE STREAM door (ts BIGINT, room STRING) FROM push TIMESTAMP BY ts;
@@ -205,6 +215,48 @@ def test_why_leads_to_the_silent_stream(opened: Callable[..., Page], server: str
     page.get_by_role("link", name="Plan").click()
     expect(page.locator("a.box.silent").filter(has_text="door")).to_contain_text("Source")
     expect(page.locator("a.pill.silent").filter(has_text="open_doors")).to_be_visible()
+
+
+@needs_browser
+@pytest.mark.parametrize("seed", range(3))
+def test_the_layout_puts_what_is_read_to_the_left_and_nothing_over_another(
+    opened: Callable[..., Page], server: str, seed: int
+) -> None:
+    some = random.Random(seed)
+    nodes = [
+        {"id": one, "inputs": sorted(some.sample(range(one), min(one, some.randrange(3))))}
+        for one in range(40)
+    ]
+    places, ways = opened(server).evaluate(LAYOUT, nodes)
+    for node in nodes:
+        for read in node["inputs"]:  # type: ignore[attr-defined]
+            # An edge goes on by one layer at a time, from what is read to what reads it.
+            way = [places[str(read)], *ways[f"{read}>{node['id']}"], places[str(node["id"])]]
+            assert [spot["layer"] for spot in way] == list(range(way[0]["layer"], way[-1]["layer"] + 1))
+            assert len(way) > 1
+    spots = [*places.values(), *(spot for way in ways.values() for spot in way)]
+    for layer in range(40):
+        rows = sorted({(spot["row"]) for spot in spots if spot["layer"] == layer})
+        named = [spot["row"] for spot in places.values() if spot["layer"] == layer]
+        assert len(set(named)) == len(named)
+        assert all(below - above > 0.999 for above, below in pairwise(rows))
+
+
+@needs_browser
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("CREATE QUERY q AS SELECT 1", ["EXPLAIN\n" + " " * 17 + " SELECT 1"]),
+        ("-- a; b\nSELECT ';' FROM s ; SELECT 2", ["EXPLAIN\n       \nSELECT ';' FROM s",
+                                                   "EXPLAIN\n       \n                    SELECT 2"]),
+        ("CREATE OR REPLACE QUERY q AS SELECT 1;", ["EXPLAIN\nCREATE OR REPLACE QUERY q AS SELECT 1"]),
+        ("DROP QUERY q; CREATE STREAM s (ts BIGINT) FROM push", [None, None]),
+    ],
+)  # fmt: skip
+def test_what_explains_a_text_has_its_statements_at_their_places(
+    opened: Callable[..., Page], server: str, text: str, sent: list[str | None]
+) -> None:
+    assert opened(server).evaluate(EXPLAINING, text) == sent
 
 
 @needs_browser

@@ -30,10 +30,10 @@ export function render() {
     error === null ? null : h("div", { class: "notice bad", role: "alert", id: "editor-error" },
       h("span", { class: "text" }, error.place, error.message, error.hint ? h("div", { class: "hint" }, "hint: ", error.hint) : null),
       error.at === null ? null : h("button", { type: "button", "data-do": "goToError" }, "Go to it")),
+    h("div", { role: "status", class: "results" }, results()),
     pending === null ? null : h("div", { class: "buttons" },
       h("button", { type: "button", class: "main", "data-do": "confirm" }, "Replace"),
       h("button", { type: "button", "data-do": "cancel" }, "Keep the old one")),
-    h("div", { role: "status", class: "results" }, results()),
   ];
 }
 

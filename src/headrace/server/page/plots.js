@@ -99,6 +99,19 @@ export function steps(name, rows, labels, measure, until) {
   return frame(name, measure, { all, shown, pieces, low, high, isTime });
 }
 
+let coloured = { name: null, colours: new Map() };
+
+/** The colour of each group by its label: a group keeps its own for as long as it is shown. */
+function coloursOf(name, labels) {
+  const before = coloured.name === name ? coloured.colours : new Map();
+  const kept = new Map(labels.filter((label) => before.has(label)).map((label) => [label, before.get(label)]));
+  const taken = new Set(kept.values());
+  const free = [...Array(SERIES).keys()].filter((colour) => !taken.has(colour));
+  const colours = new Map(labels.map((label) => [label, kept.get(label) ?? free.shift()]));
+  coloured = { name, colours };
+  return colours;
+}
+
 function frame(name, measure, { all, shown, pieces, low, high, isTime }) {
   const [height, top, right] = [220, 12, shown.length > 1 ? 150 : 16];
   const bottom = height - 26;
@@ -114,9 +127,10 @@ function frame(name, measure, { all, shown, pieces, low, high, isTime }) {
   ]);
   const along = (isTime ? timeTicks(low, high, 6) : roundTicks(low, high, 6).filter((at) => at <= high)).map((at) => s("text",
     { class: "tick", x: x(at), y: height - 8, "text-anchor": "middle" }, isTime ? timeText(at, high - low) : number(at)));
-  const lines = shown.map(([, found], index) => s("path", { class: `series c${index}`, d: pathOf(found, x, y) }));
+  const colours = coloursOf(name, shown.map(([label]) => label));
+  const lines = shown.map(([label, found]) => s("path", { class: `series c${colours.get(label)}`, d: pathOf(found, x, y) }));
   const legend = shown.length > 1 ? shown.map(([label], index) => [
-    s("rect", { class: `key c${index}`, x: WIDTH - right + 12, y: top + index * 18, width: 10, height: 10 }),
+    s("rect", { class: `key c${colours.get(label)}`, x: WIDTH - right + 12, y: top + index * 18, width: 10, height: 10 }),
     s("text", { class: "tick", x: WIDTH - right + 28, y: top + 9 + index * 18 }, cut(label, 16)),
   ]) : [];
   if (all > shown.length) {

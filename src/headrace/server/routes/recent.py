@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Annotated, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
@@ -20,6 +20,8 @@ router: Final = APIRouter(tags=["answers"])
 
 _MOST: Final = 10_000
 """So many rows of each part can be asked for."""
+_LOOKED_AT: Final = 4
+"""So many changes are looked at for each row of the past that is asked for."""
 _MEDIA: Final[dict[int | str, dict[str, object]]] = {200: {"content": {"application/json": {}}}}
 
 Rows = Annotated[int, Query(ge=0, le=_MOST)]
@@ -27,10 +29,10 @@ Rows = Annotated[int, Query(ge=0, le=_MOST)]
 
 @router.get("/queries/{name}/recent", response_class=Response, responses=_MEDIA)
 async def recent(name: str, context: Ctx, caller: By, rows: Rows = 500, past: Rows = 0) -> Response:
-    """The answer now and the newest rows of the history, each cut to a number of rows.
+    """The answer now and the newest rows that were said, each cut to a number of rows.
 
-    `total` is how many rows the answer now has, `id` the event of `/queries/{name}/events` up to which the
-    history is, `note` why there is no answer yet, or null.
+    `total` is how many rows the answer now has, `id` the event of `/queries/{name}/events` after which those
+    are that `past` does not have yet, `note` why there is no answer yet, or null.
     """
     query = context.session.query(name, caller)
     text = await context.blocking(_recent, context, query, rows, past)
@@ -40,7 +42,7 @@ async def recent(name: str, context: Ctx, caller: By, rows: Rows = 500, past: Ro
 def _recent(context: Context, query: Answer, rows: int, past: int) -> bytes:
     kept = context.session.db.served.kept(query)
     place = Place(kept.start, kept.last, 0, True)
-    history = _newest(query.history(kept.last), past) if past and kept.last >= kept.start else None
+    history = _newest(query.changes(kept.last), past) if past and kept.last >= kept.start else []
     note = None
     try:
         now = query.latest()
@@ -50,23 +52,31 @@ def _recent(context: Context, query: Answer, rows: int, past: int) -> bytes:
         "id": _text(str(place)),
         "note": _text(note),
         "total": str(0 if now is None else now.num_rows),
-        "rows": _list(None if now is None else now.slice(0, rows)),
+        "rows": _list([] if now is None else written(now.slice(0, rows), JSON_LINES).decode().splitlines()),
         "past": _list(history),
     }
     return ("{" + ", ".join(f'"{name}": {value}' for name, value in parts.items()) + "}").encode()
 
 
-def _newest(history: pa.Table, most: int) -> pa.Table:
-    """The rows of a history that begin last, in the order in which they begin."""
-    if history.num_rows > most:
-        newest = pc.select_k_unstable(history, most, [("valid_from", "descending")])
-        history = history.take(newest)
-    return history.sort_by("valid_from")
+def _newest(changes: pa.Table, most: int) -> list[str]:
+    """The rows that changes leave, as JSON; those that begin last, in the order in which they begin.
+
+    The history itself ends where the answer is final, and what was said beyond that is not said again by
+    later events. Of rows that began long ago some may be missing: only the newest changes are looked at.
+    """
+    newest = changes.slice(max(0, changes.num_rows - _LOOKED_AT * most))
+    # By their places, as a query may have columns of the same names: the epoch is first, the change last.
+    rows = written(newest.select(range(1, newest.num_columns - 1)), JSON_LINES).decode().splitlines()
+    left: Counter[str] = Counter()
+    begins = dict(zip(rows, newest.column(newest.num_columns - 3).to_pylist(), strict=True))
+    for row, change in zip(rows, newest.column(newest.num_columns - 1).to_pylist(), strict=True):
+        left[row] += change
+    kept = sorted((row for row, times in left.items() if times > 0), key=lambda row: begins[row])
+    return kept[-most:]
 
 
-def _list(table: pa.Table | None) -> str:
-    """Rows as a JSON list, written as everywhere."""
-    return "[]" if table is None else f"[{', '.join(written(table, JSON_LINES).decode().splitlines())}]"
+def _list(rows: list[str]) -> str:
+    return f"[{', '.join(rows)}]"
 
 
 def _text(text: str | None) -> str:

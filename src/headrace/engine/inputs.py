@@ -36,6 +36,7 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.sources import open_source
+from headrace.runtime.sources.patterns import plain_path
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import readable_schema
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
@@ -425,7 +426,7 @@ def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
     """What one of our own formats reads, whatever folder its path is relative to."""
     told = dict(options)
     if "path" in told:
-        told["path"] = str((base / told["path"]).resolve())
+        told["path"] = str((base / plain_path(told["path"])).resolve())
     return " ".join([format, *(f"{name}={value!r}" for name, value in sorted(told.items()))])
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from headrace.runtime.sources.blocks import BLOCK_BYTES, Block, TextPart, is_utf
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import list_files, mark_of, overlaps
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
-from headrace.runtime.sources.options import check_known, flag, required
+from headrace.runtime.sources.options import check_known, flag, renamed, required
 from headrace.runtime.sources.records import STRAY_RETURN, UNCLOSED, csv_records
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
@@ -27,6 +28,8 @@ from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 
 _KIND: Final = "CSV file"
 _OPTIONS: Final = ("path", "header", "delimiter", "null", "multiline")
+_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({"sep": "delimiter", "nullvalue": "null"})
+"""What Spark calls some of the options."""
 _PARSED_BY_ARROW: Final = (BIGINT, DOUBLE, STRING)
 """Arrow's CSV reader parses these as `parse_texts` does; the other types are read as text first."""
 
@@ -122,12 +125,14 @@ def open_csv(
 ) -> CsvSource:
     """Open the CSV files of the option `path`.
 
-    Other options: `header` ('true'), `delimiter` (','), `null` (''), `multiline` ('false'). Columns that are
-    not declared get the narrowest type that fits the beginning of the first file.
+    Other options: `header` ('true'), `delimiter` (','), `null` (''), `multiline` ('false'). `sep` and
+    `nullvalue` are what Spark calls the second and the third. Columns that are not declared get the
+    narrowest type that fits the beginning of the first file.
 
     Raises:
         SourceError: a file is missing or no text, or lacks a declared column.
     """
+    options = renamed(options, _SYNONYMS)
     check_known("csv", options, _OPTIONS)
     form = CsvFormat(_delimiter(options), options.get("null", ""), flag(options, "multiline", False))
     header = flag(options, "header", True)

@@ -9,20 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import PolicyError, SourceError
+from headrace.runtime.sources.patterns import is_hidden, is_pattern, matching, plain_path
 
 
 def list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
     """The files that a path names, each with the name to show: the path itself, or a folder's files.
 
-    A folder's files come in the order of their names, without those that start with `.` or `_`.
+    A folder's files come in the order of their names, without those that start with `.` or `_`. A pattern
+    names several files and folders, unless there is something of just this name.
 
     Args:
-        path: of a file or a folder; a relative one starts at `base`.
+        path: of a file or a folder, or a pattern for such; a relative one starts at `base`. It may start with
+            `~/` or `file://`.
         base: the folder of the text that names the path.
         allowed: the folders that the files must be in, see `allowed_path`; None for any file.
 
     Raises:
-        SourceError: there is no such file or folder, or the folder holds no file.
+        SourceError: there is no such file or folder, it holds no file, or nothing matches the pattern.
         PolicyError: a file is not in an allowed folder.
     """
     try:
@@ -57,25 +60,37 @@ def allowed_path(place: Path, label: str, allowed: tuple[Path, ...] | None) -> P
 def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
     if "\0" in path:
         raise SourceError("the path holds a zero byte")
+    path = plain_path(path)
     place = allowed_path(base / path, path, allowed)
-    if place.is_file():
-        return ((place, path),)
-    if not place.exists():
+    if place.exists():
+        return _files_at([(place, path)], path, allowed)
+    if not is_pattern(path):
         raise SourceError(f"{path}: no such file or folder", hint=_instead(path, base))
-    if not place.is_dir():
-        raise SourceError(f"{path}: neither a file nor a folder")
-    names = sorted(entry.name for entry in place.iterdir() if not entry.name.startswith((".", "_")))
-    labels = [f"{path.rstrip('/')}/{name}" for name in names]
-    # All are checked before any is looked at: what a link leads to is not said either.
-    entries = [allowed_path(place / name, label, allowed) for name, label in zip(names, labels, strict=True)]
-    found = [(entry, label) for entry, label in zip(entries, labels, strict=True) if not entry.is_dir()]
-    for entry, label in found:
-        if not entry.is_file():
-            kind = "not an ordinary file" if entry.exists() else "a link to nothing"
-            raise SourceError(
-                f"{path}: {Path(label).name} is {kind}",
-                hint="remove it, or give it a name that starts with . or _",
-            )
+    # All are checked before any is looked at, as in a folder.
+    found = [
+        (allowed_path(entry, label, allowed), label)
+        for entry, label in matching(path, base, lambda entry, label: allowed_path(entry, label, allowed))
+    ]
+    if not found:
+        raise SourceError(
+            f"{path}: no file or folder has such a name", hint=f"relative paths start at {base.resolve()}"
+        )
+    return _files_at(found, path, allowed)
+
+
+def _files_at(
+    places: Sequence[tuple[Path, str]], path: str, allowed: tuple[Path, ...] | None
+) -> tuple[tuple[Path, str], ...]:
+    """Files, and those in folders, each with its name to show; `path` is what named them all."""
+    found: list[tuple[Path, str]] = []
+    for place, label in places:
+        if place.is_dir():
+            found.extend(_files_in(place, label, allowed))
+        elif place.is_file():
+            found.append((place, label))
+        else:
+            kind = "neither a file nor a folder" if place.exists() else "a link to nothing"
+            raise SourceError(f"{label}: {kind}")
     if not found:
         raise SourceError(
             f"{path}: the folder holds no files",
@@ -84,17 +99,26 @@ def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tupl
     return tuple(found)
 
 
+def _files_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:
+    names = sorted(entry.name for entry in folder.iterdir() if not is_hidden(entry.name))
+    labels = [f"{path.rstrip('/')}/{name}" for name in names]
+    # All are checked before any is looked at: what a link leads to is not said either.
+    entries = [allowed_path(folder / name, label, allowed) for name, label in zip(names, labels, strict=True)]
+    found = [(entry, label) for entry, label in zip(entries, labels, strict=True) if not entry.is_dir()]
+    for entry, label in found:
+        if not entry.is_file():
+            kind = "not an ordinary file" if entry.exists() else "a link to nothing"
+            raise SourceError(
+                f"{path}: {Path(label).name} is {kind}",
+                hint="remove it, or give it a name that starts with . or _",
+            )
+    return found
+
+
 def _instead(path: str, base: Path) -> str:
     """What to do about a path that leads to nothing."""
-    if path.startswith("file://"):
-        return f"write the path alone: {path.removeprefix('file://')}"
     if "://" in path:
         return "remote files cannot be read yet: copy them here, or read them with Spark and db.stream(...)"
-    if path.startswith("~"):
-        return f"write {os.path.expanduser(path)}"
-    if set("*?[") & set(path):
-        folder = os.path.dirname(path) or "."
-        return f"patterns are not replaced; name a folder, such as {folder}, to read all of its files"
     return f"relative paths start at {base.resolve()}"
 
 

@@ -20,6 +20,28 @@ def check_known(form: str, options: Mapping[str, str], known: tuple[str, ...]) -
             raise SourceError(f"the format {form} has no option {name}", hint=hint)
 
 
+def renamed(options: Mapping[str, str], synonyms: Mapping[str, str]) -> dict[str, str]:
+    """Options under our names, where some have another one elsewhere.
+
+    Args:
+        options: the options by name in lower case.
+        synonyms: from the other name to ours.
+
+    Raises:
+        SourceError: one is given under both names.
+    """
+    found: dict[str, str] = {}
+    for name, value in options.items():
+        ours = synonyms.get(name, name)
+        if ours in found:
+            both = next(other for other, one in synonyms.items() if one == ours)
+            raise SourceError(
+                f"the option {ours} is given twice, also as {both}", hint="leave out one of them"
+            )
+        found[ours] = value
+    return found
+
+
 def required(options: Mapping[str, str], name: str) -> str:
     """The text of an option that must be given.
 

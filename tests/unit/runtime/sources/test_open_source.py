@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headrace.errors import SourceError
+from headrace.engine.inputs import origin_of
+from headrace.errors import PolicyError, SourceError
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.files import list_files, overlaps
 from headrace.schema import BIGINT, Field, Schema
@@ -101,10 +102,6 @@ def test_errors_carry_nothing_of_arrow_alone(tmp_path: Path) -> None:
     [
         ("s3://bucket/a.csv", "remote files cannot be read yet: copy them here, "),
         ("https://host/a.csv", "remote files cannot be read yet: copy them here, "),
-        ("file:///data/a.csv", "write the path alone: /data/a.csv"),
-        ("~/a.csv", f"write {Path.home()}/a.csv"),
-        ("in/*.csv", "patterns are not replaced; name a folder, such as in, "),
-        ("[ab].csv", "patterns are not replaced; name a folder, such as ., "),
     ],
 )
 def test_what_other_systems_take_as_a_path(path: str, hint: str, tmp_path: Path) -> None:
@@ -112,6 +109,70 @@ def test_what_other_systems_take_as_a_path(path: str, hint: str, tmp_path: Path)
         open_csv(tmp_path, path=path)
     assert raised.value.hint is not None
     assert raised.value.hint.startswith(hint)
+
+
+def test_a_pattern_names_files_and_the_files_of_folders_in_order(tmp_path: Path) -> None:
+    for name in ("d2/b.csv", "d2/a.csv", "d1/c.csv", "d1/_c.csv", "d1/c.txt", "e/a.csv", "_d/a.csv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("t\n1\n")
+
+    def found(path: str) -> list[str]:
+        return [label for _, label in list_files(path, tmp_path, None)]
+
+    assert found("d*/*.csv") == ["d1/c.csv", "d2/a.csv", "d2/b.csv"]
+    assert found("d?") == ["d1/c.csv", "d1/c.txt", "d2/a.csv", "d2/b.csv"]
+    assert found("[!e]*/a.csv") == ["d2/a.csv"]
+    assert found("_d/*") == ["_d/a.csv"]
+    assert found(f"{tmp_path}/e/*") == [f"{tmp_path}/e/a.csv"]
+    with pytest.raises(SourceError, match="no file or folder has such a name"):
+        found("x*/*.csv")
+    with pytest.raises(SourceError, match=r"write \*/ for each folder"):
+        found("**/*.csv")
+    (tmp_path / "d[12]").write_text("t\n1\n")
+    assert found("d[12]") == ["d[12]"]
+    (tmp_path / "d2" / "z.csv").symlink_to("nowhere")
+    with pytest.raises(SourceError, match=r"d2/z\.csv: a link to nothing"):
+        found("d2/*.csv")
+
+
+def test_a_pattern_does_not_look_behind_links_that_lead_out(tmp_path: Path) -> None:
+    allowed = tmp_path / "in"
+    (allowed / "a").mkdir(parents=True)
+    (allowed / "a" / "f.csv").write_text("t\n1\n")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "f.csv").write_text("t\n1\n")
+    labels = [label for _, label in list_files("in/*/f.csv", tmp_path, (allowed,))]
+    assert labels == ["in/a/f.csv"]
+    for path in ("*/f.csv", "in/../o*/f.csv", "in/*/../../out/*", str(tmp_path / "o*")):
+        with pytest.raises(PolicyError):
+            list_files(path, tmp_path, (allowed,))
+    (allowed / "b").symlink_to(tmp_path / "out")
+    (allowed / "a" / "g.csv").symlink_to(tmp_path / "out" / "f.csv")
+    for path in ("in/*/f.csv", "in/*/none.csv", "in/b*", "in/b/*", "in/a/g*"):
+        with pytest.raises(PolicyError):
+            list_files(path, tmp_path, (allowed,))
+
+
+def test_the_home_folder_and_urls_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a b.csv").write_text("t\n1\n")
+    for path in ("~/a b.csv", f"file://{tmp_path}/a%20b.csv", f"file://localhost{tmp_path}/a b.csv"):
+        assert open_csv(Path("/elsewhere"), path=path).paths == (tmp_path / "a b.csv",)
+    assert open_csv(Path("/elsewhere"), path="~").paths == (tmp_path / "a b.csv",)
+    assert origin_of("csv", {"path": "~/a.csv"}, Path("/x")) == f"csv path='{tmp_path}/a.csv'"
+    with pytest.raises(SourceError, match="host is another machine"):
+        open_csv(tmp_path, path="file://host/a.csv")
+    with pytest.raises(PolicyError):
+        list_files("~", tmp_path, (tmp_path / "in",))
+
+
+def test_options_of_csv_as_spark_calls_them(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("t;v\n1;none\n2;3\n")
+    source = open_csv(tmp_path, path="f.csv", sep=";", nullvalue="none")
+    rows = [row for read in source.read(0, source.size, ("t", "v")) for row in read.rows.to_pylist()]
+    assert rows == [{"t": 1, "v": None}, {"t": 2, "v": 3}]
+    with pytest.raises(SourceError, match="the option delimiter is given twice, also as sep"):
+        open_csv(tmp_path, path="f.csv", sep=";", delimiter=",")
 
 
 @pytest.mark.parametrize(("mark", "written"), [(";", ";"), ("\t", "\\t"), ("|", "|")])

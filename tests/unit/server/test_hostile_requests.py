@@ -52,8 +52,9 @@ def check(answer: httpx.Response) -> None:
 def test_requests_made_from_the_description(client: httpx.Client) -> None:
     schema = schemathesis.openapi.from_dict(client.get("/openapi.json").json())
     made = [found.ok() for found in schema.get_all_operations() if isinstance(found, Ok)]
-    chosen = [one for one in made if not one.path.endswith("events") and one.method != "delete"]
-    assert len(chosen) > 15
+    # Streams of events do not end; test_paths_that_were_thought_of has them.
+    chosen = [one for one in made if not one.path.endswith("events")]
+    assert len(chosen) > 25
 
     for operation in chosen:
 

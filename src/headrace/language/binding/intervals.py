@@ -21,9 +21,14 @@ _HINT: Final = "write INTERVAL '1' HOUR, INTERVAL '90' MINUTE, INTERVAL '1 02:30
 _COUNT_HINT: Final = "before a unit write a whole number: INTERVAL n HOUR, or CAST it to BIGINT"
 _NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:\.\d{1,6})?)\s*")
 _PIECE: Final = re.compile(r"([+-]?\d+(?:\.\d{1,6})?)\s*([A-Za-z]+)")
-_CLOCK: Final = re.compile(r"([+-]?)(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d{1,6})?))?")
-_MONTHS: Final = re.compile(r"\s*([+-]?)(\d+)-(\d{1,2})\s*")
-_DAYS: Final = re.compile(r"\s*([+-]?)(\d+)\s+(\d{1,2})(?::(\d{1,2})(?::(\d{1,2}(?:\.\d{1,6})?))?)?\s*")
+_SIXTY: Final = r"[0-5]?\d"
+_CLOCK: Final = re.compile(rf"([+-]?)(\d+):({_SIXTY})(?::({_SIXTY}(?:\.\d{{1,6}})?))?(?!\d)")
+_MONTHS: Final = re.compile(r"\s*([+-]?)(\d+)-(0?\d|1[01])\s*")
+_DAYS: Final = re.compile(
+    rf"\s*([+-]?)(\d+)\s+([01]?\d|2[0-3])(?::({_SIXTY})(?::({_SIXTY}(?:\.\d{{1,6}})?))?)?\s*"
+)
+_PARTS: Final = {"HOUR": 1, "MINUTE": 2, "SECOND": 3}
+"""How many parts of a time of day are up to a unit."""
 
 
 def bind_interval(node: Any, bind: Callable[[Any], Expression]) -> Expression:
@@ -108,11 +113,15 @@ def _spanning(text: str, first: str, last: str) -> Expression | None:
     if (first, last) == ("YEAR", "MONTH") and (found := _MONTHS.fullmatch(text)):
         months = int(found[2]) * 12 + int(found[3])
         return make_interval(literal(-months if found[1] == "-" else months), "MONTH")
-    if first == "DAY" and last in ("HOUR", "MINUTE", "SECOND") and (found := _DAYS.fullmatch(text)):
+    if first == "DAY" and last in _PARTS and (found := _DAYS.fullmatch(text)):
+        if sum(part is not None for part in found.groups()[2:]) != _PARTS[last]:
+            return None
         micros = int(found[2]) * MICROSECONDS["DAY"] + _clock("", found[3], found[4], found[5])
         return make_interval(literal(-micros if found[1] == "-" else micros), "MICROSECOND")
     clock = _CLOCK.fullmatch(text.strip())
     if clock is None or (first, last) not in (("HOUR", "MINUTE"), ("HOUR", "SECOND"), ("MINUTE", "SECOND")):
+        return None
+    if (clock[4] is not None) != ((first, last) == ("HOUR", "SECOND")):
         return None
     parts = (clock[2], clock[3], clock[4]) if first == "HOUR" else ("0", clock[2], clock[3])
     return make_interval(literal(_clock(clock[1], *parts)), "MICROSECOND")

@@ -13,6 +13,7 @@ import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import Path
@@ -27,12 +28,14 @@ from headrace.server import page as files_of_the_page
 from headrace.server.address import Address
 from headrace.server.keys import KeyFile, Role
 from headrace.server.serving import listener
-from unit.server.serving_for_tests import running
+from unit.server.serving_for_tests import LIMITS, running
 
 ROOT = Path(__file__).parents[3]
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("HEADRACE_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: apt-get install chromium")
+PATIENT = replace(LIMITS, seconds=120)
+"""For a busy machine: the first epochs compile what they need."""
 PARTS = (
     *("queries", "queries/warmth", "queries/open_doors/why", "plan", "plan/operator/0", "streams/door"),
     *("letters", "editor"),
@@ -67,7 +70,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("page")) as url:
+    with running(tmp_path_factory.mktemp("page"), PATIENT) as url:
         carry_out(url, STREAMS)
         push(url, "reading", [{"ts": ts, "room": "hall", "celsius": 20 + ts} for ts in range(4)])
         yield url
@@ -294,7 +297,7 @@ def test_the_page_goes_on_with_the_next_server(opened: Callable[..., Page], tmp_
         address = Address(port=free.getsockname()[1])
 
     def served() -> AbstractContextManager[str]:
-        return running(tmp_path, address=address)
+        return running(tmp_path, PATIENT, address)
 
     with served() as url:
         carry_out(url, STREAMS)

@@ -36,6 +36,7 @@ from headrace.runtime.delivery.contract import Retry, Sink
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.delivery.table import TableSink
+from headrace.runtime.delivery.topic import TopicSink
 from headrace.runtime.driver.progress import Progress
 from headrace.time import BEGINNING, INFINITY
 
@@ -60,6 +61,7 @@ __all__ = [
     "StoredQuery",
     "Summary",
     "TableSink",
+    "TopicSink",
     "UserError",
     "connect",
     "history_of",

@@ -22,6 +22,7 @@ from headrace.engine.secrets import hidden, open_options, revealed
 from headrace.engine.times import Length, disorder_of, retain_of, timing_of
 from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
+from headrace.language.binding.computed import bind_computed
 from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream
 from headrace.language.statements import (
     FILE_FORMATS,
@@ -36,6 +37,7 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.sources import open_source
+from headrace.runtime.sources.computed import ComputedSource
 from headrace.runtime.sources.patterns import plain_path
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import readable_schema
@@ -252,11 +254,15 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         policy.check_source(statement)
         max_rows = _row_limit(options)
         if statement.format in FORMATS and statement.format != PUSH:
-            column = None if isinstance(statement.timestamp, ByArrival) else statement.timestamp
+            named = {column.name.lower() for column in statement.computed}
+            timed = statement.timestamp
+            column = timed if isinstance(timed, str) and timed.lower() not in named else None
             source = open_source(
                 *(statement.format, options, statement.columns, column, statement.name, base, policy.folders),
                 records=statement.records,
             )
+            if statement.computed:
+                source = ComputedSource(source, bind_computed(statement.computed, source.schema))
             info = describe_stream(statement, source.schema)
             timing = timing_of(statement.time, info, comes_now=False)
             bounded = BoundedStream(source, info.timestamp, timing, max_rows, info.changes)

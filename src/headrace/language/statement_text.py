@@ -91,7 +91,10 @@ def skew_text(statement: CreateSkew) -> str:
 
 
 def _input(statement: CreateStream | CreateRelation) -> str:
-    columns = "" if statement.columns is None else f" ({_columns(statement.columns)})"
+    listed = [] if statement.columns is None else _columns(statement.columns)
+    if isinstance(statement, CreateStream):
+        listed += [f"{quoted_name(column.name)} AS {column.text}" for column in statement.computed]
+    columns = f" ({', '.join(listed)})" if listed else ""
     key = f" KEY ({', '.join(map(_name, statement.key))})" if statement.key else ""
     options = ", ".join(f"{_option(name)} {_given(value)}" for name, value in statement.options)
     given = f" OPTIONS ({options})" if options else ""
@@ -103,8 +106,8 @@ def _given(value: str) -> str:
     return f"SECRET {quoted_text(value)}" if isinstance(value, SecretName) else quoted_text(value)
 
 
-def _columns(schema: Schema) -> str:
-    return ", ".join(f"{quoted_name(field.name)} {sql_type(field.type)}" for field in schema)
+def _columns(schema: Schema) -> list[str]:
+    return [f"{quoted_name(field.name)} {sql_type(field.type)}" for field in schema]
 
 
 def _option(name: str) -> str:

@@ -176,6 +176,23 @@ class Records(Enum):
 
 
 @dataclass(frozen=True)
+class ComputedColumn:
+    """`name AS expression` among the columns of CREATE STREAM.
+
+    Attributes:
+        name: the column's name.
+        text: the expression as it is written.
+        expression: the same, over the columns of the input.
+        position: where it starts.
+    """
+
+    name: str
+    text: str
+    expression: Scalar = field(compare=False)
+    position: Position = field(compare=False)
+
+
+@dataclass(frozen=True)
 class CreateStream:
     """`CREATE STREAM name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)] events [clauses]`.
 
@@ -192,6 +209,7 @@ class CreateStream:
         events: what else says when rows are valid; None where each is valid for its instant.
         records: how the change records of Debezium that rows are within are read (`FORMAT DEBEZIUM`), or
             None; the columns then are those of `headrace.algebra.debezium`.
+        computed: columns that are computed of those of the input.
     """
 
     name: str
@@ -205,6 +223,7 @@ class CreateStream:
     key: tuple[Name, ...] = ()
     events: EventsClause | None = None
     records: Records | None = None
+    computed: tuple[ComputedColumn, ...] = ()
 
 
 @dataclass(frozen=True)

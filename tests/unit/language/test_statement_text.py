@@ -132,7 +132,7 @@ def test_every_part_of_a_statement_is_written() -> None:
     names = {kind: {one.name for one in fields(kind)} for kind in (CreateStream, TimeClauses, CreateQuery)}
     assert names[CreateStream] == {
         *("name", "columns", "format", "options", "timestamp", "time", "position", "timestamp_position"),
-        *("key", "events", "records"),
+        *("key", "events", "records", "computed"),
     }
     assert names[TimeClauses] == {
         *("disorder", "rows", "percent", "estimation", "strict", "latency", "idle_after", "timeout"),

@@ -20,12 +20,13 @@ from headrace.language.statements import (
     FILE_FORMATS,
     FORMATS,
     NOTHING_SAID,
+    ComputedColumn,
     CreateStream,
     TimeClauses,
 )
 from headrace.language.syntax import Name
 from headrace.language.unsupported import FOREIGN_FORMATS
-from headrace.schema import Field, Schema
+from headrace.schema import BIGINT, Field, Schema
 from headrace.suggestions import did_you_mean
 from headrace.time import Duration
 
@@ -35,6 +36,7 @@ UNTYPED_FORMATS: Final = ("push",)
 _WATERMARK: Final = (
     "write WATERMARK FOR ts AS ts - INTERVAL '5' SECOND, or TIMESTAMP BY ts DISORDER 5 SECONDS after FROM"
 )
+_COMPUTED: Final = "compute them in CREATE STREAM other AS SELECT *, ... FROM name"
 _WRITTEN = "write CREATE STREAM name (columns) FROM format OPTIONS (path '...') TIMESTAMP BY column"
 
 
@@ -44,22 +46,32 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     Raises:
         LanguageError: the text is malformed, or the parts do not fit each other.
     """
-    columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
+    begin = cursor.position
+    columns, watermark, computed = parse_columns(cursor) if cursor.at("(") else (None, None, ())
     key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
+    if computed and form.text.lower() not in (*FILE_FORMATS, "nexmark"):
+        raise LanguageError(
+            f"a stream from {form.text} has no computed columns",
+            position=computed[0].position,
+            hint=_COMPUTED,
+        )
     records = accept_debezium(cursor, form, keyed=bool(key))
     if records is None:
         timestamp, timed_at, events = parse_events(cursor, key, watermark)
     else:
         timestamp, timed_at, events = parse_record_columns(cursor, records, watermark)
     time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
+    if records is not None and computed:
+        raise LanguageError("FORMAT DEBEZIUM has no computed columns", position=begin, hint=_COMPUTED)
     if records is not None and columns is not None:
         columns = record_columns(columns, str(timestamp))
     statement = CreateStream(
         *(name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at, key, events),
         records=records,
+        computed=computed,
     )
-    if columns is not None:
+    if columns is not None and not computed:
         # The columns are checked now, so that the error comes before any input is opened.
         describe_stream(statement, columns)
     return statement
@@ -103,8 +115,14 @@ def parse_input(
     return form, options
 
 
-def parse_columns(cursor: Cursor) -> tuple[Schema, Watermark | None]:
-    """Read the columns in parentheses, and the watermark among them.
+def parse_columns(
+    cursor: Cursor,
+) -> tuple[Schema | None, Watermark | None, tuple[ComputedColumn, ...]]:
+    """Read the columns in parentheses, and the watermark and computed columns among them.
+
+    Returns:
+        The columns of the input, or None where all that are named are computed; the watermark; and what is
+        computed.
 
     Raises:
         LanguageError: the text is malformed, or names a column twice.
@@ -112,10 +130,15 @@ def parse_columns(cursor: Cursor) -> tuple[Schema, Watermark | None]:
     position = cursor.position
     cursor.expect("(", "before the columns")
     fields: list[Field] = []
+    computed: list[ComputedColumn] = []
     watermark: Watermark | None = None
     while True:
         if not cursor.at("WATERMARK", "FOR"):
-            fields.append(_column(cursor))
+            column = _column(cursor)
+            if isinstance(column, ComputedColumn):
+                computed.append(column)
+            else:
+                fields.append(column)
         elif watermark is None:
             watermark = _watermark(cursor)
         else:
@@ -127,7 +150,10 @@ def parse_columns(cursor: Cursor) -> tuple[Schema, Watermark | None]:
         raise cursor.error(f"',' or ')' is missing after a column, before {cursor.shown()}")
     cursor.index += 1
     try:
-        return Schema(tuple(fields)), watermark
+        # All names together, so that none comes twice.
+        Schema((*fields, *(Field(column.name, BIGINT) for column in computed)))
+        columns = Schema(tuple(fields)) if fields or not computed else None
+        return columns, watermark, tuple(computed)
     except PlanError as error:
         raise LanguageError(error.message, position=position, hint="leave one of them out") from None
 
@@ -158,16 +184,17 @@ def _watermark(cursor: Cursor) -> Watermark:
     return Watermark(column, behind)
 
 
-def _column(cursor: Cursor) -> Field:
+def _column(cursor: Cursor) -> Field | ComputedColumn:
     if cursor.at("PRIMARY KEY"):
         raise cursor.error("streams have no keys", "leave it out; every row is an event of its own")
     name = cursor.name("a column's name")
     if cursor.at("AS", "PROCTIME"):
         hint = f"leave it out, and write TIMESTAMP BY ARRIVAL AS {name.text}"
         raise cursor.error(f"the column {name.text} is the clock's reading", hint)
-    if cursor.at("AS"):
-        hint = "list the input's columns; compute others in CREATE STREAM other AS SELECT *, ... FROM name"
-        raise cursor.error(f"the column {name.text} is computed", hint)
+    if cursor.accept("AS"):
+        begin, position = cursor.index, cursor.position
+        expression = cursor.scalar(f"what {name.text} is computed of")
+        return ComputedColumn(name.text, cursor.text_from(begin), expression, position)
     return Field(name.text, parse_type(cursor, name))
 
 

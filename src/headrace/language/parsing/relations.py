@@ -43,7 +43,11 @@ def parse_create_relation(cursor: Cursor, name: Name, position: Position) -> Cre
         hint = f"write CREATE STREAM {name.text} AS SELECT ...; queries use it like a view"
         raise cursor.error("a relation is not derived from a query", hint)
     begin = cursor.position
-    columns, watermark = parse_columns(cursor) if cursor.at("(") else (None, None)
+    columns, watermark, computed = parse_columns(cursor) if cursor.at("(") else (None, None, ())
+    if computed:
+        hint = "compute it in the query"
+        message = "a relation has no computed columns"
+        raise LanguageError(message, position=computed[0].position, hint=hint)
     key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "relation", _WRITTEN)
     kind = form.text.lower()

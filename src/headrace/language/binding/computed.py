@@ -1,0 +1,32 @@
+"""Computed columns of CREATE STREAM: expressions over the columns of its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.expressions.tree import Column, Expression
+from headrace.language.binding.scalars import Context, bind_scalar, located
+from headrace.language.binding.scope import Scope, ScopeTable
+from headrace.language.statements import ComputedColumn
+from headrace.schema import Schema, check_column
+
+
+def bind_computed(computed: Sequence[ComputedColumn], columns: Schema) -> tuple[tuple[str, Expression], ...]:
+    """The names and expressions of computed columns.
+
+    Args:
+        computed: they, as written.
+        columns: those of the input, which are all that they can refer to.
+
+    Raises:
+        LanguageError: an unknown name, or a wrong type.
+    """
+    named = tuple((field.name, Column(place, field.name, field.type)) for place, field in enumerate(columns))
+    context = Context(Scope((ScopeTable(None, None, named),)), "a computed column")
+    found = []
+    for column in computed:
+        expression = bind_scalar(column.expression, context)
+        with located(column.position):
+            check_column(expression.type)
+        found.append((column.name, expression))
+    return tuple(found)

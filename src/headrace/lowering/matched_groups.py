@@ -40,7 +40,7 @@ from headrace.lowering.groups import with_last
 from headrace.lowering.lower import shape
 from headrace.lowering.outer_joins import expand
 from headrace.lowering.selections import FEWEST
-from headrace.operators.match import asked
+from headrace.operators.match import is_indexed
 from headrace.schema import BIGINT, unique_names
 
 _DIGITS: Final = 15
@@ -155,7 +155,7 @@ def _has_ranges(predicate: Expression) -> bool:
     """Whether something is compared with a constant besides the `=` that makes constants data."""
     parts = conjuncts(predicate)
     data = next((part for part in parts if selection(part) is not None), None)
-    return any(part is not data and asked(part) is not None for part in parts)
+    return any(part is not data and is_indexed(part) for part in parts)
 
 
 def _numbered(plan: Plan, number: int) -> Plan | None:

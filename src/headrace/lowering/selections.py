@@ -35,7 +35,7 @@ from headrace.algebra.predicates import conjuncts
 from headrace.algebra.properties import parameters_of
 from headrace.expressions.tree import Expression
 from headrace.lowering.groups import with_last
-from headrace.operators.match import asked
+from headrace.operators.match import is_indexed
 from headrace.schema import unique_names
 
 FEWEST: Final = 16
@@ -132,7 +132,7 @@ def selection_of(plan: Plan) -> Selection | None:
 
 def _selected(lowest: Filter, above: tuple[Plan, ...]) -> Selection | None:
     predicate = lowest.predicate
-    if can_fail(predicate) or all(asked(part) is None for part in conjuncts(predicate)):
+    if can_fail(predicate) or not any(is_indexed(part) for part in conjuncts(predicate)):
         return None
     shape = (lowest.input, tuple((type(node), parameters_of(node)) for node in above))
     return Selection(lowest.input, predicate, above, Hashed.of(shape), Hashed.of(predicate))

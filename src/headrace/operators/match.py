@@ -96,11 +96,74 @@ def _is_sorted(of: Expression) -> bool:
     return of.type in (*_NUMBERS, STRING) or bool(pa.types.is_decimal(of.type))
 
 
-def _asked_parts(predicate: Expression) -> tuple[tuple[Expression, Asked | None], ...]:
-    return tuple((part, asked(part)) for part in conjuncts(predicate))
+@dataclass(frozen=True)
+class _Parts:
+    """A predicate as the index knows it.
+
+    Attributes:
+        ways: for each way to be true the comparisons that all have to hold.
+        rest: what has to be true besides, whichever way it is; None if nothing.
+    """
+
+    ways: tuple[tuple[Asked, ...], ...]
+    rest: Expression | None
 
 
-_parts_of: Final = ByObject(_asked_parts, 20_000)
+_MOST_WAYS: Final = 64
+"""A predicate with more alternatives than these is asked as a whole, so that the index stays small."""
+
+
+def is_indexed(part: Expression) -> bool:
+    """Whether the index finds the rows for which a part of a predicate is true.
+
+    Args:
+        part: a BOOLEAN expression.
+    """
+    return bool(_ways(part))
+
+
+def _ways(part: Expression) -> tuple[tuple[Asked, ...], ...]:
+    """The ways in which a part is true, one of which has to hold; none where the index cannot say.
+
+    `e IN (1, 2)` is `e = 1` or `e = 2`. An OR needs comparisons on both of its sides: a row that the
+    other side selects would be found by none of them.
+    """
+    match part:
+        case Call(function="OR", arguments=arguments):
+            sides = [_ways(argument) for argument in arguments]
+            found = tuple(way for side in sides for way in side) if all(sides) else ()
+        case Call(function="IN", arguments=(of, *constants)):
+            equal = [_compared("=", of, one) if isinstance(one, Literal) else None for one in constants]
+            known = [one for one in equal if one is not None]
+            found = tuple((one,) for one in known) if len(known) == len(constants) else ()
+        case Call(function="AND"):
+            compared = [asked(one) for one in conjuncts(part)]
+            held = tuple(one for one in compared if one is not None)
+            found = (held,) if len(held) == len(compared) else ()
+        case _:
+            one = asked(part)
+            found = () if one is None else ((one,),)
+    return found if len(found) <= _MOST_WAYS else ()
+
+
+def _parts(predicate: Expression) -> _Parts:
+    """Cut a predicate; of its alternatives the first counts, and others are asked for the rows found."""
+    always: list[Asked] = []
+    ways: tuple[tuple[Asked, ...], ...] = ()
+    rest: list[Expression] = []
+    for part in conjuncts(predicate):
+        found = _ways(part)
+        if len(found) == 1:
+            always += found[0]
+        elif found and not ways:
+            ways = found
+        else:
+            rest.append(part)
+    listed = tuple((*always, *way) for way in ways or ((),))
+    return _Parts(tuple(way or (_ANY_ROW,) for way in listed), conjunction(rest))
+
+
+_parts_of: Final = ByObject(_parts, 20_000)
 
 
 class _Attribute:
@@ -165,9 +228,10 @@ class PredicateIndex:
 
     def __init__(self, predicates: Sequence[Expression]) -> None:
         known = list(map(_parts_of, predicates))
-        ranges = [[one for _, one in listed if one is not None] or [_ANY_ROW] for listed in known]
-        rests = (conjunction(part for part, one in listed if one is None) for listed in known)
-        self._rests = {number: rest for number, rest in enumerate(rests) if rest is not None}
+        ranges = [way for parts in known for way in parts.ways]
+        count = [len(parts.ways) for parts in known]
+        self._owner = np.repeat(np.arange(len(known), dtype=np.int64), count)
+        self._rests = {number: parts.rest for number, parts in enumerate(known) if parts.rest is not None}
         constants: dict[Expression, list[object]] = {}
         for one in (one for listed in ranges for one in listed):
             constants.setdefault(one.of, []).extend(one.constants)
@@ -208,7 +272,12 @@ class PredicateIndex:
 
     def match(self, rows: pa.RecordBatch, candidates: Candidates) -> tuple[Int64Array, Int64Array]:
         """The predicates that are true of some rows: int64[m] predicates, ascending, and int64[m] rows."""
-        predicates, places = candidates.pairs()
+        ways, places = candidates.pairs()
+        predicates = self._owner[ways]
+        if len(self._owner) > self._owner[-1] + 1:
+            # A row that is selected in two ways counts once.
+            both = np.unique(predicates * len(rows) + places)
+            predicates, places = both // len(rows), both % len(rows)
         kept = self._kept(rows, predicates, places)
         return predicates[kept], places[kept]
 

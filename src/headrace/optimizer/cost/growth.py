@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import Int64Array
+from headrace.history import normalise_column, ordered_codes
+from headrace.nested import is_nested
 
 _STEP: Final = 4
 """Each length that is measured is so many times the next shorter one."""
@@ -71,6 +73,9 @@ def codes_of(columns: Sequence[pa.Array], rows: int) -> Int64Array:
     """
     codes: Int64Array = np.zeros(rows, dtype=np.int64)
     for column in columns:
+        if is_nested(column.type):
+            # Arrow numbers single values only.
+            column = pa.array(ordered_codes(normalise_column(column)))
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         places = np.asarray(encoded.indices, dtype=np.int64)
         codes = codes * (len(encoded.dictionary) + 1) + places

@@ -177,12 +177,12 @@ def test_a_bounded_spark_frame_is_read_in_order_of_time(spark: Any) -> None:
 
 def test_a_bounded_spark_frame_with_timestamps_is_read_and_pushed(spark: Any) -> None:
     frame = spark.sql(
-        "SELECT * FROM VALUES (TIMESTAMP '2024-05-01 09:00:02', 2, array(1)), "
-        "(TIMESTAMP '2024-05-01 09:00:01', 1, array(2)) AS t(ts, `a.b`, tags)"
+        "SELECT * FROM VALUES (TIMESTAMP '2024-05-01 09:00:02', 2, INTERVAL '1' DAY), "
+        "(TIMESTAMP '2024-05-01 09:00:01', 1, INTERVAL '2' DAY) AS t(ts, `a.b`, odd)"
     )
     second = datetime(2024, 5, 1, 9, 0, 1, tzinfo=UTC)
     with connect(runner="inline") as db:
-        with pytest.warns(HeadraceWarning, match=r"left out, .*: tags \(list<") as warned:
+        with pytest.warns(HeadraceWarning, match=r"left out, .*: odd \(duration") as warned:
             db.stream("s", frame, timestamp="ts")
         assert [warning.filename for warning in warned] == [__file__]
         query = db.query("SELECT `a.b` AS x FROM s")

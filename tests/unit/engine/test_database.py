@@ -338,6 +338,6 @@ def test_a_heartbeat_out_of_time_is_refused_and_the_run_goes_on(at: int) -> None
     with hr.connect(runner="inline") as db:
         db.execute("CREATE STREAM p (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts; SELECT v FROM p")
         db.start()
-        with pytest.raises(UserError, match="is not an instant of p"):
+        with pytest.raises(UserError, match=r"is not an instant.*62 bits"):
             db.heartbeat("p", at)
         assert db.push("p", {"ts": 1, "v": 1})

@@ -148,8 +148,6 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
         if query.name not in known.paused:
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
         before = core.paused_at(query.name)
-        paused = {} if core.execution is None else core.execution.run.reading.queries.paused
-        filled = query.name in paused and bool(paused[query.name].keeps)
 
     def made() -> Definitions:
         now = core.definitions
@@ -157,7 +155,7 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
         return now.resuming(query.name)
 
-    core.change_when_ready(made, query.name)
+    filled = core.change_when_ready(made, query.name)
     start = core.warm_start(query.name)
     if before is None or start is None:
         return f"{query.name} is resumed when the next run begins"

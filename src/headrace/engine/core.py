@@ -398,7 +398,7 @@ class Core:
             self.definitions = replace(self.definitions, catalog=catalog)
         self.make_waiting()
 
-    def change_when_ready(self, make: Callable[[], Definitions], name: str) -> None:
+    def change_when_ready(self, make: Callable[[], Definitions], name: str) -> bool:
         """Let definitions take effect with a query that may have to be brought to the present first.
 
         Others change definitions meanwhile; who has the lock held keeps them from that.
@@ -406,6 +406,9 @@ class Core:
         Args:
             make: makes them of those of now; called with the lock held, twice if the query is brought there.
             name: the query's.
+
+        Returns:
+            Whether the query was brought to the present.
 
         Raises:
             UserError: the change cannot take effect, or what the query reads was dropped meanwhile.
@@ -416,7 +419,7 @@ class Core:
             ahead = self.execution.ahead(new) if self.execution is not None and running else None
             if ahead is None:
                 self.change(new)
-                return
+                return False
         ahead.arrived.result()
         with self.lock:
             try:
@@ -427,6 +430,7 @@ class Core:
                 self.started.give_up(ahead)
                 raise
             self.change(now, ahead)
+        return True
 
     def change(self, new: Definitions, ahead: Ahead | None = None) -> None:
         """Let definitions take effect: at once, or between two epochs of a run that is going on.

@@ -253,6 +253,7 @@ class Execution:
             lambda name: self._feed(name, defined),
             {name: derivation(query.plan, known) for name, query in new if query.warm},
             past | _resumed(defined, self.run),
+            _going_on(defined, self.run),
             defined.keeping_input,
             another,
             another if another is not None and self._goes_on(defined.queries[another]) else None,
@@ -656,6 +657,12 @@ def _resumed(defined: Definitions, run: Run) -> dict[str, Start]:
         for name in defined.queries
         if name in paused and paused[name].keeps
     }
+
+
+def _going_on(defined: Definitions, run: Run) -> tuple[str, ...]:
+    """The queries that go on after a pause in which nothing was kept for them."""
+    paused = run.reading.queries.paused
+    return tuple(name for name in defined.queries if name in paused and not paused[name].keeps)
 
 
 def _holds(defined: Definitions) -> dict[str, Holds]:

@@ -73,3 +73,22 @@ def test_the_reply_names_the_first_exact_instant(db: hr.Database, frame: str) ->
     found, known = ([query.snapshot(at)["n"].to_pylist() for at in range(6, 19)] for query in both)
     assert found[exact - 6 :] == known[exact - 6 :]
     assert found[exact - 7] != known[exact - 7]
+
+
+@pytest.mark.parametrize(("far", "lacks"), [(19, None), (60, 6)])
+def test_rows_that_are_kept_fill_it(db: hr.Database, far: int, lacks: int | None) -> None:
+    """As long as the stream has kept the rows of the pause, and those before it that windows need."""
+    db.execute("ALTER STREAM reading RETAIN 20")
+    both = [db.query("SELECT COUNT(*) AS n FROM reading [RANGE 4]", name) for name in ("q", "known")]
+    db.start()
+    pushed(db, (1, 1), (5, 2), (6, 2))
+    (said,) = db.execute("ALTER QUERY q PAUSE")
+    assert str(said) == "q is paused; its answer ends before 6"
+    for ts in range(7, far):
+        pushed(db, (ts, 1))
+    (said,) = db.execute("ALTER QUERY q RESUME")
+    pushed(db, (far, 1), (far + 9, 2))
+    assert ("it lacks no instant" in str(said)) == (lacks is None)
+    found, known = ([query.snapshot(at)["n"].to_pylist() for at in range(far + 9)] for query in both)
+    assert (found == known) == (lacks is None)
+    assert [gap["lacks_from"] for gap in both[0].gaps().to_pylist()] == ([] if lacks is None else [lacks])

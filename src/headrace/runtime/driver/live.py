@@ -18,7 +18,7 @@ from headrace.runtime.driver.attempt import Attempt
 from headrace.runtime.driver.catching_up import Ahead, CatchingUps
 from headrace.runtime.driver.change import Change, Join, Redefine, Rename, Replace, Settle, Wanted
 from headrace.runtime.driver.commit import Streams
-from headrace.runtime.driver.past import CatchingUp, CatchUp, Start, kept_for
+from headrace.runtime.driver.past import CatchingUp, CatchUp, Start, kept_for, past_pause
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.refilling import refill_of, refilled
@@ -61,6 +61,7 @@ class Asked:
         feed: makes the feed of a live stream that is read from then on.
         warm: the new queries that take over the state of others, and how each follows from their answers.
         past: the new queries that answer over rows from before them, and since when.
+        resumed: the queries that go on after a pause in which nothing was kept for them.
         keeping: those queries to be paused for which the rows of their streams are kept meanwhile.
         another: the query that is another one from then on; None if there is none.
         replaced: the same where its answer goes on.
@@ -71,6 +72,7 @@ class Asked:
     feed: Callable[[str], Feed]
     warm: Mapping[str, Derivation] = field(default_factory=dict)
     past: Mapping[str, Start] = field(default_factory=dict)
+    resumed: Collection[str] = ()
     keeping: Collection[str] = ()
     another: str | None = None
     replaced: str | None = None
@@ -192,7 +194,7 @@ class LiveRun:
         Raises:
             UserError: rows are missing that its answer depends on, or the run has ended.
         """
-        if not change.past and change.another is None:
+        if not change.past and not change.resumed and change.another is None:
             return None
 
         def begun() -> Ahead | None:
@@ -426,6 +428,8 @@ class LiveRun:
             return None
         for name, start in change.past.items():
             return CatchUp(self._run, name, wanted.plans[name], start, wanted.streams)
+        for name in change.resumed:
+            return past_pause(self._run, name, wanted.plans[name], wanted.streams, waits=name in wanted.holds)
         if change.another is None:
             return None
         name = change.another

@@ -22,6 +22,7 @@ from headrace.elements import integers
 from headrace.errors import UserError
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.constants import constants_as_data
+from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, reading_of
 from headrace.lowering.lower import lower
 from headrace.lowering.memory import is_strong
@@ -292,6 +293,29 @@ def kept_for(run: Run, name: str, plan: Plan, streams: Streams) -> tuple[str, ..
             f"let {read[0]} RETAIN as much as the query's windows",
         )
     return read
+
+
+def past_pause(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool) -> CatchUp | None:
+    """What brings a query to the present that was paused, so that it lacks no instant.
+
+    Args:
+        run: the run that is to answer it again.
+        name: the query's.
+        plan: its plan, optimized.
+        streams: what is declared, by name.
+        waits: whether some of its operators are to wait for others.
+
+    Returns:
+        None where rows of meanwhile or of before are not kept, or the answer is not only what is final.
+    """
+    heartbeat = run.reading.queries.paused[name].heartbeat
+    if waits or not is_strong(plan) or horizon_of(plan) is not None or heartbeat in (BEGINNING, INFINITY):
+        return None
+    try:
+        found = CatchUp(run, name, plan, Start(heartbeat), streams)
+    except UserError:
+        return None
+    return found if found.answers_from <= heartbeat else None
 
 
 def _cannot_keep(name: str, reason: str, way: str) -> UserError:

@@ -94,6 +94,7 @@ class Core:
         self._replaced: dict[str, Callable[[Definitions], Definitions]] = {}
         self.lock = threading.RLock()
         self._gathering = False
+        self._promised: set[str] = set()
         self.settings = settings
         self.compiler = Compiler()
         self.folders = TemporaryFolders()
@@ -248,37 +249,51 @@ class Core:
             UserError: it is wrong, its name is taken, a stream cannot be started, or there is no state to
                 take over.
         """
-        with self.lock:
-            name = name or self.definitions.free_name()
-            definition = given(name)
-            stored = self.is_stored(definition)
-            if warm and not (self.running or stored):
-                raise LanguageError(
-                    f"{name} cannot start WARM: no endless run is going on",
-                    position=position,
-                    hint="leave out WARM; all queries that a run begins with start together",
+        with self._named(name) as chosen:
+            with self.lock:
+                definition = given(chosen)
+                stored = self.is_stored(definition)
+                if warm and not (self.running or stored):
+                    raise LanguageError(
+                        f"{chosen} cannot start WARM: no endless run is going on",
+                        position=position,
+                        hint="leave out WARM; all queries that a run begins with start together",
+                    )
+                found = self.compiled(asked, policy)
+                known = self._stored_choices().get(chosen)
+                if found.decisions is not None and known is not None:
+                    found = found.decided(decisions_in(known))
+                choices = choices_of(found.decisions, self._holds(found.optimized, heartbeats, known or {}))
+                since = None if start is None else start_of(start, found.plan.domain)
+                query = Query(
+                    self, chosen, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since
                 )
-            found = self.compiled(asked, policy)
-            known = self._stored_choices().get(name)
-            if found.decisions is not None and known is not None:
-                found = found.decided(decisions_in(known))
-            choices = choices_of(found.decisions, self._holds(found.optimized, heartbeats, known or {}))
-            since = None if start is None else start_of(start, found.plan.domain)
-            query = Query(
-                self, name, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since
-            )
-            inputs, is_new = self.definitions.inputs, not (stored or self._making)
-            plan = at_level(found.optimized, consistency, inputs, warm=warm, new=is_new)
-            if stored:
-                self.definitions, query = with_query(self.definitions, query, plan, definition, position)
-                return query
+                inputs, is_new = self.definitions.inputs, not (stored or self._making)
+                plan = at_level(found.optimized, consistency, inputs, warm=warm, new=is_new)
+                if stored:
+                    self.definitions, query = with_query(self.definitions, query, plan, definition, position)
+                    return query
 
-        def made() -> Definitions:
-            new = self.definitions.with_query(query, plan, found.streams, position).recording(definition)
-            return self.claiming(new, definition)
+            def made() -> Definitions:
+                new = self.definitions.with_query(query, plan, found.streams, position).recording(definition)
+                return self.claiming(new, definition)
 
-        self.change_when_ready(made, name)
-        return query
+            self.change_when_ready(made, chosen)
+            return query
+
+    @contextmanager
+    def _named(self, name: str | None) -> Iterator[str]:
+        """The name of a query that is being taken in; one that is made is nobody else's meanwhile."""
+        if name is not None:
+            yield name
+            return
+        with self.lock:
+            made = self.definitions.free_name(self._promised)
+            self._promised.add(made)
+        try:
+            yield made
+        finally:
+            self._promised.discard(made)
 
     def drafted(self, made: CreateQuery, known: Query | None, policy: Policy) -> tuple[Query, Plan, Compiled]:
         """The query of a CREATE OR REPLACE QUERY, its plan at its level, and what its text means.

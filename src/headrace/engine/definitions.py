@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -549,10 +549,13 @@ class Definitions:
         """The streams that a query's text names, in lower case."""
         return self.named[_query(name)]
 
-    def free_name(self) -> str:
+    def free_name(self, promised: Collection[str] = ()) -> str:
         """A name for a query that was given none: `query_1`, `query_2` and so on.
 
         Those of a store that nobody has given again do not count: they have got their names in the same way.
+
+        Args:
+            promised: names that others are about to take.
         """
         unclaimed = self.records.unclaimed
         known = len(self.queries) + len(self.paused)
@@ -561,7 +564,8 @@ class Definitions:
         return next(
             name
             for name in numbered
-            if self.find_query(name) is None or key_of(Kind.QUERY.value, name) in unclaimed
+            if name not in promised
+            and (self.find_query(name) is None or key_of(Kind.QUERY.value, name) in unclaimed)
         )
 
 

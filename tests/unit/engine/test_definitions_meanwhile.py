@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.engine.core import Core
+from headrace.engine.definitions import Definitions
 from headrace.errors import UserError
 from headrace.runtime.driver.past import CatchUp
 
@@ -116,3 +118,19 @@ def test_the_end_of_the_run_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
         thread.join(20)
         assert "the database was stopped" in str(found[0])
         assert db.queries[0].name == "q"
+
+
+def test_two_queries_without_names_at_one_time_get_two_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    take_effect = Core.change_when_ready
+
+    def after_another(core: Core, make: Callable[[], Definitions], name: str) -> None:
+        monkeypatch.undo()
+        thread, other = in_a_thread(lambda: db.query(SUMS))
+        thread.join()
+        take_effect(core, make, name)
+        assert {other[0].name, name} == {"query_2", "query_3"}
+
+    with begun() as db:
+        monkeypatch.setattr(Core, "change_when_ready", after_another)
+        db.query(SUMS)
+        assert [query.name for query in db.queries] == ["q", "query_3", "query_2"]

@@ -18,7 +18,7 @@ from typing import Final, Literal
 import numpy as np
 import pyarrow as pa
 
-from headrace import connect
+from headrace import Database, connect
 from results import Section
 
 LIVE: Final = (1_000_000, 10_000_000)
@@ -38,7 +38,9 @@ TEXT: Final = (
     f"A sum per auction over 10 minutes, {KEYS:,} auctions, {BUCKETS} buckets, DISORDER 72 HOURS; seconds\n"
     "of the processor with the inline runner. Epochs in order and epochs with late rows, at random instants\n"
     "of the 72 hours, take turns, and the medians count. What all epochs take together has the merging of\n"
-    "runs in it."
+    "runs in it. With the same auctions ten times the rows are ten times as dense, so that each meets more\n"
+    "of its auction in ten minutes and more than ten times as much is said; with a tenth of the auctions\n"
+    "before, the density is the same."
 )
 """What is said before the figures."""
 Runner = Literal["inline", "spark"]
@@ -84,20 +86,35 @@ def epochs(live: Sequence[int], runner: Runner, corrected: bool) -> Section:
 
 
 def growth(runner: Runner, corrected: bool) -> Section:
-    """What ten times the rows of the same 72 hours and keys take, in epochs of one size."""
+    """What ten times the rows of the same 72 hours take, in epochs of one size.
+
+    With the same auctions each row meets ten times as many of its auction in its window, so that what is said
+    grows faster than what comes; with ten times the auctions it grows alike.
+    """
     rows, what = [], "corrections" if corrected else "late"
     for level in LEVELS:
-        _whole(2 * EPOCH, level, runner, corrected)  # loads what is compiled
-        few, many = (_whole(count, level, runner, corrected) for count in GROWN)
-        rows.append((level, f"{few:.2f}", f"{many:.2f}", f"{many / few:.1f}"))
-    heads = ("CONSISTENCY", *(f"{count:,} rows" for count in GROWN), "ratio")
+        _whole(2 * EPOCH, level, runner, corrected, KEYS)  # loads what is compiled
+        many, said = _whole(GROWN[1], level, runner, corrected, KEYS)
+        for keys in (KEYS, KEYS * GROWN[0] // GROWN[1]):
+            few, less = _whole(GROWN[0], level, runner, corrected, keys)
+            times = f"{said / less:.1f}" if less else ""
+            rows.append((level, f"{keys:,}", f"{few:.2f}", f"{many:.2f}", f"{many / few:.1f}", times))
+    before, after = (f"{count:,} rows" for count in GROWN)
+    heads = (
+        "CONSISTENCY",
+        "auctions before",
+        before,
+        f"{after}, {KEYS:,} auctions",
+        "ratio",
+        "of what is said",
+    )
     title = f"Seconds in all, in epochs of {EPOCH:,} rows, {LATE:.0%} of them {what}, {runner}"
     return Section(title, heads, tuple(rows))
 
 
 def _seconds(live: int, level: str, runner: Runner, corrected: bool) -> tuple[float, float]:
     """What an epoch in order and one with late rows take, once so many rows have come."""
-    with _running(live, level, runner, corrected) as push:
+    with _running(live, level, runner, corrected, KEYS) as (push, _):
         for _ in range(live // LOADED):
             push(LOADED, 0)
         pairs = [(push(EPOCH, 0), push(EPOCH, LATE)) for _ in range(TIMED)]
@@ -105,15 +122,18 @@ def _seconds(live: int, level: str, runner: Runner, corrected: bool) -> tuple[fl
     return median(ordered), median(late)
 
 
-def _whole(rows: int, level: str, runner: Runner, corrected: bool) -> float:
-    """What some rows take in all."""
-    with _running(rows, level, runner, corrected) as push:
-        return sum(push(EPOCH, LATE) for _ in range(rows // EPOCH))
+def _whole(rows: int, level: str, runner: Runner, corrected: bool, keys: int) -> tuple[float, int]:
+    """What some rows take in all, and how many changes the query says of them."""
+    with _running(rows, level, runner, corrected, keys) as (push, db):
+        seconds = sum(push(EPOCH, LATE) for _ in range(rows // EPOCH))
+        return seconds, db.status.query("q").changes
 
 
 @contextmanager
-def _running(live: int, level: str, runner: Runner, corrected: bool) -> Iterator[Push]:
-    """A query that runs over a stream with so many rows in 72 hours."""
+def _running(
+    live: int, level: str, runner: Runner, corrected: bool, keys: int
+) -> Iterator[tuple[Push, Database]]:
+    """A query that runs over a stream with so many rows and auctions in 72 hours."""
     clock = time.process_time if runner == "inline" else time.perf_counter
     random, came = np.random.default_rng(7), 0
     with connect(runner=runner, buckets=BUCKETS, keep_results=False) as db:
@@ -130,7 +150,7 @@ def _running(live: int, level: str, runner: Runner, corrected: bool) -> Iterator
 
         def push(count: int, share: float) -> float:
             nonlocal came
-            rows = _rows(random, came, count, 0 if corrected else share, _HOURS // live)
+            rows = _rows(random, came, count, keys, 0 if corrected else share, _HOURS // live)
             if corrected:
                 rows = _correcting(random, rows, known, int(count * share))
             came += count
@@ -138,17 +158,19 @@ def _running(live: int, level: str, runner: Runner, corrected: bool) -> Iterator
             db.push("bid", rows)
             return clock() - begin
 
-        yield push
+        yield push, db
 
 
-def _rows(random: np.random.Generator, first: int, count: int, share: float, step: int) -> pa.RecordBatch:
+def _rows(
+    random: np.random.Generator, first: int, count: int, keys: int, share: float, step: int
+) -> pa.RecordBatch:
     times = _BEGIN + (first + np.arange(count)) * step
     earliest = max(times[0] - _HOURS, _BEGIN)
     late = random.random(count) < share
     times[late] = random.integers(earliest, times[-1] + 1, np.count_nonzero(late))
     return pa.record_batch(
         {
-            "auction": random.integers(0, KEYS, count),
+            "auction": random.integers(0, keys, count),
             "price": random.integers(1, 1_000, count),
             "ts": pa.array(times, pa.timestamp("us")),
             "change": np.ones(count, dtype=np.int64),

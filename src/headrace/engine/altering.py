@@ -16,7 +16,14 @@ from headrace.engine.policy import Policy
 from headrace.engine.setting import set_option
 from headrace.engine.status import instant_text
 from headrace.errors import LanguageError
-from headrace.language.catalog_statements import Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption
+from headrace.language.catalog_statements import (
+    Comment,
+    Kind,
+    PauseQuery,
+    RenameQuery,
+    ResumeQuery,
+    SetOption,
+)
 from headrace.language.statements import SetConsistency
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
@@ -92,7 +99,9 @@ def _set_consistency(core: Core, statement: SetConsistency) -> None:
 def _comment(core: Core, statement: Comment) -> None:
     with core.lock:
         known = core.definitions
-        record = found(known, statement.kind, statement.name)
+        # A sink has no columns of its own, and may be called like its query.
+        among = [kind for kind in Kind if kind is not Kind.SINK or statement.column is None]
+        record = found(known, statement.kind, statement.name, among)
         if statement.column is None:
             changed = replace(record, comment=statement.text)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.engine.definitions import Definitions
 from headrace.engine.texts import dropped_skew
-from headrace.errors import Position
+from headrace.errors import LanguageError, Position
 from headrace.language.catalog_statements import Kind
 from headrace.runtime.journal import definition
 
@@ -12,7 +12,7 @@ from headrace.runtime.journal import definition
 def without(
     definitions: Definitions, kind: Kind, name: str, position: Position | None, *, cascade: bool = False
 ) -> Definitions:
-    """Definitions without a stream, a relation or a query.
+    """Definitions without a stream, a relation, a query or a sink.
 
     Args:
         definitions: all of them.
@@ -25,7 +25,11 @@ def without(
         LanguageError: there is no such thing, or something is written over it.
     """
     match kind:
+        case Kind.SINK:
+            return definitions.without_sink(name, position)
         case Kind.QUERY:
+            if not cascade:
+                _refuse_sinks(definitions, name, position)
             return definitions.without_query(name, position)
         case Kind.STREAM | Kind.RELATION:
             found = definitions
@@ -36,15 +40,26 @@ def without(
             return found.without_stream(name, position)
 
 
+def _refuse_sinks(definitions: Definitions, query: str, position: Position | None) -> None:
+    if sinks := definitions.sinks_of(query):
+        titles = ", ".join(f"the sink {name}" for name in sinks)
+        raise LanguageError(
+            f"the query {query} cannot be dropped: its answer goes to {titles}",
+            position=position,
+            hint=f"drop {titles.partition(',')[0]} first, or all of it: DROP QUERY {query} CASCADE",
+        )
+
+
 def without_unclaimed(definitions: Definitions) -> Definitions:
     """Definitions without those of a store that nobody has given again since the database was opened."""
     found = definitions
     left = [
         record for key, record in definitions.records.known.items() if key in definitions.records.unclaimed
     ]
-    for record in left:
-        if record.kind == Kind.QUERY.value:
-            found = found.without_query(record.name, None)
+    for kind in (Kind.SINK, Kind.QUERY):
+        for record in left:
+            if record.kind == kind.value:
+                found = without(found, kind, record.name, None, cascade=True)
     for record in reversed(left):
         match record.kind:
             case Kind.STREAM.value | Kind.RELATION.value:

@@ -88,6 +88,17 @@ def with_query(
     return replace(definitions, records=definitions.records.claimed(given.key)), known
 
 
+def with_sink(definitions: Definitions, given: Definition, position: Position) -> Definitions:
+    """The definitions once a sink of a store has been given again.
+
+    Raises:
+        LanguageError: it is another one.
+    """
+    if definitions.records.known[given.key].text != given.text:
+        raise differs(definitions, given, position)
+    return replace(definitions, records=definitions.records.claimed(given.key))
+
+
 def differs(definitions: Definitions, given: Definition, position: Position | None) -> LanguageError:
     """What a store has differs from what is given under its name."""
     stored = definitions.records.known[given.key]

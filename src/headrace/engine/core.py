@@ -34,8 +34,10 @@ from headrace.engine.readable import View
 from headrace.engine.records import Records
 from headrace.engine.relations import Table
 from headrace.engine.silence import notes_on_silence, place_of
+from headrace.engine.sinks import DefinedSink
 from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
+from headrace.engine.texts import sink_query
 from headrace.engine.times import start_of
 from headrace.engine.why import Why, why
 from headrace.errors import LanguageError, Position, UserError, warn
@@ -188,8 +190,8 @@ class Core:
 
     @property
     def attachments(self) -> tuple[Attachment, ...]:
-        """The sinks to which queries deliver."""
-        return tuple(self._attachments)
+        """The sinks to which queries deliver: those of Python, and those of SQL."""
+        return (*self._attachments, *(sink.attachment for sink in self.definitions.sinks.values()))
 
     @property
     def known_status(self) -> Status | None:
@@ -323,7 +325,7 @@ class Core:
 
     def sinks_of(self, query: str) -> tuple[str, ...]:
         """The names of the sinks that are attached to a query."""
-        return tuple(part.name for part in self._attachments if part.query == query)
+        return tuple(part.name for part in self.attachments if part.query == query)
 
     def compiled(self, asked: Syntax | Piece, policy: Policy) -> Compiled:
         """What a query means, and how it would run if it were new.
@@ -340,7 +342,7 @@ class Core:
         return self.compiler.compiled(asked, policy.visible(defined.catalog), decide)
 
     def drop(self, kind: Kind, name: str, position: Position | None, *, cascade: bool = False) -> None:
-        """Drop a stream, a relation or a query; a query once its sinks have taken everything.
+        """Drop a stream, a relation, a query or a sink; a query once its sinks have taken everything.
 
         Args:
             kind: which of them.
@@ -352,6 +354,9 @@ class Core:
             LanguageError: there is no such thing, or something is written over it.
             DeliveryError: a sink of a query that goes has not taken everything.
         """
+        if kind is Kind.SINK:
+            self.drop_sink(name, position)
+            return
         with self.lock:
             after = without(self.definitions, kind, name, position, cascade=cascade)
         self._let_go(after)
@@ -361,6 +366,50 @@ class Core:
         with self.lock:
             after = without_unclaimed(self.definitions)
         self._let_go(after)
+
+    def take_sink(self, sink: DefinedSink, given: Definition, position: Position | None) -> None:
+        """Take in a sink; the changes of its query go there from then on.
+
+        Args:
+            sink: the sink.
+            given: how it is defined.
+            position: where, if that is a text.
+
+        Raises:
+            LanguageError: there is one of its name.
+            UserError: it cannot be used, or would miss epochs; it is not defined then.
+        """
+        with self.lock:
+            self._check_results()
+            before = self.definitions
+            self.change(self.claiming(before.with_sink(sink, given, position), given))
+            if self.execution is None or not self.running:
+                return
+            try:
+                # Only now: what is killed from here on knows the sink, and opens it when it starts again.
+                self.execution.attach(sink.attachment)
+            except BaseException:
+                self.change(before)
+                raise
+
+    def drop_sink(self, name: str, position: Position | None) -> str | None:
+        """Drop a sink once it has taken what was committed.
+
+        Args:
+            name: its name.
+            position: where it is written, if that is a text.
+
+        Returns:
+            Why it has not taken everything, or None if it has.
+
+        Raises:
+            LanguageError: there is no such sink.
+        """
+        with self.lock:
+            sink = self.definitions.sinks.get(name.lower())
+            self.change(without(self.definitions, Kind.SINK, name, position))
+        # Without the lock, since the sink may use it.
+        return None if sink is None or self.execution is None else self.execution.drop_sink(sink.attachment)
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -386,8 +435,12 @@ class Core:
     def _let_go(self, after: Definitions) -> None:
         """Move on to definitions that lack some; queries go once their sinks have taken everything."""
         with self.lock:
+            sinks = self.definitions.sinks
             gone = self._move(after)
         self._end_sinks(gone)
+        for name, sink in sinks.items():
+            if name not in after.sinks and sink.query not in gone and self.execution is not None:
+                self.execution.drop_sink(sink.attachment)
 
     def _move(self, after: Definitions) -> set[str]:
         """Move on to other definitions; the queries that are gone with that."""
@@ -598,6 +651,7 @@ class Core:
             whys = self.definitions.records.waiting
             reasons = [f"{name} is paused: {whys[record.key]}" for name, record in waiting.items()]
             warn("\n".join(reasons))
+        self._check_sinks()
         if not (self.definitions.queries or self.definitions.keeping_input):
             raise UserError(
                 "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
@@ -611,12 +665,26 @@ class Core:
         self._forget()
         self.execution = Execution(self.runner(), self.settings, self._begun_with(), adapt=adapt)
         try:
-            for attachment in self._attachments:
+            for attachment in self.attachments:
                 self.execution.attach(attachment)
         except BaseException:
             self._forget()
             raise
         return self.execution
+
+    def _check_sinks(self) -> None:
+        """See that no sink of the store is lacking whose query is answered.
+
+        Raises:
+            UserError: one is; without it its epochs might be gone when it is there again.
+        """
+        known = self.definitions
+        for name, record in known.records.sinks().items():
+            if known.find_query(sink_query(record) or "") is not None:
+                raise UserError(
+                    f"the sink {name} cannot be used: {known.records.waiting[record.key]}",
+                    hint=f"DROP SINK {name} if it is not wanted",
+                )
 
     def _check_known(self) -> None:
         """See that nobody else has defined something in the store since the database was opened.
@@ -689,15 +757,18 @@ class Core:
         self, query: Query, to: SinkLike, name: str | None, from_epoch: int, retry: Retry | None
     ) -> None:
         """Deliver a query's committed changes to a sink; see `Query.deliver`."""
-        if not self.settings.run.keep_results:
-            raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
+        self._check_results()
         with self.lock:
             if self.definitions.find_query(query.name) is not query:
                 raise UserError(f"{query.name} was dropped", hint="read what is left of its answer")
-            attachment = attachment_of(query.name, to, name, from_epoch, retry, self._attachments)
+            attachment = attachment_of(query.name, to, name, from_epoch, retry, self.attachments)
             if self.execution is not None and self.running:
                 self.execution.attach(attachment)
             self._attachments.append(attachment)
+
+    def _check_results(self) -> None:
+        if not self.settings.run.keep_results:
+            raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
 
     def _holds(self, plan: Plan, heartbeats: Heartbeats, known: Choices) -> Holds | None:
         """Which operators of a new query wait for others; a restart goes by what the store remembers."""

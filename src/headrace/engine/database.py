@@ -364,6 +364,8 @@ class Database(UserCode):
     def drop(self, name: str) -> None:
         """Drop a query, a stream or a relation, as DROP QUERY, DROP STREAM and DROP RELATION do.
 
+        Sinks that SQL has defined are dropped by DROP SINK; a query that has some is not dropped.
+
         In an endless run a query that is dropped is not answered from the next epoch on, and its state goes.
         What was committed for it stays readable until the database is closed; its sinks get all of that.
 

@@ -18,7 +18,18 @@ from headrace.engine.query import Query
 from headrace.engine.records import Records
 from headrace.engine.relations import Table
 from headrace.engine.rereading import check_refreshed
-from headrace.engine.texts import listed_by, releveled, renamed, retimed, streams_of, with_skew, without_skews
+from headrace.engine.sinks import DefinedSink
+from headrace.engine.texts import (
+    listed_by,
+    releveled,
+    renamed,
+    renamed_in_sink,
+    retimed,
+    sink_query,
+    streams_of,
+    with_skew,
+    without_skews,
+)
 from headrace.engine.times import follow_of
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
@@ -54,6 +65,7 @@ class Definitions:
         spelled: the queries' names, by name in lower case.
         holding: the queries of which some operators may wait for others, by name.
         paused: the queries that are not answered until they are resumed, by name, each with its plan.
+        sinks: those that SQL has defined, by name in lower case.
         records: all of it as texts.
     """
 
@@ -66,6 +78,7 @@ class Definitions:
     spelled: Entries[str] = field(default_factory=Entries)
     holding: Entries[Query] = field(default_factory=Entries)
     paused: Mapping[str, tuple[Query, Plan]] = field(default_factory=dict)
+    sinks: Mapping[str, DefinedSink] = field(default_factory=dict)
     records: Records = field(default_factory=Records)
 
     @property
@@ -333,12 +346,55 @@ class Definitions:
             records=self.records.changed(key, record),
         )
 
+    def with_sink(self, sink: DefinedSink, given: Definition, position: Position | None) -> Definitions:
+        """A sink more.
+
+        Args:
+            sink: the sink.
+            given: how it is defined.
+            position: where, if that is a text.
+
+        Raises:
+            LanguageError: there is a sink of that name.
+        """
+        if (known := self.sinks.get(sink.name.lower())) is not None:
+            raise LanguageError(
+                f"there is a sink {known.name} already, of {known.query}",
+                position=position,
+                hint=f"choose another name, or write DROP SINK {known.name} first",
+            )
+        return replace(self, sinks={**self.sinks, sink.name.lower(): sink}).recording(given)
+
+    def without_sink(self, name: str, position: Position | None) -> Definitions:
+        """A sink less.
+
+        Raises:
+            LanguageError: there is no such sink.
+        """
+        if (left := self.without_waiting(Kind.SINK, name)) is not None:
+            return left
+        if name.lower() not in self.sinks:
+            names = [one.name for one in self.sinks.values()]
+            raise _unknown("sink", name, names, position)
+        sinks = {known: sink for known, sink in self.sinks.items() if known != name.lower()}
+        return replace(self, sinks=sinks, records=self.records.without(key_of(Kind.SINK.value, name)))
+
+    def sinks_of(self, query: str) -> list[str]:
+        """The sinks that SQL has defined for a query, as far as they could be made or not, by their names."""
+        return [
+            record.name
+            for record in self.records.known.values()
+            if (read := sink_query(record)) is not None and read.lower() == query.lower()
+        ]
+
     def without_query(self, name: str, position: Position | None) -> Definitions:
-        """A query less.
+        """The same without a query and its sinks.
 
         Raises:
             LanguageError: there is no such query.
         """
+        if sinks := self.sinks_of(name):
+            return self.without_sink(sinks[0], None).without_query(name, position)
         if (left := self.without_waiting(Kind.QUERY, name)) is not None:
             return left
         query = self.query_named(name, position)
@@ -376,6 +432,11 @@ class Definitions:
                 f"there is a query {new} already", position=to.position, hint="choose another name"
             )
         spelled = self.spelled.renaming(old.lower(), new.lower()).replacing(new.lower(), new)
+        records = self.records.claimed(keys[0]).changed(keys[0], renamed(self.records.known[keys[0]], new))
+        for sink in self.sinks_of(old):
+            key = key_of(Kind.SINK.value, sink)
+            records = records.changed(key, renamed_in_sink(records.known[key], new))
+        sinks = {name: sink.of(new) if sink.query == old else sink for name, sink in self.sinks.items()}
         paused = {new if name == old else name: part for name, part in self.paused.items()}
         return replace(
             self,
@@ -385,7 +446,8 @@ class Definitions:
             named=self.named.renaming(_query(old), _query(new)),
             spelled=spelled,
             paused=paused,
-            records=self.records.claimed(keys[0]).changed(keys[0], renamed(self.records.known[keys[0]], new)),
+            sinks=sinks,
+            records=records,
         )
 
     def pausing(self, name: str, *, keeps_input: bool = False) -> Definitions:

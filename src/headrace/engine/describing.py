@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 import pyarrow as pa
 
 from headrace.engine.definitions import Definitions
 from headrace.engine.status import Status, instant_text
+from headrace.engine.texts import sink_query
 from headrace.errors import LanguageError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.catalog_statements import Describe, Kind, ShowCreate
@@ -49,18 +50,21 @@ def created(record: Definition) -> str:
     return f"{dialect}{record.text};"
 
 
-def found(definitions: Definitions, kind: Kind | None, name: Name) -> Definition:
+def found(
+    definitions: Definitions, kind: Kind | None, name: Name, among: Iterable[Kind] = tuple(Kind)
+) -> Definition:
     """How something of a name is defined.
 
     Args:
         definitions: all of them.
         kind: what it is, or None where the name says it.
         name: the name.
+        among: what it may be then.
 
     Raises:
         LanguageError: there is no such thing, or there are two of the name.
     """
-    kinds = tuple(Kind) if kind is None else (kind,)
+    kinds = tuple(among) if kind is None else (kind,)
     records = [record for one in kinds if (record := definitions.record_of(one, name.text)) is not None]
     if len(records) > 1:
         titles = " and ".join(record.title for record in records)
@@ -74,7 +78,7 @@ def found(definitions: Definitions, kind: Kind | None, name: Name) -> Definition
         known = [
             one.name
             for one in definitions.records.known.values()
-            if one.kind in {each.value for each in ([kind] if kind else Kind)}
+            if one.kind in {each.value for each in kinds}
         ]
         hint = did_you_mean(name.text, known) or (f"there is {', '.join(known)}" if known else None)
         raise LanguageError(f"there is {what} {name.text}", position=name.position, hint=hint)
@@ -88,6 +92,8 @@ def schema_of(definitions: Definitions, record: Definition) -> Schema | None:
     if record.kind == Kind.QUERY.value:
         query = definitions.find_query(record.name)
         return None if query is None else query.schema
+    if record.kind == Kind.SINK.value:
+        return None
     match definitions.catalog.find(record.name):
         case StreamInfo() as info:
             return info.content
@@ -108,11 +114,13 @@ def _described(definitions: Definitions, record: Definition, status: Status | No
         yield _columns(schema, record)
     if (why := definitions.records.waiting.get(record.key)) is not None:
         yield f"it is not there yet: {why}"
-    users = definitions.users_of(record.name) if record.kind != Kind.QUERY.value else []
-    if users:
-        yield f"used by {', '.join(users)}"
-    if record.kind == Kind.QUERY.value:
-        yield from _answer(definitions, record, status)
+    match record.kind:
+        case Kind.QUERY.value:
+            yield from _answer(definitions, record, status)
+        case Kind.SINK.value:
+            yield from _delivered(record, status)
+        case _ if users := definitions.users_of(record.name):
+            yield f"used by {', '.join(users)}"
     yield created(record)
 
 
@@ -124,6 +132,16 @@ def _answer(definitions: Definitions, record: Definition, status: Status | None)
         if query.name == record.name:
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
             yield from (f"it says nothing {gap.text(query.domain)}" for gap in query.gaps)
+    if sinks := definitions.sinks_of(record.name):
+        yield f"its changes go to {', '.join(f'the sink {name}' for name in sinks)}"
+
+
+def _delivered(record: Definition, status: Status | None) -> Iterator[str]:
+    """How far a sink is."""
+    for sink in status.sinks if status is not None else ():
+        if (sink.query, sink.name) == (sink_query(record), record.name):
+            yield f"it has taken epoch {sink.epoch}, and {sink.behind} are left"
+            yield from () if sink.problem is None else (sink.problem,)
 
 
 def _columns(schema: Schema, record: Definition) -> str:

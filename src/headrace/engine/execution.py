@@ -184,6 +184,7 @@ class Execution:
             attempt=live.attempt if live is not None else None,
             catching_up=live.catching_up if live is not None else None,
             clients=self._clients.all(),
+            sinks=self._deliveries.reached,
         )
 
     def ahead(self, defined: Definitions) -> Ahead | None:
@@ -386,6 +387,14 @@ class Execution:
         if self.running or self._journal is None:
             self._clients.drop(query)
         self._deliveries.drop(query, STOP_TIMEOUT)
+
+    def drop_sink(self, attachment: Attachment) -> str | None:
+        """End the delivery to a sink that was dropped, when it has delivered what was committed.
+
+        Returns:
+            Why it has not taken everything, or None if it has.
+        """
+        return self._deliveries.drop_sink(attachment.query, attachment.name, STOP_TIMEOUT)
 
     def attach(self, attachment: Attachment) -> None:
         """Deliver the changes of a query, from now on or from when the run starts.

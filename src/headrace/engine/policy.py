@@ -13,6 +13,7 @@ from typing import Final
 from headrace.errors import PolicyError, Position, SourceError, UserError
 from headrace.language.catalog import Catalog
 from headrace.language.secret import SecretName
+from headrace.language.sink_statements import CreateSink
 from headrace.language.statements import FORMATS, CreateRelation, CreateStream
 from headrace.runtime.sources.files import allowed_path
 
@@ -32,6 +33,8 @@ class Policy:
         may_change: whether it may change what others have defined, by DROP, REFRESH RELATION and SET, and
             see how their queries run, by WHY, EXPLAIN ANALYZE and streams such as headrace.queries.
         may_define: whether it may define streams, relations and queries; if not, it only asks what is there.
+        sinks: the kinds of sinks that it may create, in lower case; None for all.
+        outputs: the folders into which its sinks may write, as real paths; None for any.
     """
 
     folders: tuple[Path, ...] | None
@@ -40,11 +43,13 @@ class Policy:
     functions: frozenset[str] | None
     may_change: bool
     may_define: bool = True
+    sinks: frozenset[str] | None = frozenset()
+    outputs: tuple[Path, ...] | None = ()
 
     @classmethod
     def open(cls) -> Policy:
         """For the operator's own SQL: everything but deleting the files that are read."""
-        return cls(None, None, None, None, True)
+        return cls(None, None, None, None, True, sinks=None, outputs=None)
 
     @classmethod
     def closed(
@@ -56,6 +61,8 @@ class Policy:
         functions: Iterable[str] = (),
         may_change: bool = False,
         may_define: bool = True,
+        sinks: Iterable[str] = (),
+        outputs: Iterable[str | Path] = (),
     ) -> Policy:
         """For SQL of others: pushed streams, and whatever streams are defined already.
 
@@ -67,6 +74,9 @@ class Policy:
             may_change: whether it may DROP streams and queries, SET the dialect of what comes later, and see
                 how queries run, by WHY and EXPLAIN ANALYZE with a name.
             may_define: whether it may create streams, relations and queries.
+            sinks: which kinds of sinks it may create, such as "parquet". Those that are not files reach
+                whatever address they are given.
+            outputs: into which folders such sinks may write, those in subfolders included.
 
         Raises:
             UserError: a text is given for a list; its letters would be taken for names.
@@ -76,14 +86,18 @@ class Policy:
             >>> policy = headrace.Policy.closed(folders=["/srv/shared"], formats=["csv", "push"])
         """
         for name, value in (
-            ("folders", folders), ("formats", formats), ("options", options), ("functions", functions)
+            ("folders", folders), ("formats", formats), ("options", options), ("functions", functions),
+            ("sinks", sinks), ("outputs", outputs),
         ):  # fmt: skip
             if isinstance(value, str | Path):
                 raise UserError(
                     f"{name} is {str(value)!r}, not a list", hint=f"write {name}=[{str(value)!r}]"
                 )
-        real = tuple(Path(os.path.realpath(folder)) for folder in folders)
-        return cls(real, _lower(formats), _lower(options), _lower(functions), may_change, may_define)
+        real, written = (tuple(Path(os.path.realpath(one)) for one in part) for part in (folders, outputs))
+        return cls(
+            *(real, _lower(formats), _lower(options), _lower(functions), may_change, may_define),
+            *(_lower(sinks), written),
+        )
 
     def check_source(self, statement: CreateStream | CreateRelation) -> None:
         """Refuse a format that may not be read, and options that nobody's SQL, or not this one, may give.
@@ -112,6 +126,52 @@ class Policy:
             if self.options is not None and name not in self.options and name != "path":
                 allowed = ", ".join(sorted({*self.options, "path"}))
                 raise PolicyError(f"the option {name} may not be given", hint=f"allowed are: {allowed}")
+
+    def check_sink(self, statement: CreateSink) -> None:
+        """Refuse a sink that may not be created, and options that may not be given to its library.
+
+        Raises:
+            PolicyError: the policy does not allow it.
+        """
+        position, kind = statement.position, statement.kind.text.lower()
+        if self.sinks is not None and kind not in self.sinks:
+            allowed = ", ".join(sorted(self.sinks)) or "none"
+            raise PolicyError(
+                f"sinks may not be created TO {statement.kind.text}",
+                position=position,
+                hint=f"allowed are: {allowed}",
+            )
+        for name, value in statement.options if self.options is not None else ():
+            if isinstance(value, SecretName):
+                raise PolicyError(
+                    f"the secret of the option {name} may not be used",
+                    position=position,
+                    hint="the operator may define the sink: who chooses the address could read the secret",
+                )
+            # A library's own options can name files, and code to be loaded.
+            if "." in name and name not in (self.options or ()):
+                raise PolicyError(
+                    f"the option {name} may not be given", position=position, hint="ask the operator"
+                )
+
+    def written_path(self, place: Path, label: str) -> Path:
+        """The folder into which a sink writes: the real one, without links, if only some are allowed.
+
+        Args:
+            place: where it is.
+            label: its name to show.
+
+        Raises:
+            PolicyError: it is in none of those that are allowed.
+        """
+        if self.outputs is None:
+            return place
+        real = Path(os.path.realpath(place))
+        if not any(real.is_relative_to(folder) for folder in self.outputs):
+            folders = ", ".join(map(str, self.outputs))
+            hint = f"sinks may write in {folders}" if folders else "the policy of this SQL allows no folder"
+            raise PolicyError(f"{label} may not be written", hint=hint)
+        return real
 
     def spark_options(self, options: Mapping[str, str], base: Path) -> dict[str, str]:
         """The options of one of Spark's formats, with a path that names the very place that was checked.

@@ -39,6 +39,7 @@ class Records:
             columns=before.columns,
             paused=before.paused,
             keeps_input=before.keeps_input,
+            delivery=before.delivery,
         )
         waiting = {other: why for other, why in self.waiting.items() if other != key}
         return replace(self.changed(key, said), waiting=waiting, forgotten=forgotten)
@@ -84,3 +85,8 @@ class Records:
         """The queries that cannot be made yet, by name."""
         waiting = (self.known[key] for key in self.waiting)
         return {one.name: one for one in waiting if one.kind == "QUERY"}
+
+    def sinks(self) -> Mapping[str, Definition]:
+        """The sinks that cannot be made yet, by name."""
+        waiting = (self.known[key] for key in self.waiting)
+        return {one.name: one for one in waiting if one.kind == "SINK"}

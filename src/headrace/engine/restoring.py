@@ -1,4 +1,4 @@
-"""The catalog of a durable store, made again where it is opened: its streams, relations and queries."""
+"""The catalog of a durable store, made again where it is opened: its streams, queries, sinks and so on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def make(core: Core, definition: Definition) -> None:
         raise UserError(definition.lacks)
     folders = definition.folders
     # It was allowed when it was made. The files that it may read are looked at again: links can change.
-    policy = replace(Policy.open(), folders=None if folders is None else tuple(map(Path, folders)))
+    allowed = None if folders is None else tuple(map(Path, folders))
+    policy = replace(Policy.open(), folders=allowed, outputs=allowed)
     before = core.definitions.catalog.defaults
     core.definitions = core.definitions.with_defaults(Defaults(definition.dialect))
     try:

@@ -14,6 +14,7 @@ from headrace.algebra.properties import has_unbounded_state, names_read
 from headrace.engine.definitions import Definitions
 from headrace.engine.skews import skew_rows
 from headrace.engine.status import Status, instant_text, lag_text
+from headrace.engine.texts import sink_query
 from headrace.expressions.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
@@ -33,6 +34,7 @@ _STREAM_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _RELATIONS: Final = ("name", "key", "valid")
 _QUERIES: Final = ("name", "reads", "timed_by", "state")
 _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
+_SINKS: Final = ("name", "query", "to", "place", "epoch", "behind", "problem")
 _SKEWS: Final = ("from", "to", "wait", "behind")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
@@ -70,6 +72,8 @@ def listing(
             return _relations(definitions, status)
         case Shown.QUERIES:
             return _queries(definitions, status)
+        case Shown.SINKS:
+            return _sinks(definitions, status)
         case Shown.SKEWS:
             return _table(_SKEWS, skew_rows(definitions, status))
         case Shown.FUNCTIONS:
@@ -242,6 +246,23 @@ def _query_news(query: QueryStatus, status: Status, *, forgets: bool) -> tuple[s
     heartbeat = "failed" if query.failed is not None else instant_text(query.heartbeat, query.domain)
     news = (heartbeat, lag_text(query), f"{late:,}", query.held_by or "")
     return (*news, left) if forgets else news
+
+
+def _sinks(definitions: Definitions, status: Status | None) -> pa.Table:
+    """The sinks of SQL, then those that a program has attached to a run."""
+    found = () if status is None else status.sinks
+    reached = {(one.query, one.name): (f"{one.epoch}", f"{one.behind}", one.problem or "") for one in found}
+    known = {(sink.query, sink.name): (sink.kind.value, sink.place) for sink in definitions.sinks.values()}
+    known |= {sink: ("Python", "") for sink in reached if sink not in known}
+    rows: Rows = [
+        (name, query, kind, place, *reached.get((query, name), ("", "", "")))
+        for (query, name), (kind, place) in known.items()
+    ]
+    records = definitions.records
+    for name, record in records.sinks().items():
+        why = f"it is not there yet: {records.waiting[record.key]}"
+        rows.append((name, sink_query(record) or "", "", "", "", "", why))
+    return _table(_SINKS, rows)
 
 
 def _functions(functions: Functions) -> Rows:

@@ -14,6 +14,7 @@ from headrace.engine.claims import differs, with_derived
 from headrace.engine.core import Core
 from headrace.engine.costs import costs
 from headrace.engine.definitions import RESULT
+from headrace.engine.delivering import create_sink, drop_sink
 from headrace.engine.describing import told_of
 from headrace.engine.display import PlanText
 from headrace.engine.inputs import Input, declared
@@ -42,6 +43,7 @@ from headrace.language.catalog_statements import (
     ShowCreate,
 )
 from headrace.language.parsing.pieces import Piece
+from headrace.language.sink_statements import CreateSink, DropSink
 from headrace.language.statements import (
     AlterStream,
     CreateQuery,
@@ -92,7 +94,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
     """
     _check_definition(statement, policy)
     match statement:
-        case CreateStream() | CreateRelation() | CreateStreamAs() | SetDialect():
+        case CreateStream() | CreateRelation() | CreateStreamAs() | CreateSink() | SetDialect():
             _define(core, statement, base, policy)
         case AlterStream() | CreateSkew():
             _retime(core, statement, policy)
@@ -115,8 +117,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             return register_text(core, None, statement, policy)
         case Explain() | ExplainAnalyze() | ExplainCost() | ExplainShared() | Show() | Why():
             return _text(core, statement, policy)
-        case DropStream() | DropRelation() | DropQuery():
-            _drop(core, statement, policy)
+        case DropStream() | DropRelation() | DropQuery() | DropSink():
+            return _drop(core, statement, policy)
         case _:
             assert_never(statement)
     return None
@@ -131,6 +133,8 @@ def _check_definition(statement: Statement | Piece, policy: Policy) -> None:
             policy.check_definition("CREATE RELATION", statement.position)
         case CreateQuery() | Piece():
             policy.check_definition("defining a query", statement.position)
+        case CreateSink():
+            policy.check_definition("CREATE SINK", statement.position)
         case Select(query=query):
             policy.check_definition("defining a query", place_of(query))
 
@@ -215,7 +219,7 @@ def register_text(core: Core, name: str | None, made: Select | Piece, policy: Po
 
 def _define(
     core: Core,
-    statement: CreateStream | CreateRelation | CreateStreamAs | SetDialect,
+    statement: CreateStream | CreateRelation | CreateStreamAs | CreateSink | SetDialect,
     base: Path,
     policy: Policy,
 ) -> None:
@@ -231,6 +235,8 @@ def _define(
         case CreateStreamAs():
             with core.lock:
                 _derive(core, statement, policy)
+        case CreateSink():
+            create_sink(core, statement, base, policy)
         case SetDialect(defaults=defaults, position=position):
             policy.check_change("SET dialect", position)
             with core.lock:
@@ -348,7 +354,9 @@ def _listed(core: Core, clauses: TimeClauses, policy: Policy) -> TimeClauses:
     return with_values(clauses, catalog, core.definitions.relations)
 
 
-def _drop(core: Core, statement: DropStream | DropRelation | DropQuery, policy: Policy) -> None:
+def _drop(
+    core: Core, statement: DropStream | DropRelation | DropQuery | DropSink, policy: Policy
+) -> str | None:
     name, position = statement.name, statement.position
     match statement:
         case DropStream():
@@ -359,6 +367,10 @@ def _drop(core: Core, statement: DropStream | DropRelation | DropQuery, policy: 
             core.drop(Kind.RELATION, name.text, name.position, cascade=statement.cascade)
         case DropQuery():
             policy.check_change("DROP QUERY", position)
-            core.drop(Kind.QUERY, name.text, name.position)
+            core.drop(Kind.QUERY, name.text, name.position, cascade=statement.cascade)
+        case DropSink():
+            problem = drop_sink(core, statement, policy)
+            return None if problem is None else PlanText(problem)
         case _:
             assert_never(statement)
+    return None

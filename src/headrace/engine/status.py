@@ -14,6 +14,7 @@ from headrace.errors import UserError
 from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
 from headrace.runtime.delivery.clients import Client
+from headrace.runtime.delivery.contract import Reached
 from headrace.runtime.driver.attempt import Attempt
 from headrace.runtime.driver.past import CatchingUp
 from headrace.runtime.driver.reading import Reading
@@ -50,6 +51,7 @@ class Status:
         attempt: the epoch that is running, or None.
         catching_up: the query that is being brought from the past to the present, or None.
         clients: the readers with names, and how far each has come.
+        sinks: where changes go, and how far they have come there.
     """
 
     running: bool
@@ -62,6 +64,7 @@ class Status:
     attempt: Attempt | None = None
     catching_up: CatchingUp | None = None
     clients: tuple[Client, ...] = ()
+    sinks: tuple[Reached, ...] = ()
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -140,6 +143,7 @@ def status_of(
     attempt: Attempt | None = None,
     catching_up: CatchingUp | None = None,
     clients: tuple[Client, ...] = (),
+    sinks: tuple[Reached, ...] = (),
 ) -> Status:
     """The status of a run.
 
@@ -152,6 +156,7 @@ def status_of(
         attempt: the epoch that is running, or None.
         catching_up: the query that is being brought from the past to the present, or None.
         clients: the readers with names.
+        sinks: where changes go.
     """
     return Status(
         running,
@@ -164,6 +169,7 @@ def status_of(
         attempt,
         catching_up,
         clients,
+        sinks,
     )
 
 

@@ -1,8 +1,9 @@
-"""What defines streams, relations and queries again, as a durable store keeps it."""
+"""What defines streams, relations, queries and sinks again, as a durable store keeps it."""
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,15 @@ from headrace.language.defaults import Defaults
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.parsing.parser import parse_one
 from headrace.language.references import streams_named
-from headrace.language.statement_text import derived_text, query_text, relation_text, skew_text, stream_text
+from headrace.language.sink_statements import CreateSink
+from headrace.language.statement_text import (
+    derived_text,
+    query_text,
+    relation_text,
+    sink_text,
+    skew_text,
+    stream_text,
+)
 from headrace.language.statements import (
     FORMATS,
     ChangesClause,
@@ -62,6 +71,39 @@ def definition_of(
             name, kind, text, secret = quoted.text, Kind.QUERY, query_text(statement), None
     lacks = "" if secret is None else f"its option {secret} may be secret, and is not kept; create it again"
     return Definition(kind.value, name, None if lacks else text, lacks, defaults.value, folders)
+
+
+def sink_definition(statement: CreateSink, query: str, policy: Policy) -> Definition:
+    """What is kept of a sink.
+
+    Args:
+        statement: it, with a path that starts from no folder.
+        query: the name of its query, as that was defined.
+        policy: what it may reach.
+    """
+    folders = None if policy.outputs is None else tuple(map(str, policy.outputs))
+    text = sink_text(replace(statement, query=replace(statement.query, text=query)))
+    name, delivery = statement.name.text, secrets.token_hex(8)
+    return Definition(Kind.SINK.value, name, text, folders=folders, delivery=delivery)
+
+
+def sink_query(definition: Definition) -> str | None:
+    """The name of the query that a sink is for; None for what is not a sink."""
+    if definition.kind != Kind.SINK.value:
+        return None
+    return _sink(definition).query.text
+
+
+def renamed_in_sink(definition: Definition, query: str) -> Definition:
+    """A sink's definition when its query has another name."""
+    statement = _sink(definition)
+    return replace(definition, text=sink_text(replace(statement, query=replace(statement.query, text=query))))
+
+
+def _sink(definition: Definition) -> CreateSink:
+    statement = parse_one(definition.text or "")
+    assert isinstance(statement, CreateSink)
+    return statement
 
 
 def query_definition(name: str, text: str, policy: Policy, defaults: Defaults) -> Definition:

@@ -31,6 +31,8 @@ class Kind(Enum):
     """Read from outside, or derived by a query."""
     RELATION = "RELATION"
     QUERY = "QUERY"
+    SINK = "SINK"
+    """Where the changes of a query go."""
 
     @property
     def word(self) -> str:
@@ -40,7 +42,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class ShowCreate:
-    """`SHOW CREATE {STREAM | RELATION | QUERY} name`: the statement that defines it again.
+    """`SHOW CREATE {STREAM | RELATION | QUERY | SINK} name`: the statement that defines it again.
 
     Attributes:
         kind: what it is.
@@ -55,7 +57,7 @@ class ShowCreate:
 
 @dataclass(frozen=True)
 class Describe:
-    """`DESCRIBE [STREAM | RELATION | QUERY] name`: its columns, and what is said of it.
+    """`DESCRIBE [STREAM | RELATION | QUERY | SINK] name`: its columns, and what is said of it.
 
     Attributes:
         kind: what it is, or None where the name says it.
@@ -70,7 +72,7 @@ class Describe:
 
 @dataclass(frozen=True)
 class Comment:
-    """`COMMENT ON {STREAM | RELATION | QUERY} name IS 'text'`, or `COMMENT ON COLUMN name.column IS 'text'`.
+    """`COMMENT ON {STREAM | RELATION | QUERY | SINK} name IS 'text'`, or of a column: `COLUMN name.column`.
 
     Attributes:
         kind: what it is; None with a column, which a stream, a relation or a query may have.

@@ -1,4 +1,4 @@
-"""Statements as text: what defines a stream, a relation or a query again."""
+"""Statements as text: what defines a stream, a relation, a query or a sink again."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import assert_never
 from headrace.algebra.arrival import Unit
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.secret import SecretName
+from headrace.language.sink_statements import CreateSink
 from headrace.language.statements import (
     NOTHING_SAID,
     ByArrival,
@@ -72,6 +73,13 @@ def query_text(statement: CreateQuery) -> str:
     return " ".join(["CREATE QUERY", _name(statement.name), *clauses, "AS", statement.text])
 
 
+def sink_text(statement: CreateSink) -> str:
+    """The CREATE SINK from which the parser makes the statement again."""
+    name, query, kind = _name(statement.name), _name(statement.query), statement.kind.text.lower()
+    kind = kind if kind.isidentifier() else quoted_name(kind)
+    return f"CREATE SINK {name} FOR {query} TO {kind}{_given_options(statement.options)}"
+
+
 def skew_text(statement: CreateSkew) -> str:
     """The CREATE SKEW from which the parser makes the statement again."""
     firsts, seconds = _streams(statement.firsts), _streams(statement.seconds)
@@ -96,9 +104,13 @@ def _input(statement: CreateStream | CreateRelation) -> str:
         listed += [f"{quoted_name(column.name)} AS {column.text}" for column in statement.computed]
     columns = f" ({', '.join(listed)})" if listed else ""
     key = f" KEY ({', '.join(map(_name, statement.key))})" if statement.key else ""
-    options = ", ".join(f"{_option(name)} {_given(value)}" for name, value in statement.options)
-    given = f" OPTIONS ({options})" if options else ""
+    given = _given_options(statement.options)
     return f"{quoted_name(statement.name)}{columns}{key} FROM {quoted_name(statement.format)}{given}"
+
+
+def _given_options(options: Sequence[tuple[str, str]]) -> str:
+    listed = ", ".join(f"{_option(name)} {_given(value)}" for name, value in options)
+    return f" OPTIONS ({listed})" if listed else ""
 
 
 def _given(value: str) -> str:

@@ -20,6 +20,7 @@ from headrace.language.catalog_statements import (
 )
 from headrace.language.defaults import Defaults
 from headrace.language.past import RetainClause, StartClause
+from headrace.language.sink_statements import CreateSink, DropSink
 from headrace.language.syntax import Name, Query, Scalar
 from headrace.schema import Schema
 from headrace.time import Duration
@@ -600,10 +601,17 @@ class DropRelation:
 
 @dataclass(frozen=True)
 class DropQuery:
-    """`DROP QUERY name`: the query is no longer answered."""
+    """`DROP QUERY name [CASCADE]`: the query is no longer answered.
+
+    Attributes:
+        name: the query's.
+        position: where the statement starts.
+        cascade: whether its sinks go as well.
+    """
 
     name: Name
     position: Position
+    cascade: bool = False
 
 
 class Shown(Enum):
@@ -615,6 +623,8 @@ class Shown(Enum):
     """Relations, with their keys and columns."""
     QUERIES = "QUERIES"
     """The continuous queries, with what they read and answer."""
+    SINKS = "SINKS"
+    """Where the changes of queries go, and how far they have come there."""
     SKEWS = "SKEWS"
     """Bounds between streams."""
     FUNCTIONS = "FUNCTIONS"
@@ -662,6 +672,8 @@ Statement = (
     | DropStream
     | DropRelation
     | DropQuery
+    | CreateSink
+    | DropSink
     | SetDialect
     | Show
     | ShowCreate

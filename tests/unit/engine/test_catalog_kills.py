@@ -30,7 +30,9 @@ STEPS = (
     "DROP STREAM other",
     "CREATE OR REPLACE QUERY second AS SELECT COUNT(*) + 1 AS n FROM s [RANGE 10]",
     "CREATE OR REPLACE QUERY first AS SELECT MIN(v) AS least FROM s [RANGE 10]",
+    "CREATE SINK files FOR second TO json OPTIONS (path 'files')",
     "ALTER QUERY second RENAME TO last",
+    "DROP SINK files",
 )
 
 
@@ -41,7 +43,7 @@ def work(storage: Path, acknowledged: Path) -> None:
         db.start()
         db.push("s", [{"v": 1, "ts": 1}, {"v": 2, "ts": 5}])
         for place, text in enumerate(STEPS):
-            db.execute(text)
+            db.execute(text, base=storage.parent)
             acknowledged.write_text(str(place + 1))
         db.stop()
 
@@ -50,7 +52,11 @@ def defined(storage: Path) -> list[object]:
     """What a store has: its definitions, and what becomes of its queries."""
     found = contents(storage).description
     assert found.catalog is not None
-    records = [(one.kind, one.name, one.text, one.comment, one.paused) for one in found.catalog]
+    here = str(storage.parent)
+    records = [
+        (one.kind, one.name, (one.text or "").replace(here, ""), one.comment, one.paused)
+        for one in found.catalog
+    ]
     exchanges = sorted(found.exchanges.get("another", ()))
     return [*records, *sorted(found.queries.items()), *sorted(found.paused), *exchanges]
 
@@ -66,7 +72,7 @@ def states(tmp_path_factory: pytest.TempPathFactory) -> list[list[object]]:
         db.push("s", [{"v": 1, "ts": 1}, {"v": 2, "ts": 5}])
         found.append(defined(folder / "store"))
         for text in STEPS:
-            db.execute(text)
+            db.execute(text, base=folder)
             found.append(defined(folder / "store"))
     return found
 

@@ -25,6 +25,7 @@ from headrace.language.catalog_statements import (
     SetOption,
     ShowCreate,
 )
+from headrace.language.sink_statements import CreateSink, DropSink
 from headrace.language.statements import (
     FILE_FORMATS,
     AlterStream,
@@ -158,11 +159,13 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
+    writes = {CreateSink}
     changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
+    changes |= {DropSink}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
     looks = {ExplainAnalyze, ExplainReplace, ExplainShared, Why}
-    assert set(get_args(Statement)) == reads | changes | asks | looks, (
+    assert set(get_args(Statement)) == reads | writes | changes | asks | looks, (
         "what may a new one reach under a policy?"
     )
 
@@ -199,7 +202,7 @@ def test_a_connection_is_closed_for_all_sql_that_is_given_no_policy(disk: Path) 
 
 
 def test_a_name_is_not_taken_for_a_list_of_letters() -> None:
-    for name in ("folders", "formats", "options", "functions"):
+    for name in ("folders", "formats", "options", "functions", "sinks", "outputs"):
         arguments: dict[str, Any] = {name: "/srv/shared"}
         with pytest.raises(UserError, match=f"{name} is '/srv/shared', not a list"):
             hr.Policy.closed(**arguments)

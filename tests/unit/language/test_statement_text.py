@@ -10,7 +10,8 @@ import pytest
 from headrace.errors import NOWHERE, Position
 from headrace.language.parsing.parser import parse_one
 from headrace.language.parsing.pieces import Piece, pieces_of
-from headrace.language.statement_text import query_text, relation_text, skew_text, stream_text
+from headrace.language.sink_statements import CreateSink
+from headrace.language.statement_text import query_text, relation_text, sink_text, skew_text, stream_text
 from headrace.language.statements import (
     Consistency,
     CreateQuery,
@@ -46,6 +47,8 @@ def text_of(statement: object) -> str:
             return skew_text(statement)
         case CreateQuery():
             return query_text(statement)
+        case CreateSink():
+            return sink_text(statement)
     raise AssertionError(statement)
 
 
@@ -109,6 +112,9 @@ def text_of(statement: object) -> str:
         "CREATE QUERY q FROM -2 HOURS AS SELECT v FROM s",
         "CREATE QUERY q FROM BEGINNING AS SELECT v FROM s",
         "CREATE QUERY q HEARTBEATS COMMON AS SELECT v FROM s",
+        "CREATE SINK `a b` FOR `select` TO parquet OPTIONS (path 'it''s', attempts 3)",
+        "CREATE SINK a FOR q TO kafka OPTIONS (topic 't', 'sasl.password' SECRET 'broker')",
+        "CREATE SINK a FOR q TO webhook",
     ],
 )
 def test_the_text_of_a_statement_is_the_statement(text: str) -> None:

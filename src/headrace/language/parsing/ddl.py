@@ -100,7 +100,7 @@ def parse_input(
         cursor.expect("(", f"after SOURCE {form.text}")
         options = _options(cursor, positional=True)
     else:
-        options = _options(cursor, positional=False) if _accept_options(cursor) else ()
+        options = parse_options(cursor)
     kind = form.text.lower()
     secret = next((name for name, value in options if isinstance(value, SecretName)), None)
     if secret is not None and kind in FORMATS:
@@ -219,11 +219,16 @@ def _format(cursor: Cursor, columns: Schema | None, what: str) -> Name:
     return form
 
 
-def _accept_options(cursor: Cursor) -> bool:
+def parse_options(cursor: Cursor) -> tuple[tuple[str, str], ...]:
+    """Read `OPTIONS (key 'value', key = value, key SECRET 'name', ...)`, if it is there.
+
+    Raises:
+        LanguageError: the text is malformed, or an option is given twice.
+    """
     if not cursor.accept("OPTIONS"):
-        return False
+        return ()
     cursor.expect("(", "after OPTIONS")
-    return True
+    return _options(cursor, positional=False)
 
 
 def _options(cursor: Cursor, *, positional: bool) -> tuple[tuple[str, str], ...]:

@@ -34,8 +34,8 @@ def parse_show_create(cursor: Cursor, position: Position) -> ShowCreate:
     """
     kind = _kind(cursor)
     if kind is None:
-        written = "write SHOW CREATE STREAM name, SHOW CREATE RELATION name or SHOW CREATE QUERY name"
-        raise cursor.error(f"STREAM, RELATION or QUERY is missing, before {cursor.shown()}", written)
+        written = "write SHOW CREATE STREAM name, or SHOW CREATE RELATION, QUERY or SINK"
+        raise cursor.error(f"STREAM, RELATION, QUERY or SINK is missing, before {cursor.shown()}", written)
     return ShowCreate(kind, cursor.name(f"the {kind.word}'s name"), position)
 
 
@@ -132,5 +132,5 @@ _FIXED: Final = {
 
 
 def _kind(cursor: Cursor) -> Kind | None:
-    """Read STREAM, RELATION or QUERY, if one of them comes next."""
+    """Read STREAM, RELATION, QUERY or SINK, if one of them comes next."""
     return next((kind for kind in Kind if cursor.accept(kind.value)), None)

@@ -21,8 +21,10 @@ from headrace.language.parsing.past_clauses import parse_start
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.relations import parse_create_relation
 from headrace.language.parsing.settings import parse_set, parse_show
+from headrace.language.parsing.sinks import parse_create_sink
 from headrace.language.parsing.slips import unexpected_hint
 from headrace.language.parsing.time_clauses import parse_alter_stream, parse_create_skew, parse_drop_skew
+from headrace.language.sink_statements import DropSink
 from headrace.language.statements import (
     STRONG,
     CreateQuery,
@@ -176,12 +178,15 @@ def _create(cursor: Cursor, position: Position) -> Statement:
         return parse_create_relation(cursor, cursor.name("the relation's name"), position)
     if cursor.accept("SKEW"):
         return parse_create_skew(cursor, position)
+    if cursor.accept("SINK"):
+        _refuse_condition(cursor)
+        return parse_create_sink(cursor, position)
     if cursor.at("OR", "REPLACE", "QUERY"):
         return _replacing(cursor, position)
     if hint := CREATABLE.get(cursor.word()):
         what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
         raise cursor.error(f"CREATE {what} is not supported yet", hint)
-    if hint := did_you_mean(cursor.word(), ("STREAM", "RELATION", "QUERY")):
+    if hint := did_you_mean(cursor.word(), ("STREAM", "RELATION", "QUERY", "SINK")):
         raise cursor.error(f"there is no CREATE {cursor.word()}", hint)
     hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
     raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
@@ -258,19 +263,21 @@ def _drop(cursor: Cursor, position: Position) -> Statement:
             if cursor.at("IF", "EXISTS"):
                 raise cursor.error("IF EXISTS is not supported", "leave it out")
             return _dropped(kind, cursor.name(f"the {kind.word}'s name"), cursor, position)
-    hint = "write DROP STREAM name, DROP RELATION name or DROP QUERY name"
-    raise cursor.error(f"STREAM, RELATION or QUERY is missing after DROP, before {cursor.shown()}", hint)
+    hint = "write DROP STREAM name, DROP RELATION name, DROP QUERY name or DROP SINK name"
+    kinds = "STREAM, RELATION, QUERY or SINK"
+    raise cursor.error(f"{kinds} is missing after DROP, before {cursor.shown()}", hint)
 
 
 def _dropped(kind: Kind, name: Name, cursor: Cursor, position: Position) -> Statement:
     match kind:
         case Kind.QUERY:
-            # No query reads another one, so there is nothing to cascade to.
-            return DropQuery(name, position)
+            return DropQuery(name, position, cursor.accept("CASCADE"))
         case Kind.STREAM:
             return DropStream(name, position, cursor.accept("CASCADE"))
         case Kind.RELATION:
             return DropRelation(name, position, cursor.accept("CASCADE"))
+        case Kind.SINK:
+            return DropSink(name, position)
         case _:
             assert_never(kind)
 

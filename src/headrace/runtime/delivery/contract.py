@@ -114,6 +114,25 @@ class Retry:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """How far a sink is.
+
+    Attributes:
+        query: the name of the query whose changes it takes.
+        name: the sink's.
+        epoch: the last epoch that it has taken; the one before its first before any.
+        behind: how many committed epochs it has yet to take.
+        problem: why it does not get on at the moment, or was given up; or None.
+    """
+
+    query: str
+    name: str
+    epoch: int
+    behind: int
+    problem: str | None
+
+
+@dataclass(frozen=True)
 class Attachment:
     """A sink attached to a query.
 
@@ -123,6 +142,8 @@ class Attachment:
         sink: what takes the changes.
         from_epoch: the first epoch it gets, if it has not been attached in this store before.
         retry: what happens when it fails.
+        delivery: what identifies what it delivers, where a durable store has given that; see `Origin`. A
+            position of another one that had its name is not its own.
         busy: held while the sink works; a run that did not wait for it leaves it held.
     """
 
@@ -131,6 +152,7 @@ class Attachment:
     sink: Sink
     from_epoch: int = 1
     retry: Retry = field(default_factory=Retry)
+    delivery: str | None = None
     busy: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property

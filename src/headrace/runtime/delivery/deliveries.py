@@ -12,8 +12,8 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import key_of
-from headrace.errors import UserError
-from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
+from headrace.errors import UserError, told
+from headrace.runtime.delivery.contract import Attachment, Reached, Retry, SinkLike
 from headrace.runtime.delivery.delivery import Delivery, Results
 from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.delivery.positions import Ledger, copied_positions
@@ -115,7 +115,28 @@ class Deliveries:
         dropped = [delivery for delivery in self._all if delivery.attachment.query == query]
         _end(dropped, timeout)
         self._all = [delivery for delivery in self._all if delivery not in dropped]
+        for delivery in dropped:
+            if delivery.attachment.delivery is not None:
+                delivery.forget()
         _check(dropped)
+
+    def drop_sink(self, query: str, name: str, timeout: float | None) -> str | None:
+        """End a delivery when it has delivered what has been committed, and forget how far it is.
+
+        Args:
+            query: the query's name.
+            name: the sink's.
+            timeout: seconds to wait for it; None waits as long as it takes.
+
+        Returns:
+            Why it has not taken everything, or None if it has.
+        """
+        dropped = [one for one in self._all if (one.attachment.query, one.attachment.name) == (query, name)]
+        _end(dropped, timeout)
+        self._all = [delivery for delivery in self._all if delivery not in dropped]
+        for delivery in dropped:
+            delivery.forget()
+        return next((told(one.error) for one in dropped if one.error is not None), None)
 
     @contextmanager
     def renaming(self, query: str, name: str) -> Iterator[None]:
@@ -168,6 +189,11 @@ class Deliveries:
     def needed(self) -> int:
         """The oldest epoch whose results a sink still needs; INFINITY if there is none."""
         return min((delivery.needed for delivery in self._all), default=INFINITY)
+
+    @property
+    def reached(self) -> tuple[Reached, ...]:
+        """How far each sink is, in the order in which they were attached."""
+        return tuple(delivery.reached for delivery in self._all)
 
     @property
     def problems(self) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from headrace.errors import DeliveryError, UserError, told
-from headrace.runtime.delivery.contract import Attachment, Origin
+from headrace.runtime.delivery.contract import Attachment, Origin, Reached
 from headrace.runtime.delivery.positions import Ledger, Position
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of, whole_from
@@ -73,8 +73,7 @@ class Delivery:
         self._release = Release(reader.form.schema)
         self._watermark = BEGINNING
         position = ledger.load()
-        if position is not None and position.first < start:
-            # It is that of an earlier query of the same name.
+        if position is not None and not _is_ours(position, attachment, start):
             position = None
         self._position = _checked(attachment, position, results())
         self._read = self._position.since - 1
@@ -87,6 +86,13 @@ class Delivery:
         )
         self.problem: str | None = None
         self.error: BaseException | None = None
+
+    @property
+    def reached(self) -> Reached:
+        """How far the sink is."""
+        position, results, attachment = self._position, self._results(), self.attachment
+        behind = max(0, results[-1].epoch - position.epoch) if results else 0
+        return Reached(attachment.query, attachment.name, position.epoch, behind, self.problem)
 
     @property
     def needed(self) -> int:
@@ -144,6 +150,12 @@ class Delivery:
             raise DeliveryError(f"{self.attachment.title} cannot be used: {told(error)}") from error
         finally:
             self.attachment.busy.release()
+
+    def forget(self) -> None:
+        """Remember no longer how far the sink is, once it has ended."""
+        with self._moving:
+            self._abandoned = True
+            self._ledger.forget()
 
     def start(self) -> None:
         """Deliver in a thread, as epochs are committed."""
@@ -286,6 +298,11 @@ class Delivery:
             self._stopping.wait(retry.pause_after(failures))
 
 
+def _is_ours(position: Position, attachment: Attachment, start: int) -> bool:
+    """Whether a position is not that of an earlier query, or of an earlier sink, of the same name."""
+    return position.first >= start and attachment.delivery in (None, position.delivery)
+
+
 def _checked(attachment: Attachment, position: Position | None, results: Sequence[EpochResults]) -> Position:
     """Where to begin, if nothing is missing between the sink and the store."""
     oldest = results[0].epoch if results else 1
@@ -300,7 +317,7 @@ def _checked(attachment: Attachment, position: Position | None, results: Sequenc
             )
         first = attachment.from_epoch
         since = since_of(attachment.query, results, first)
-        return Position(secrets.token_hex(8), first, first - 1, min(since, first))
+        return Position(attachment.delivery or secrets.token_hex(8), first, first - 1, min(since, first))
     if position.epoch > last and position.epoch >= position.first:
         raise DeliveryError(
             f"{attachment.title} has taken epoch {position.epoch}, and the store ends with epoch {last}",

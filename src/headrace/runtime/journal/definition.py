@@ -16,19 +16,20 @@ SETTING: Final = "SETTING"
 
 @dataclass(frozen=True)
 class Definition:
-    """A stream, a relation, a query, bounds between streams or a setting.
+    """A stream, a relation, a query, a sink, bounds between streams or a setting.
 
     Attributes:
-        kind: `STREAM`, `RELATION`, `QUERY`, `SKEW` or `SETTING`.
+        kind: `STREAM`, `RELATION`, `QUERY`, `SINK`, `SKEW` or `SETTING`.
         name: its name.
         text: the statement that defines it again; None where SQL cannot say it, or where it would be secret.
         lacks: where there is no text, what has to be handed over instead, for people.
         dialect: whose defaults the text has.
-        folders: the folders whose files it may read; None for any.
+        folders: the folders whose files it may read, or of a sink those it may write into; None for any.
         comment: what was said of it, or None.
         columns: what was said of its columns, by name.
         paused: whether it is a query that somebody has paused.
         keeps_input: whether the rows of its streams are kept meanwhile.
+        delivery: of a sink what identifies what it delivers, among all that have had its name.
     """
 
     kind: str
@@ -41,6 +42,7 @@ class Definition:
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     paused: bool = False
     keeps_input: bool = False
+    delivery: str = ""
 
     @property
     def title(self) -> str:

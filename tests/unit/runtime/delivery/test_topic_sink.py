@@ -105,6 +105,26 @@ def test_a_process_that_is_killed_around_a_commit_goes_on(broker: str, tmp_path:
         assert seen(broker, topic) == expected(query)
 
 
+def test_a_sink_of_sql_sends_each_change_once(
+    broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = made(broker, "from-sql")
+    monkeypatch.setenv("HEADRACE_SECRET_BROKER", broker)
+    for _ in range(2):
+        with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+            db.stream("s", INPUT, timestamp="ts")
+            db.execute(f"""
+                CREATE QUERY totals AS {TOTALS};
+                CREATE SINK out FOR totals TO kafka
+                  OPTIONS (topic '{topic}', brokers SECRET 'broker', key 'k', client.id 'mine');
+            """)
+            db.run()
+            assert seen(broker, topic) == expected(db["totals"])
+            text = "\n".join(map(str, db.execute("SHOW SINKS; SHOW CREATE SINK `out`; DESCRIBE SINK `out`")))
+            assert f"{topic} at SECRET 'broker'" in text
+            assert broker not in text
+
+
 def test_an_earlier_process_can_send_nothing_more(broker: str, tmp_path: Path) -> None:
     topic = made(broker, "fenced")
 

@@ -33,11 +33,14 @@ from headrace.language.statements import (
     TimeClauses,
 )
 from headrace.runtime.intake.feed import Feed
+from headrace.runtime.intake.folder import OPTIONS, Folder, is_followed, open_folder
+from headrace.runtime.intake.folder_feed import FolderFeed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.computed import ComputedSource
+from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.patterns import plain_path
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import readable_schema
@@ -46,7 +49,7 @@ from headrace.runtime.spark.scans import file_batches
 from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
-from headrace.schema import Schema
+from headrace.schema import Field, Schema
 
 SYSTEM_STREAMS: Final[Mapping[str, LiveStream]] = MappingProxyType(
     {kind.full_name: LiveStream(kind.schema, NOTED_AT, BY_ARRIVAL) for kind in SystemStream}
@@ -67,6 +70,7 @@ class Input:
         info: its entry in the catalog.
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
+        folder: the folder that it follows, or None.
         max_rows: how many rows an epoch takes at most; None where only the epoch's size limits it.
         clauses: what has been said about its time.
         comes_now: whether its rows come as they happen, so that none can be of the far future.
@@ -83,6 +87,7 @@ class Input:
     comes_now: bool = False
     origin: str = ""
     relation: RelationInfo | None = None
+    folder: Folder | None = None
 
     @property
     def entry(self) -> StreamInfo | RelationInfo:
@@ -161,7 +166,7 @@ class Input:
     @property
     def is_pushed(self) -> bool:
         """Whether a program pushes its rows."""
-        return self.is_live and self.frame is None
+        return self.is_live and self.frame is None and self.folder is None
 
     def describe(self) -> str:
         """What a durable store remembers of it, to refuse a run over another input.
@@ -199,7 +204,10 @@ class Input:
             files = partial(file_batches, self.frame, self.stream.schema, checkpoint=checkpoint)
             ahead = may_read_ahead(self.frame)
             return SparkFeed(self.info.name, self.frame, checkpoint, wake, ahead=ahead, files=files)
-        return PushFeed(self.info.name, self.stream, place, self.max_rows or epoch_rows, epoch_bytes, wake)
+        rows = self.max_rows or epoch_rows
+        if self.folder is not None:
+            return FolderFeed(self.info.name, self.folder, rows, epoch_bytes, wake)
+        return PushFeed(self.info.name, self.stream, place, rows, epoch_bytes, wake)
 
 
 def system_feed(kind: SystemStream, folder: Path) -> SystemFeed:
@@ -253,6 +261,8 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
     try:
         policy.check_source(statement)
         max_rows = _row_limit(options)
+        if statement.format in FILE_FORMATS and is_followed(options):
+            return _followed(statement, options, max_rows, base, policy)
         if statement.format in FORMATS and statement.format != PUSH:
             named = {column.name.lower() for column in statement.computed}
             timed = statement.timestamp
@@ -416,6 +426,35 @@ def _in_order(frame: Any, names: Sequence[str], order: Sequence[str]) -> pa.Tabl
 def _quoted(name: str) -> str:
     """A column's name as Spark takes it whatever it holds."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def _followed(
+    statement: CreateStream, options: dict[str, str], max_rows: int | None, base: Path, policy: Policy
+) -> Input:
+    """The input that a folder is whose files keep coming."""
+    if statement.columns is None:
+        hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM {statement.format}"
+        raise LanguageError("a folder that is followed may be empty at first: declare the columns", hint=hint)
+    columns = statement.columns
+    items = bind_computed(statement.computed, columns)
+    schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
+    info = describe_stream(statement, schema)
+    of_files = {name: value for name, value in options.items() if name not in OPTIONS}
+    named = {name for name, _ in items}
+    timed = info.timestamp if not info.by_arrival and info.timestamp not in named else None
+
+    def opened(label: str) -> SplitSource:
+        found = open_source(
+            *(statement.format, {**of_files, "path": label}, columns, timed, statement.name, base),
+            policy.folders,
+            records=statement.records,
+        )
+        return ComputedSource(found, items) if items else found
+
+    folder = open_folder(options, base, policy.folders, schema, opened)
+    live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes)
+    origin = origin_of(statement.format, {**of_files, "follow": "true"}, base)
+    return Input(info, live, None, max_rows, statement.time, origin=origin, folder=folder)
 
 
 def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int | None) -> Input:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from headrace.engine.policy import Policy
 from headrace.engine.records import Records
@@ -38,9 +38,7 @@ from headrace.language.statements import (
     ValuesOf,
 )
 from headrace.runtime.journal.definition import SKEW, Definition
-
-_WHOLE: Final = ("~", "file://")
-"""How a path begins that starts from no folder, besides a slash."""
+from headrace.runtime.sources.patterns import is_whole
 
 Read = TypeVar("Read", CreateStream, CreateRelation)
 
@@ -291,7 +289,7 @@ def _placed(statement: Read, base: Path) -> Read:
     if statement.format not in FORMATS:
         return statement
     options = tuple(
-        (name, os.path.abspath(base / value) if name == "path" and not value.startswith(_WHOLE) else value)
+        (name, os.path.abspath(base / value) if name == "path" and not is_whole(value) else value)
         for name, value in statement.options
     )
     return replace(statement, options=options)

@@ -289,6 +289,7 @@ def points_after(
             mark=mark,
             values=values.get(name, points[name].values),
             content=take.content or points[name].content,
+            files={**points[name].files, **take.files},
         )
     return found
 
@@ -347,9 +348,11 @@ def estimates_after(
 
 
 def _news(points: Mapping[str, StreamPoint], intakes: Mapping[str, Intake]) -> dict[str, StreamPoint]:
-    """Points after an epoch with the producers that pushed in it: there may be very many others."""
+    """Points after an epoch with the producers and files that it has read: there may be very many others."""
+    nothing = Intake(0)
+    taken = {name: intakes.get(name, nothing) for name in points}
     return {
-        name: replace(point, producers=intakes[name].producers if name in intakes else {})
+        name: replace(point, producers=taken[name].producers, files=taken[name].files)
         for name, point in points.items()
     }
 

@@ -66,7 +66,7 @@ def run_epoch(
 
     An epoch that fails is tried again, unless the error says that it will fail again. If workers keep dying,
     it is tried without the queries that kill them, which end with it. Then it is tried without each of the
-    streams whose rows come in batches of Spark's, then without all of them.
+    streams whose rows come again, such as batches of Spark's, then without all of them.
 
     Args:
         run: what commits the epoch.
@@ -104,7 +104,7 @@ def _ways(
     run: Run, intakes: Mapping[str, Intake], blamed: Collection[str], error: Exception
 ) -> Iterator[tuple[Sequence[str], Mapping[str, Reason]]]:
     """What to leave out of an epoch that has failed, one way after the other: streams, and queries to end."""
-    suspects = [name for name, intake in intakes.items() if intake.is_batch]
+    suspects = [name for name, intake in intakes.items() if intake.is_batch or intake.comes_again]
     known = [name for name in suspects if name in blamed]
     nothing: Mapping[str, Reason] = {}
     if known:

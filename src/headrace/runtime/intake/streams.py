@@ -12,6 +12,7 @@ from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.errors import StoreError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
+from headrace.runtime.journal.followed import Followed
 from headrace.runtime.journal.records import Content, StreamPoint
 from headrace.runtime.sources.contract import Rejected, SplitSource
 from headrace.runtime.sources.files import Stamp, stamps_of
@@ -220,8 +221,10 @@ class Intake:
         frame: a Spark data frame with the rows, or None.
         is_batch: whether it is a batch of a Spark stream: its rows have no order, and come again if the epoch
             is run without them.
+        comes_again: whether its rows, which have an order, come again if the epoch is run without them.
         ended: whether the stream has no more rows after it.
         producers: for pushed rows, per producer that pushed some of them its last sequence number.
+        files: those of a folder that is followed, as they are read after it.
         promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
         replay: that its rows are dead letters of the stream, or None.
         content: what the rows are of, for a relation that is refreshed.
@@ -234,8 +237,10 @@ class Intake:
     end: int = 0
     frame: object = None
     is_batch: bool = False
+    comes_again: bool = False
     ended: bool = False
     producers: Mapping[str, int] = field(default_factory=dict)
+    files: Followed = field(default_factory=dict)
     promise: int = BEGINNING
     replay: Replay | None = None
     content: Content | None = None
@@ -294,6 +299,6 @@ def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, Stream
         if point.heartbeat == INFINITY and stream.source.size > point.position:
             raise StoreError(
                 f"the input of {name} has grown since it was read to its end, and its answer is final",
-                hint="choose an empty folder for the store to read everything; input that goes on is for "
-                "streams FROM push, or db.stream(name, spark.readStream...)",
+                hint="choose an empty folder for the store to read everything; for files that keep "
+                "coming, add the option follow true",
             )

@@ -32,6 +32,7 @@ from headrace.heartbeats.estimated import Estimate
 from headrace.heartbeats.state import NOTHING_SEEN, StreamState
 from headrace.operators.state.runs import Part, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
+from headrace.runtime.journal.followed import Followed, ReadFile, packed_files, unpacked_files
 from headrace.runtime.journal.parts import packed_part, unpacked_part
 from headrace.runtime.journal.retained import Retained, packed_retained, unpacked_retained
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
@@ -92,6 +93,7 @@ class StreamPoint:
         content: what was read last, of a relation that is refreshed.
         retained: the rows that are kept, if any are to be.
         past: what it had brought before, as far as queries look back to that; see `Graph.dials`.
+        files: those that have been read, of a folder that is followed.
     """
 
     position: int
@@ -105,6 +107,7 @@ class StreamPoint:
     content: Content | None = None
     retained: Retained | None = None
     past: Past = NO_PAST
+    files: Followed = field(default_factory=dict)
 
     @property
     def heartbeat(self) -> int:
@@ -215,9 +218,9 @@ class Commit:
     Attributes:
         epoch: its number, from 1.
         streams: how far each stream has been read, after the epoch; of the producers those that pushed in it,
-            all of them in a checkpoint.
+            and of the files that are followed those read in it; all of them in a checkpoint.
         state: the manifests that the epoch changed; all of them in a checkpoint.
-        checkpoint: whether `state` and the producers are everything.
+        checkpoint: whether `state`, the producers and the files that are followed are everything.
         retained: the oldest epoch whose results are kept after this one; see `retention`.
         results: what readers of results see.
         failed: the queries that have ended early, with the reason and a hint.
@@ -318,15 +321,19 @@ def state_after(commits: Sequence[Commit]) -> dict[StateKey, Manifest]:
 
 
 def points_after(commits: Sequence[Commit]) -> dict[str, StreamPoint]:
-    """How far each stream has been read after the last of some commits, with all its producers."""
+    """How far each stream has been read after the last of some commits, with all its producers and files."""
     producers: dict[str, dict[str, int]] = {}
+    files: dict[str, dict[str, ReadFile]] = {}
     for commit in commits:
         if commit.checkpoint:
-            producers = {}
+            producers, files = {}, {}
         for name, point in commit.streams.items():
             producers.setdefault(name, {}).update(point.producers)
+            files.setdefault(name, {}).update(point.files)
     points = commits[-1].streams if commits else {}
-    return {name: replace(point, producers=producers[name]) for name, point in points.items()}
+    return {
+        name: replace(point, producers=producers[name], files=files[name]) for name, point in points.items()
+    }
 
 
 def plan_after(commits: Sequence[Commit]) -> Description | None:
@@ -478,7 +485,8 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    past = bool(point.past.moments)
+    followed = bool(point.files)
+    past = bool(point.past.moments) or followed
     last = point.content is not None or point.retained is not None or past
     kept = point.letters or last
     if point.estimate is not None or point.values is not None or point.skews or kept:
@@ -493,6 +501,8 @@ def _packed_point(point: StreamPoint) -> list[Any]:
         found.append(point.retained and packed_retained(point.retained))
     if past:
         found.append(list(map(list, point.past.moments)))
+    if followed:
+        found.append(packed_files(point.files))
     return found
 
 
@@ -508,6 +518,7 @@ def _unpacked_point(
     content: list[Any] | None = None,
     retained: list[Any] | None = None,
     past: Sequence[list[int]] = (),
+    files: Mapping[str, Sequence[int]] = MappingProxyType({}),
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
@@ -518,7 +529,8 @@ def _unpacked_point(
     rows = None if retained is None else unpacked_retained(*retained)
     moments = Past(tuple(Moment(*one) for one in past))
     return StreamPoint(
-        position, reached, producers, mark, estimated, found, behind, kept, read, rows, moments
+        *(position, reached, producers, mark, estimated, found, behind, kept, read, rows, moments),
+        files=unpacked_files(files),
     )
 
 

@@ -97,7 +97,7 @@ class CsvSource:
 
     def mark(self, position: int) -> str:
         """Identifies the files up to a byte; with `multiline`, all of the last one."""
-        pieces = [(part.text.path.name, part.text.size) for part in self.parts]
+        pieces = [(part.text.path, part.text.size) for part in self.parts]
         return mark_of(pieces, position, whole=self.form.multiline)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:

@@ -58,24 +58,29 @@ def allowed_path(place: Path, label: str, allowed: tuple[Path, ...] | None) -> P
 
 
 def _list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
+    found = _places(path, base, allowed)
+    if not found:
+        raise SourceError(
+            f"{path}: no file or folder has such a name", hint=f"relative paths start at {base.resolve()}"
+        )
+    return _files_at(found, plain_path(path), allowed)
+
+
+def _places(path: str, base: Path, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:
+    """The files and folders that a path names, each with its name to show; a pattern may name none."""
     if "\0" in path:
         raise SourceError("the path holds a zero byte")
     path = plain_path(path)
     place = allowed_path(base / path, path, allowed)
     if place.exists():
-        return _files_at([(place, path)], path, allowed)
+        return [(place, path)]
     if not is_pattern(path):
         raise SourceError(f"{path}: no such file or folder", hint=_instead(path, base))
     # All are checked before any is looked at, as in a folder.
-    found = [
+    return [
         (allowed_path(entry, label, allowed), label)
         for entry, label in matching(path, base, lambda entry, label: allowed_path(entry, label, allowed))
     ]
-    if not found:
-        raise SourceError(
-            f"{path}: no file or folder has such a name", hint=f"relative paths start at {base.resolve()}"
-        )
-    return _files_at(found, path, allowed)
 
 
 def _files_at(
@@ -99,12 +104,19 @@ def _files_at(
     return tuple(found)
 
 
-def _files_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:
+def _entries(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:
+    """What is in a folder, in the order of the names, without what is hidden."""
     names = sorted(entry.name for entry in folder.iterdir() if not is_hidden(entry.name))
     labels = [f"{path.rstrip('/')}/{name}" for name in names]
     # All are checked before any is looked at: what a link leads to is not said either.
-    entries = [allowed_path(folder / name, label, allowed) for name, label in zip(names, labels, strict=True)]
-    found = [(entry, label) for entry, label in zip(entries, labels, strict=True) if not entry.is_dir()]
+    return [
+        (allowed_path(folder / name, label, allowed), label)
+        for name, label in zip(names, labels, strict=True)
+    ]
+
+
+def _files_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:
+    found = [(entry, label) for entry, label in _entries(folder, path, allowed) if not entry.is_dir()]
     for entry, label in found:
         if not entry.is_file():
             kind = "not an ordinary file" if entry.exists() else "a link to nothing"
@@ -122,21 +134,40 @@ def _instead(path: str, base: Path) -> str:
     return f"relative paths start at {base.resolve()}"
 
 
-def mark_of(pieces: Sequence[tuple[str, int]], position: int, *, whole: bool = False) -> str:
+def present_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
+    """As `list_files`, where there may be no files yet, and what is not an ordinary file is left out.
+
+    Raises:
+        SourceError: the path is not one of a folder or a pattern, or the folder cannot be looked into.
+        PolicyError: a file is not in an allowed folder.
+    """
+    try:
+        places = _places(path, base, allowed)
+        found: list[tuple[Path, str]] = []
+        for place, label in places:
+            found.extend(_entries(place, label, allowed) if place.is_dir() else [(place, label)])
+        return tuple((place, label) for place, label in found if place.is_file())
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from error
+
+
+def mark_of(pieces: Sequence[tuple[Path, int]], position: int, *, whole: bool = False) -> str:
     """Identifies the pieces laid end to end below a position; see `SplitSource.mark`.
 
     Pieces that have been read to their end keep their sizes. The one that has been read in part may grow,
-    and new ones may come after it.
+    and new ones may come after it. A file is known by its name, and by its folder where that is not the
+    folder of the first one.
 
     Args:
-        pieces: their names and sizes.
+        pieces: the files and their sizes.
         position: up to where they have been read.
         whole: whether the last one keeps its size, too, since it is read as a whole.
     """
     digest, offset = hashlib.sha256(), 0
-    for name, size in pieces:
+    for path, size in pieces:
         if offset >= position:
             break
+        name = path.name if path.parent == pieces[0][0].parent else os.path.abspath(path)
         is_read = whole or offset + size <= position
         digest.update(f"{name}\0{size if is_read else ''}\0".encode())
         offset += size

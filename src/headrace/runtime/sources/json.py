@@ -71,7 +71,7 @@ class JsonSource:
 
     def mark(self, position: int) -> str:
         """Identifies the files up to a byte."""
-        return mark_of([(part.path.name, part.size) for part in self.parts], position)
+        return mark_of([(part.path, part.size) for part in self.parts], position)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows whose line starts in the bytes `[start, end)`.

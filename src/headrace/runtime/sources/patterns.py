@@ -39,6 +39,11 @@ def plain_path(path: str) -> str:
     return unquote(f"/{rest}")
 
 
+def is_whole(path: str) -> bool:
+    """Whether a path starts from no folder although it has no slash at its beginning."""
+    return path == "~" or path.startswith(("~/", f"{_FILE}//"))
+
+
 def is_pattern(path: str) -> bool:
     """Whether a path has `*`, `?` or `[` in it."""
     return not _WILD.isdisjoint(path)

@@ -84,7 +84,7 @@ class TypedSource(ABC, Generic[Part]):
 
     def mark(self, position: int) -> str:
         """Identifies the files up to a row."""
-        return mark_of([(part.path.name, sum(part.blocks)) for part in self.parts], position)
+        return mark_of([(part.path, sum(part.blocks)) for part in self.parts], position)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows numbered `[start, end)`; reads only the blocks and columns that are needed.

@@ -1,0 +1,149 @@
+"""A folder whose files keep coming: when a file counts, and how it is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from headrace.errors import SourceError, UserError
+from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.sources.files import Stamp, allowed_path, present_files, stamps_of
+from headrace.runtime.sources.options import flag, required
+from headrace.runtime.sources.patterns import is_pattern, plain_path
+from headrace.schema import Schema
+from headrace.time import parse_duration
+
+OPTIONS: Final = ("follow", "ready", "poll")
+"""The options of a folder that is followed, besides those of its format."""
+_ROOT: Final = Path("/")
+_SUCCESS: Final = "_SUCCESS"
+_POLL: Final = "1 second"
+_SHORTEST: Final = 1_000
+_MICROSECONDS: Final = 1_000_000
+
+
+class Ready(Enum):
+    """When a file counts."""
+
+    UNCHANGED = "unchanged"
+    """Once its size and time were the same at two polls."""
+    RENAMED = "renamed"
+    """At once: whoever writes it gives it its name when it is complete."""
+    SUCCESS = "success"
+    """Once there is a file `_SUCCESS` in its folder."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    """What is looked for, and how it is read.
+
+    Attributes:
+        path: the folder, or a pattern for files and folders; it starts from no other folder, so that its
+            files have the same names in every run.
+        allowed: the folders that files must be in; None for any file.
+        ready: when a file counts.
+        every: seconds between two polls.
+        schema: the columns that each file's rows have.
+        opened: from a file's whole path to what reads it; a UserError says that the file cannot be read.
+    """
+
+    path: str
+    allowed: tuple[Path, ...] | None
+    ready: Ready
+    every: float
+    schema: Schema
+    opened: Callable[[str], SplitSource]
+
+    def files(self) -> dict[str, Stamp]:
+        """What is there now: each file by its name to show, in the order of these names.
+
+        Raises:
+            SourceError: the folder cannot be looked into.
+            PolicyError: a file is not in an allowed folder.
+        """
+        found = present_files(self.path, _ROOT, self.allowed)
+        stamps = stamps_of(path for path, _ in found)
+        return {label: stamp for (_, label), stamp in zip(found, stamps, strict=True) if stamp.size >= 0}
+
+    def stamp(self, label: str) -> Stamp:
+        """What is known now of a file that was found before; see `Stamp`."""
+        return stamps_of([allowed_path(Path(label), label, self.allowed)])[0]
+
+    def counts(self, stamp: Stamp, before: Stamp | None) -> bool:
+        """Whether a file counts.
+
+        Args:
+            stamp: what is known of it.
+            before: what was known of it at the poll before.
+        """
+        match self.ready:
+            case Ready.UNCHANGED:
+                return stamp == before
+            case Ready.RENAMED:
+                return True
+            case Ready.SUCCESS:
+                return (stamp.path.parent / _SUCCESS).exists()
+
+
+def is_followed(options: Mapping[str, str]) -> bool:
+    """Whether the options of a source say that its files keep coming.
+
+    Raises:
+        SourceError: the option `follow` is neither true nor false, or one is given that needs it.
+    """
+    follow = flag(options, "follow", False)
+    if not follow and (alone := [name for name in OPTIONS[1:] if name in options]):
+        raise SourceError(f"the option {alone[0]} is for folders that are followed", hint="add follow true")
+    return follow
+
+
+def open_folder(
+    options: Mapping[str, str],
+    base: Path,
+    allowed: tuple[Path, ...] | None,
+    schema: Schema,
+    opened: Callable[[str], SplitSource],
+) -> Folder:
+    """The folder that the options name.
+
+    Args:
+        options: of the source.
+        base: the folder that a relative path starts from.
+        allowed, schema, opened: as `Folder` has them.
+
+    Raises:
+        SourceError: there is no such folder, or an option is wrong.
+        PolicyError: a file is not in an allowed folder.
+    """
+    path = required(options, "path")
+    text = options.get("ready", Ready.UNCHANGED.value).lower()
+    try:
+        ready = Ready(text)
+    except ValueError:
+        known = ", ".join(f"'{one.value}'" for one in Ready)
+        raise SourceError(f"the option ready is '{text}'", hint=f"it must be one of {known}") from None
+    every = _seconds(options.get("poll", _POLL))
+    present_files(path, base, allowed)
+    plain = plain_path(path)
+    if not is_pattern(plain) and (base / plain).is_file():
+        raise SourceError(f"{path}: this is a file, and folders are followed", hint="name its folder")
+    return Folder(os.path.abspath(base / plain), allowed, ready, every, schema, opened)
+
+
+def _seconds(text: str) -> float:
+    """The time between two polls.
+
+    Raises:
+        SourceError: it is not a length of time.
+    """
+    try:
+        duration = parse_duration(text)
+    except UserError as error:
+        raise SourceError(f"the option poll: {error.message}", hint=error.hint) from None
+    if duration.unit is None or duration.length < _SHORTEST:
+        raise SourceError(f"the option poll is '{text}'", hint="write a length of time, such as '1 second'")
+    return duration.length / _MICROSECONDS

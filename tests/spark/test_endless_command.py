@@ -55,10 +55,9 @@ def test_prints_until_interrupted_and_leaves_a_clean_store(tmp_path: Path) -> No
 def test_options_for_inputs_that_end_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "pushed.sql"
     file.write_text("CREATE STREAM s (k STRING, ts BIGINT) FROM push TIMESTAMP BY ts; SELECT k FROM s;")
-    for option in (["--head", "3"], ["--output", str(tmp_path / "rows.csv"), "--format", "csv"]):
-        done = CliRunner().invoke(app, ["run", str(file), "--runner", "inline", *option])
-        assert done.exit_code == 2
-        assert f"{option[0]} is for inputs that end" in done.stderr
+    done = CliRunner().invoke(app, ["run", str(file), "--runner", "inline", "--head", "3"])
+    assert done.exit_code == 2
+    assert "--head is for inputs that end" in done.stderr
 
 
 def _line(stream: object, deadline: float) -> bytes:

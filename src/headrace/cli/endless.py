@@ -1,4 +1,4 @@
-"""`headrace run` over streams that never end: rows are printed as they become final, until Ctrl-C."""
+"""`headrace run` over streams that never end: rows are printed or written, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import pyarrow as pa
 import typer
@@ -16,6 +17,8 @@ from headrace.cli.output import Format, named, terminal_width, with_open_ends
 from headrace.cli.progress import progress_bar
 from headrace.engine import Database, Query, Summary
 from headrace.errors import UserError
+from headrace.runtime.delivery.files import FILE_FORMATS, FileSink
+from headrace.runtime.store.paths import file_name
 from headrace.runtime.writing.tables import AlignedRows, write_table
 
 
@@ -46,6 +49,34 @@ def run_endless(
     with bar as show:
         db.start(show)
         return _print_until_interrupted(db, queries, view, format_)
+
+
+def deliver_endless(
+    db: Database, queries: Sequence[Query], folder: Path, format_: Format, progress: bool
+) -> Summary:
+    """Start the database, write the changes of each epoch into files, stop when the user interrupts.
+
+    On a durable store each change is written once, however often the run is started again.
+
+    Args:
+        db: with streams that never end.
+        queries: those whose changes are written.
+        folder: where to; with several queries each has a folder in it.
+        format_: jsonl, csv, parquet or arrow.
+        progress: whether to show a bar.
+
+    Raises:
+        UserError: the format is of no use here, the folder cannot be used, or what ended the run.
+    """
+    if format_ not in FILE_FORMATS:
+        hint = f"use --format {', '.join(FILE_FORMATS[:-1])} or {FILE_FORMATS[-1]}"
+        raise UserError(f"{format_} is not a format of files", hint=hint)
+    for query in queries:
+        place = folder if len(queries) == 1 else folder / file_name(query.name)
+        query.deliver(FileSink(place, format_.value), name="output")
+    with progress_bar(progress) as show:
+        db.start(show)
+        return _print_until_interrupted(db, (), "changes", format_)
 
 
 def _print_until_interrupted(db: Database, queries: Sequence[Query], view: str, format_: Format) -> Summary:

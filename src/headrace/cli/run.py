@@ -13,7 +13,7 @@ import typer
 
 import headrace as hr
 from headrace.algebra.properties import sources_of
-from headrace.cli.endless import run_endless
+from headrace.cli.endless import deliver_endless, run_endless
 from headrace.cli.errors import USER_ERROR, Script, describe, reported, script_of, show_notes
 from headrace.cli.output import (
     Format,
@@ -88,7 +88,10 @@ _Format = Annotated[
 ]
 _Output = Annotated[
     Path | None,
-    typer.Option(metavar="PATH", help="A file for the answer, or a folder when there are several."),
+    typer.Option(
+        metavar="PATH",
+        help="A file for the answer, or a folder when there are several, or when they never end.",
+    ),
 ]
 _Runner = Annotated[Runner, typer.Option(help="On Spark, or in this process.")]
 _Storage = Annotated[
@@ -213,8 +216,12 @@ def _answer(db: Database, queries: Sequence[Query], file: Path, wanted: _Wanted)
         if read.intersection(db.endless):
             with reported():
                 _check_endless(db, read, wanted)
-            format_ = wanted.format or Format.TABLE
-            summary = run_endless(db, queries, wanted.view.value, format_, wanted.progress)
+            if wanted.output is None:
+                format_ = wanted.format or Format.TABLE
+                summary = run_endless(db, queries, wanted.view.value, format_, wanted.progress)
+            else:
+                format_ = wanted.format or Format.JSONL
+                summary = deliver_endless(db, queries, wanted.output, format_, wanted.progress)
         else:
             summary = _run_to_the_end(db, queries, wanted)
     except DeadLetterError:
@@ -252,11 +259,6 @@ def _run_to_the_end(db: Database, queries: Sequence[Query], wanted: _Wanted) -> 
 
 def _check_endless(db: Database, read: Collection[str], wanted: _Wanted) -> None:
     """Refuse options that make no sense where rows are printed as they become final, and what has no rows."""
-    if wanted.output is not None:
-        raise UserError(
-            "--output is for inputs that end",
-            hint="redirect the standard output, or deliver to a sink from Python",
-        )
     if wanted.head is not None:
         raise UserError("--head is for inputs that end", hint="leave it out, or pipe into head")
     for name in db.pushed:

@@ -13,6 +13,7 @@ from headrace.cli.run import Runner
 from headrace.engine import Policy
 from headrace.engine.frames import optional
 from headrace.language.statements import FILE_FORMATS
+from headrace.runtime.delivery.kinds import FOLDERS
 from headrace.server.access import Door, hosts_of
 from headrace.server.address import Address
 from headrace.server.keys import FILE_NAME, KeyFile
@@ -52,6 +53,10 @@ def serve(
         list[Path] | None,
         typer.Option(metavar="DIR", help="A folder whose files statements of clients may read."),
     ] = None,
+    sink_folder: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="A folder into which sinks that clients create may write."),
+    ] = None,
     subscribers: Annotated[int, typer.Option(min=1, help="How many clients may wait for changes.")] = 10_000,
     max_request: Annotated[int, typer.Option(metavar="MB", min=1, help="Refuse larger requests.")] = 64,
     max_result: Annotated[int, typer.Option(metavar="MB", min=1, help="Refuse larger answers.")] = 256,
@@ -74,7 +79,13 @@ def serve(
             if script is not None:
                 db.execute(script.text, base=script.file.parent)
             formats = ("push", *FILE_FORMATS) if allow_folder else ("push",)
-            policy = Policy.closed(folders=allow_folder or (), formats=formats, may_change=True)
+            policy = Policy.closed(
+                folders=allow_folder or (),
+                formats=formats,
+                may_change=True,
+                sinks=FOLDERS if sink_folder else (),
+                outputs=sink_folder or (),
+            )
             log_as_json()
             db.served.start()
             serving.serve(Session(db, policy, storage.absolute(), limits), door, address, _say)

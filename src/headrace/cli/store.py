@@ -20,10 +20,12 @@ from headrace.cli.run import View, rows_of
 from headrace.client import Client
 from headrace.engine.texts import catalog_text
 from headrace.errors import UserError
+from headrace.runtime.delivery.positions import sink_positions
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.inspect import Check, Contents, KeptResults, Problem, contents, verify
 from headrace.runtime.journal.journal import LAYOUT
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
@@ -107,7 +109,7 @@ def store(
         elif catalog:
             typer.echo(catalog_text(contents(place).description.catalog or ()))
         else:
-            typer.echo("\n".join(_lines(contents(place))))
+            typer.echo("\n".join(_lines(contents(place), place)))
 
 
 def _rows(place: Path | str, query: str, asked: Asked, format_: Format) -> pa.Table:
@@ -230,7 +232,7 @@ def _report(checked: Check) -> None:
     typer.echo(f"whole: {what}")
 
 
-def _lines(found: Contents) -> list[str]:
+def _lines(found: Contents, folder: Path) -> list[str]:
     kept = f", results kept from epoch {found.retained:,} on" if (found.retained or 1) > 1 else ""
     buckets = found.description.buckets
     return [
@@ -239,6 +241,7 @@ def _lines(found: Contents) -> list[str]:
         *_streams(found.streams, found.description),
         *_state(found),
         *_results(found.results, found.description),
+        *_sinks(folder, found.epochs),
         count(found.dead_letters, "dead letter"),
     ]
 
@@ -280,6 +283,15 @@ def _results(results: Sequence[KeptResults], description: Description) -> list[s
         for part in results
     ]
     return _table(("results of query", "elements", "files", "size", "final below"), rows, right=(1, 2, 3))
+
+
+def _sinks(folder: Path, epochs: int) -> list[str]:
+    """How far sinks are, those included that no run has attached of late."""
+    rows = [
+        (name, query, f"{at.epoch:,}", f"{max(0, epochs - at.epoch):,}")
+        for (query, name), at in sorted(sink_positions(FolderStore(str(folder), durable=True)).items())
+    ]
+    return _table(("sink", "of query", "has epoch", "behind"), rows, right=(2, 3))
 
 
 def _lacks(description: Description, query: str) -> str:

@@ -109,6 +109,11 @@ class Client:
         """All queries."""
         return _all(self._server.json("GET", "/queries")["queries"])
 
+    @property
+    def sinks(self) -> tuple[dict[str, Any], ...]:
+        """All sinks: where the changes of queries go, and how far they are there, as the server says it."""
+        return tuple(self._server.json("GET", "/sinks")["sinks"])
+
     def query(self, name: str) -> Columns:
         """The query of a name.
 

@@ -37,7 +37,7 @@ from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.clients import Clients
-from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment
+from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Reached
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.adopting import derivation
 from headrace.runtime.driver.catching_up import Ahead
@@ -172,6 +172,11 @@ class Execution:
         return {**live, **self._deliveries.problems}
 
     @property
+    def sinks(self) -> tuple[Reached, ...]:
+        """How far each sink is."""
+        return self._deliveries.reached
+
+    @property
     def status(self) -> Status:
         """How far everything is, as of the last commit; ages up to now."""
         live = self._live
@@ -184,7 +189,7 @@ class Execution:
             attempt=live.attempt if live is not None else None,
             catching_up=live.catching_up if live is not None else None,
             clients=self._clients.all(),
-            sinks=self._deliveries.reached,
+            sinks=self.sinks,
         )
 
     def ahead(self, defined: Definitions) -> Ahead | None:

@@ -13,13 +13,13 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.engine.core import Core
+from headrace.engine.listed_sinks import ListedSink, listed_sinks
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query
 from headrace.engine.statements import carry_out, move_of
 from headrace.engine.texts import catalog_text
 from headrace.errors import UserError
 from headrace.language.catalog_statements import Kind
-from headrace.runtime.delivery.contract import Attachment
 from headrace.runtime.driver.withdrawal import check_wanted
 from headrace.runtime.journal.inspect import Check, verify
 
@@ -93,13 +93,18 @@ class Served:
         if self._core.running:
             self._core.started.stop(timeout)
 
-    def drop(self, kind: Kind, name: str) -> None:
-        """Drop a stream, a relation or a query.
+    def drop(self, kind: Kind, name: str, *, cascade: bool = False) -> None:
+        """Drop a stream, a relation, a query or a sink.
+
+        Args:
+            kind: which of them.
+            name: its name.
+            cascade: whether what is written over it, or delivers its answer, goes as well.
 
         Raises:
             UserError: there is no such thing, or something is written over it.
         """
-        self._core.drop(kind, name, None)
+        self._core.drop(kind, name, None, cascade=cascade)
 
     @property
     def epoch(self) -> int:
@@ -113,9 +118,10 @@ class Served:
         return None if self._core.execution is None else self._core.execution.ended_by
 
     @property
-    def sinks(self) -> tuple[Attachment, ...]:
-        """The sinks to which queries deliver."""
-        return self._core.attachments
+    def sinks(self) -> tuple[ListedSink, ...]:
+        """The sinks, and how far each of them is."""
+        execution = self._core.execution
+        return listed_sinks(self._core.definitions, () if execution is None else execution.sinks)
 
     @property
     def catalog(self) -> str:

@@ -12,9 +12,9 @@ from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.algebra.properties import has_unbounded_state, names_read
 from headrace.engine.definitions import Definitions
+from headrace.engine.listed_sinks import listed_sinks
 from headrace.engine.skews import skew_rows
 from headrace.engine.status import Status, instant_text, lag_text
-from headrace.engine.texts import sink_query
 from headrace.expressions.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
@@ -249,20 +249,15 @@ def _query_news(query: QueryStatus, status: Status, *, forgets: bool) -> tuple[s
 
 
 def _sinks(definitions: Definitions, status: Status | None) -> pa.Table:
-    """The sinks of SQL, then those that a program has attached to a run."""
-    found = () if status is None else status.sinks
-    reached = {(one.query, one.name): (f"{one.epoch}", f"{one.behind}", one.problem or "") for one in found}
-    known = {(sink.query, sink.name): (sink.kind.value, sink.place) for sink in definitions.sinks.values()}
-    known |= {sink: ("Python", "") for sink in reached if sink not in known}
     rows: Rows = [
-        (name, query, kind, place, *reached.get((query, name), ("", "", "")))
-        for (query, name), (kind, place) in known.items()
+        (one.name, one.query, one.kind, one.place, _number(one.epoch), _number(one.behind), one.problem or "")
+        for one in listed_sinks(definitions, () if status is None else status.sinks)
     ]
-    records = definitions.records
-    for name, record in records.sinks().items():
-        why = f"it is not there yet: {records.waiting[record.key]}"
-        rows.append((name, sink_query(record) or "", "", "", "", "", why))
     return _table(_SINKS, rows)
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
 
 
 def _functions(functions: Functions) -> Rows:

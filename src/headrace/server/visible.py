@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,9 +11,11 @@ import pyarrow.compute as pc
 
 from headrace.algebra.properties import names_read
 from headrace.engine import Query
+from headrace.engine.listed_sinks import ListedSink
 from headrace.server.access import Caller
 
 _HIDDEN_REASON: Final = "a query that this key does not include could not use it"
+_HIDDEN_PROBLEM: Final = "it fails; a key for all names sees why"
 _HIDDEN_FAILURE: Final = "it failed; a key that includes all that it reads sees why"
 
 
@@ -57,6 +60,14 @@ def shown_query(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
     held = status["held_by"] if status["held_by"] in reads else None
     failed = None if status["failed"] is None else _HIDDEN_FAILURE
     return {**status, "reads": reads, "held_by": held, "chain": [], "failed": failed, "exchanged": None}
+
+
+def shown_sink(sink: ListedSink, caller: Caller) -> dict[str, Any]:
+    """A sink for JSON; only a key for all names sees where it is, and what is wrong there."""
+    found = asdict(sink)
+    if caller.only is None:
+        return found
+    return {**found, "place": "", "problem": sink.problem and _HIDDEN_PROBLEM}
 
 
 def shown_letter(letter: Mapping[str, Any], caller: Caller) -> dict[str, Any]:

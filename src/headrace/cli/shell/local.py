@@ -41,6 +41,7 @@ class LocalTarget:
             {entry.name: _columns(entry) for entry in db.streams.values()},
             {entry.name: tuple(entry.schema.names) for entry in db.relations.values()},
             {query.name: tuple(query.schema.names) for query in db.queries},
+            sinks=tuple(sink.name for sink in db.served.sinks),
         )
 
     def answer(self, query: str, view: str) -> pa.Table:

@@ -42,7 +42,10 @@ class RemoteTarget:
         """The names that statements can use; none where the server does not answer."""
         try:
             quick = self._quick
-            return Known(_columns(quick.streams), _columns(quick.relations), _columns(quick.queries))
+            return Known(
+                *(_columns(quick.streams), _columns(quick.relations), _columns(quick.queries)),
+                sinks=tuple(sink["name"] for sink in quick.sinks),
+            )
         except HeadraceError:
             return Known()
 

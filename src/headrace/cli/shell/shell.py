@@ -184,10 +184,10 @@ class Shell:
         )
 
     def _describe(self, name: str) -> None:
-        text = f"DESCRIBE {name}" if name else "SHOW STREAMS; SHOW RELATIONS; SHOW QUERIES"
+        text = f"DESCRIBE {name}" if name else "SHOW STREAMS; SHOW RELATIONS; SHOW QUERIES; SHOW SINKS"
         told = [result.text for result in self._target.execute(text, Path.cwd()) if isinstance(result, Told)]
         if not name:
-            titles = ("streams", "relations", "queries")
+            titles = ("streams", "relations", "queries", "sinks")
             told = [f"-- {title}\n{one}" for title, one in zip(titles, told, strict=True)]
         self._screen.show("\n\n".join(told))
 

@@ -23,12 +23,14 @@ class Known:
     Attributes:
         streams, relations, queries: each with its columns.
         functions: those of users.
+        sinks: the names of sinks.
     """
 
     streams: Columns = field(default_factory=lambda: MappingProxyType({}))
     relations: Columns = field(default_factory=lambda: MappingProxyType({}))
     queries: Columns = field(default_factory=lambda: MappingProxyType({}))
     functions: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
 
     @property
     def tables(self) -> Columns:
@@ -67,9 +69,9 @@ _WORDS: Final = """
     INNER INTERSECT INTERVAL IS ISTREAM JOIN KEEP KEY LEFT LETTERS LIKE LIMIT MIDDLE MINUTE MINUTES NOT
     NOW NULL OF OFFSET ON OPTIONS OR ORDER OUTER OVER PARTITION PAUSE PRECEDING PUSH QUERIES QUERY RANGE
     RECURSIVE REFRESH RELATION RELATIONS REMEMBER RENAME REPLACE REPLAY RESUME RETAIN RIGHT RLIKE ROW
-    ROWS RSTREAM SECOND SECONDS SELECT SESSION SET SHARED SHOW SKEW SLIDE STARTING STREAM STREAMS STRICT
-    STRING STRONG THEN TIMESTAMP TO TRUE TUMBLE UNBOUNDED UNION USING VALID VERSION WAIT WARM WEAK WHEN
-    WHERE WHY WINDOW WITH WITHIN
+    ROWS RSTREAM SECOND SECONDS SELECT SESSION SET SHARED SHOW SINK SINKS SKEW SLIDE STARTING
+    STREAM STREAMS STRICT STRING STRONG THEN TIMESTAMP TO TRUE TUMBLE UNBOUNDED UNION USING VALID VERSION
+    WAIT WARM WEAK WHEN WHERE WHY WINDOW WITH WITHIN
 """
 WORDS: Final = frozenset(_WORDS.split())
 """The words of the language, as far as they are offered and coloured."""
@@ -170,8 +172,12 @@ def _after(words: Sequence[str], known: Known) -> Iterable[Candidate] | None:
             return named_as(known.streams, "stream")
         if last == "RELATION":
             return named_as(known.relations, "relation")
+        if last == "SINK":
+            return named_as(known.sinks, "sink")
+    if last == "FOR" and list(words[:2]) == ["CREATE", "SINK"]:
+        return named_as(known.queries, "query")
     if words in (["DESCRIBE"], ["SHOW", "CREATE"]):
-        kinds = (Candidate(kind, "word") for kind in ("QUERY", "RELATION", "STREAM"))
+        kinds = (Candidate(kind, "word") for kind in ("QUERY", "RELATION", "SINK", "STREAM"))
         return [*names(known), *named_as(known.queries, "query"), *kinds]
     return None
 

@@ -132,6 +132,23 @@ def named_positions(store: FolderStore, kind: str) -> dict[tuple[str, str], Posi
     return found
 
 
+def sink_positions(store: FolderStore) -> dict[tuple[str, str], Position]:
+    """The positions of all sinks that a store remembers, by query and name; not those of clients.
+
+    Args:
+        store: the store.
+
+    Raises:
+        DamagedFileError: one is damaged.
+    """
+    found = {}
+    for name in store.names("sinks"):
+        names = load_sealed(store, name, "position of a sink")
+        if " " not in str(names.get("sink")):
+            found[str(names["query"]), str(names["sink"])] = load_position(store, name, {})
+    return found
+
+
 def record_position(store: FolderStore, query: str, kind: str, name: str, position: Position) -> None:
     """Remember a position of a kind in place of the last one.
 

@@ -57,6 +57,7 @@ def _known(context: Context, caller: Caller) -> Known:
         {one.name: _names(_schema(one)) for one in db.streams.values() if caller.sees(one.name)},
         {one.name: _names(one.schema) for one in db.relations.values() if caller.sees(one.name)},
         {one.name: _names(one.schema) for one in db.queries if caller.sees(one.name)},
+        sinks=tuple(one.name for one in db.served.sinks if caller.sees(one.query)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from headrace.engine.listed_sinks import ListedSink
 from headrace.language.catalog_statements import Kind
 from headrace.language.statements import Stage
 from headrace.server.access import Caller
@@ -19,7 +20,7 @@ from headrace.server.session import (
     described_relation,
     described_stream,
 )
-from headrace.server.visible import check_inputs, shown_query, shown_status, shown_stream
+from headrace.server.visible import check_inputs, shown_query, shown_sink, shown_status, shown_stream
 
 router: Final = APIRouter()
 
@@ -71,16 +72,15 @@ async def query(name: str, context: Ctx, caller: By) -> dict[str, Any]:
 
 @router.get("/sinks", tags=["catalog"])
 async def sinks(context: Ctx, caller: By) -> dict[str, Any]:
-    """All sinks, and what is wrong with them."""
-    db = context.session.db
-    problems = db.problems
-    return {
-        "sinks": [
-            {"query": one.query, "name": one.name, "problem": problems.get(f"{one.query} to {one.name}")}
-            for one in db.served.sinks
-            if caller.sees(one.query)
-        ]
-    }
+    """All sinks: where the changes of queries go, how far they are there, and what is wrong."""
+    found = await context.blocking(lambda: context.session.db.served.sinks)
+    return {"sinks": [shown_sink(one, caller) for one in found if caller.sees(one.query)]}
+
+
+@router.get("/sinks/{name}", tags=["catalog"])
+async def sink(name: str, context: Ctx, caller: By) -> dict[str, Any]:
+    """One sink."""
+    return shown_sink(await _sink(name, context, caller), caller)
 
 
 @router.get("/catalog", tags=["catalog"])
@@ -91,9 +91,16 @@ async def catalog(context: Ctx, caller: By) -> dict[str, str]:
 
 
 @router.delete("/queries/{name}", tags=["catalog"])
-async def drop_query(name: str, context: Ctx, caller: By) -> dict[str, str]:
-    """Drop a query."""
-    return await _drop(Kind.QUERY, context.session.query(name, caller).name, context, caller)
+async def drop_query(name: str, context: Ctx, caller: By, cascade: bool = False) -> dict[str, str]:
+    """Drop a query; one that has sinks only with `cascade`, and these with it."""
+    found = context.session.query(name, caller).name
+    return await _drop(Kind.QUERY, found, context, caller, cascade=cascade)
+
+
+@router.delete("/sinks/{name}", tags=["catalog"])
+async def drop_sink(name: str, context: Ctx, caller: By) -> dict[str, str]:
+    """Drop a sink that a statement has defined, once it has taken what was committed."""
+    return await _drop(Kind.SINK, (await _sink(name, context, caller)).name, context, caller)
 
 
 @router.delete("/streams/{name}", tags=["catalog"])
@@ -175,10 +182,26 @@ async def _letters(stream: str | None, request: Request, context: Context, calle
     return Response(await context.blocking(read), media_type=form)
 
 
-async def _drop(kind: Kind, name: str, context: Context, caller: Caller) -> dict[str, str]:
+async def _sink(name: str, context: Context, caller: Caller) -> ListedSink:
+    """The sink of a name, whatever its case.
+
+    Raises:
+        RequestError: there is none that the caller may see.
+    """
+    found = await context.blocking(lambda: context.session.db.served.sinks)
+    seen = (one for one in found if one.name.lower() == name.lower() and caller.sees(one.query))
+    if (sink := next(seen, None)) is None:
+        raise not_found(f"sink {name}", "GET /sinks lists them")
+    return sink
+
+
+async def _drop(
+    kind: Kind, name: str, context: Context, caller: Caller, *, cascade: bool = False
+) -> dict[str, str]:
     caller.check(Role.ADMIN)
     caller.check_unlimited("dropping")
-    await context.blocking(context.session.db.served.drop, kind, name)
+    served = context.session.db.served
+    await context.blocking(lambda: served.drop(kind, name, cascade=cascade))
     return {"dropped": name}
 
 

@@ -14,6 +14,7 @@ KNOWN = Known(
     {"shop": ("item", "city")},
     {"dear": ("item", "top"), "bids": ("n",)},
     ("pretty",),
+    ("archive",),
 )
 
 
@@ -78,7 +79,17 @@ def test_after_a_point_come_the_columns_of_what_is_before_it(text: str, columns:
         ("SELECT pric| FROM bid", {"price": "column"}),
         ("SELECT regexp_l| FROM bid", {"regexp_like(": "function"}),
         ("SELECT PRE| FROM bid", {"PRECEDING": "word", "pretty(": "function"}),
-        ("dro|", {"drop query": "statement", "drop relation": "statement", "drop stream": "statement"}),
+        (
+            "dro|",
+            {
+                "drop query": "statement",
+                "drop relation": "statement",
+                "drop sink": "statement",
+                "drop stream": "statement",
+            },
+        ),
+        ("DROP SINK |", {"archive": "sink"}),
+        ("CREATE SINK a FOR d|", {"dear": "query"}),
         ("SELECT 'it|", {}),
         ("SELECT 1 -- FROM |", {}),
         ("SELECT 'FROM ', it| FROM shop", {"item": "column"}),

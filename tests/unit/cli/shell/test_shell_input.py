@@ -52,7 +52,7 @@ def test_bounded_streams_are_answered_by_run(tmp_path: Path) -> None:
     assert lines[3:7] == ["10 1 2", "30 2 11", "(3 rows)", "... and 1 row more: \\rows 3 shows them all"]
     assert lines[7].startswith("2 rows in ")
     assert "STREAM r" in lines
-    assert {"-- streams", "-- relations", "-- queries"} < set(lines)
+    assert {"-- streams", "-- relations", "-- queries", "-- sinks"} < set(lines)
 
 
 def test_ends_with_the_first_error_and_its_place(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.sources import open_source
+from headrace.runtime.sources.coding import without_compression
 from headrace.runtime.sources.computed import ComputedSource
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.patterns import plain_path
@@ -368,7 +369,7 @@ def format_of(path: str | Path) -> str:
     Raises:
         UserError: it is not a known one.
     """
-    form = Path(path).suffix.removeprefix(".").lower()
+    form = without_compression(Path(path)).suffix.removeprefix(".").lower()
     if form not in FILE_FORMATS:
         raise UserError(
             f"{path} is not a file of a known kind",

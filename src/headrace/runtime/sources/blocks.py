@@ -6,7 +6,7 @@ not part of the line; the last line need not be ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,9 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from headrace.elements import Int64Array
+from headrace.runtime.sources.coding import PLAIN, Coding
 from headrace.runtime.sources.contract import TEXT_LIMIT, Rejected
+from headrace.runtime.sources.files import mark_of, overlaps
 from headrace.runtime.sources.rows import changed
 
 BLOCK_BYTES: Final = 4 * 2**20
@@ -39,12 +41,15 @@ class TextPart:
         label: its name to show.
         size: its bytes.
         body: the byte at which its rows begin, after a byte order mark or a header.
+        coding: how it is written. Unless that is plain, its rows belong to its first byte, and `body` and the
+            offsets of blocks are in the lines that it has as UTF-8.
     """
 
     path: Path
     label: str
     size: int
     body: int
+    coding: Coding = PLAIN
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +86,7 @@ class Block:
 
     @cached_property
     def _lines_before(self) -> int:
-        with self.part.path.open("rb") as file:
+        with self.part.coding.open(self.part.path) as file:
             return file.read(self.offset).count(b"\n")
 
 
@@ -92,6 +97,10 @@ def line_blocks(part: TextPart, first: int, last: int) -> Iterator[Block]:
         OSError: the file cannot be read.
         SourceError: the file has become shorter.
     """
+    if not part.coding.is_plain:
+        if first == 0:
+            yield from _decoded_blocks(part)
+        return
     with part.path.open("rb") as file:
         at = max(_line_start(file, first, part.size), part.body)
         end = _line_start(file, last, part.size)
@@ -99,6 +108,45 @@ def line_blocks(part: TextPart, first: int, last: int) -> Iterator[Block]:
             stop = _line_start(file, at + BLOCK_BYTES, part.size) if end - at > BLOCK_BYTES else end
             yield Block(part, at, read_bytes(file, part, at, stop))
             at = stop
+
+
+def decoded_bytes(part: TextPart) -> bytes:
+    """All lines of the file as UTF-8, from its body on.
+
+    Raises:
+        OSError: the file cannot be read.
+        SourceError: it has another size.
+    """
+    _check_size(part)
+    with part.coding.open(part.path) as file:
+        file.read(part.body)
+        return file.read()
+
+
+def _decoded_blocks(part: TextPart) -> Iterator[Block]:
+    """All lines of a file that can only be read from its beginning."""
+    _check_size(part)
+    with part.coding.open(part.path) as file:
+        at, left = part.body, b""
+        file.read(part.body)
+        while piece := file.read(BLOCK_BYTES):
+            left += piece
+            end = left.rfind(b"\n") + 1
+            if end:
+                yield Block(part, at, left[:end])
+                at, left = at + end, left[end:]
+        if left:
+            yield Block(part, at, left)
+
+
+def _check_size(part: TextPart) -> None:
+    """Refuse a file that is another one than when it was opened.
+
+    Raises:
+        SourceError: it has another size.
+    """
+    if part.path.stat().st_size != part.size:
+        raise changed(part.label)
 
 
 def read_bytes(file: BinaryIO, part: TextPart, start: int, end: int) -> bytes:
@@ -129,6 +177,33 @@ def _line_start(file: BinaryIO, byte: int, size: int) -> int:
             return min(at + found + 1, size)
         at += len(data)
     return size
+
+
+def weigh_parts(parts: Sequence[TextPart], start: int, end: int, *, whole: bool = False) -> int:
+    """Bytes of the rows of the positions `[start, end)` of files laid end to end.
+
+    Args:
+        parts: the files.
+        start, end: the positions.
+        whole: whether all of them are read as a whole.
+    """
+    found = 0
+    for index, first, last in overlaps([part.size for part in parts], start, end):
+        as_whole = whole or not parts[index].coding.is_plain
+        found += last - first if not as_whole else parts[index].size if first == 0 else 0
+    return found
+
+
+def mark_parts(parts: Sequence[TextPart], position: int, *, whole: bool = False) -> str:
+    """Identifies files laid end to end up to a byte; all of the last one if it is read as a whole.
+
+    Args:
+        parts: the files.
+        position: the byte.
+        whole: whether all of them are read as a whole.
+    """
+    whole = whole or any(not part.coding.is_plain for part in parts)
+    return mark_of([(part.path, part.size) for part in parts], position, whole=whole)
 
 
 def is_utf8(data: bytes) -> bool:

@@ -14,9 +14,19 @@ import pyarrow as pa
 import pyarrow.csv
 
 from headrace.errors import PlanError, SourceError
-from headrace.runtime.sources.blocks import BLOCK_BYTES, Block, TextPart, is_utf8, line_blocks, read_bytes
+from headrace.runtime.sources import coding
+from headrace.runtime.sources.blocks import (
+    BLOCK_BYTES,
+    Block,
+    TextPart,
+    decoded_bytes,
+    is_utf8,
+    line_blocks,
+    mark_parts,
+    weigh_parts,
+)
 from headrace.runtime.sources.contract import Read
-from headrace.runtime.sources.files import list_files, mark_of, overlaps
+from headrace.runtime.sources.files import list_files, overlaps
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.options import check_known, flag, renamed, required
 from headrace.runtime.sources.records import STRAY_RETURN, UNCLOSED, csv_records
@@ -84,11 +94,8 @@ class CsvSource:
         return ()
 
     def weigh(self, start: int, end: int) -> int:
-        """Bytes of the files; with `multiline`, all those of a file belong to its first byte."""
-        if not self.form.multiline:
-            return end - start
-        sizes = [part.text.size for part in self.parts]
-        return sum(sizes[index] for index, first, _ in overlaps(sizes, start, end) if first == 0)
+        """Bytes of the files; those of a file that is read as a whole belong to its first byte."""
+        return weigh_parts([part.text for part in self.parts], start, end, whole=self.form.multiline)
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -96,9 +103,8 @@ class CsvSource:
         return tuple(part.text.path for part in self.parts)
 
     def mark(self, position: int) -> str:
-        """Identifies the files up to a byte; with `multiline`, all of the last one."""
-        pieces = [(part.text.path, part.text.size) for part in self.parts]
-        return mark_of(pieces, position, whole=self.form.multiline)
+        """Identifies the files up to a byte; all of the last one if it is read as a whole."""
+        return mark_parts([part.text for part in self.parts], position, whole=self.form.multiline)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows whose line starts in the bytes `[start, end)`.
@@ -133,7 +139,8 @@ def open_csv(
         SourceError: a file is missing or no text, or lacks a declared column.
     """
     options = renamed(options, _SYNONYMS)
-    check_known("csv", options, _OPTIONS)
+    check_known("csv", options, (*_OPTIONS, *coding.OPTIONS))
+    codings = coding.codings_of(options)
     form = CsvFormat(_delimiter(options), options.get("null", ""), flag(options, "multiline", False))
     header = flag(options, "header", True)
     if not header and declared is None:
@@ -144,7 +151,7 @@ def open_csv(
     schema, parts = declared, []
     for path, label in list_files(required(options, "path"), base, allowed):
         with reading(label, _KIND):
-            sample = take_sample(path, label)
+            sample = take_sample(path, label, codings.of(path))
         part = _open_part(sample, form, None if header else declared)
         parts.append(part)
         if part.names:
@@ -265,16 +272,13 @@ def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None) -> CsvP
     text = np.frombuffer(sample.data, np.uint8, offset=body)
     starts, ends, fields, states = csv_records(text, ord(form.delimiter), form.multiline)
     if not len(ends):
-        return CsvPart(TextPart(sample.path, sample.label, sample.size, sample.size), ())
+        return CsvPart(sample.part(len(sample.data)), ())
     if declared is not None:
-        return CsvPart(TextPart(sample.path, sample.label, sample.size, body), declared.names)
+        return CsvPart(sample.part(body), declared.names)
     end = body + int(ends[0])
     names = _header(sample.label, text[starts[0] : ends[0]].tobytes(), int(fields[0]), int(states[0]), form)
     after = sample.data.find(b"\n", end)
-    return CsvPart(
-        TextPart(sample.path, sample.label, sample.size, after + 1 if after >= 0 else sample.size),
-        names,
-    )
+    return CsvPart(sample.part(after + 1 if after >= 0 else len(sample.data)), names)
 
 
 def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> tuple[str, ...]:
@@ -321,8 +325,7 @@ def _blocks(part: TextPart, form: CsvFormat, first: int, last: int) -> Iterator[
     if not form.multiline:
         yield from line_blocks(part, first, last)
     elif first == 0:
-        with part.path.open("rb") as file:
-            data = read_bytes(file, part, part.body, part.size)
+        data = decoded_bytes(part)
         text = np.frombuffer(data, np.uint8)
         starts, _, _, _ = csv_records(text, ord(form.delimiter), True)
         for start, end in pairwise([0, *_cuts(starts.tolist()), len(data)]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,11 +14,13 @@ import pyarrow.json
 from headrace.elements import BoolArray, Int64Array
 from headrace.errors import PlanError, SourceError
 from headrace.nested import is_nested
-from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks
+from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks, mark_parts, weigh_parts
+from headrace.runtime.sources.coding import OPTIONS, Coding, codings_of
 from headrace.runtime.sources.contract import Read
-from headrace.runtime.sources.files import list_files, mark_of, overlaps
+from headrace.runtime.sources.files import list_files, overlaps
 from headrace.runtime.sources.json_types import infer_json_type
 from headrace.runtime.sources.json_values import decode, pick, texts_of
+from headrace.runtime.sources.layout import ARRAY, SPREAD
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.nested_json import arrow_type, column_of_json, finished
 from headrace.runtime.sources.options import check_known, required
@@ -61,8 +63,8 @@ class JsonSource:
         return ()
 
     def weigh(self, start: int, end: int) -> int:
-        """Bytes of the files."""
-        return end - start
+        """Bytes of the files; those of a file that is read as a whole belong to its first byte."""
+        return weigh_parts(self.parts, start, end)
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -71,7 +73,7 @@ class JsonSource:
 
     def mark(self, position: int) -> str:
         """Identifies the files up to a byte."""
-        return mark_of([(part.path, part.size) for part in self.parts], position)
+        return mark_parts(self.parts, position)
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows whose line starts in the bytes `[start, end)`.
@@ -136,7 +138,8 @@ class JsonFiles:
         Raises:
             SourceError: a file is missing or no text, or an option is wrong.
         """
-        check_known("json", options, ("path", "missing"))
+        check_known("json", options, ("path", "missing", *OPTIONS))
+        codings = codings_of(options)
         missing = options.get("missing", "error")
         if missing not in ("error", "null"):
             raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
@@ -145,13 +148,11 @@ class JsonFiles:
         parts = []
         for path, label in list_files(required(options, "path"), base, allowed):
             with reading(label, _KIND):
-                sample = take_sample(path, label)
+                sample = _sample(path, label, codings.of(path))
                 objects = objects or _first_objects(sample)
-            parts.append(TextPart(path, label, sample.size, sample.body))
+            parts.append(sample.part(sample.body))
             if first is None and sample.data[sample.body :].strip():
                 first = sample
-                if not objects:
-                    _refuse_other_layout(sample)
         return cls(required(options, "path"), tuple(parts), first, objects, missing == "null")
 
     @property
@@ -302,26 +303,24 @@ def _column(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str
 
 def _first_objects(sample: Sample) -> list[dict[str, object]]:
     """The objects at the beginning of a file, or the first ones after it; other lines are skipped."""
-    part = TextPart(sample.path, sample.label, sample.size, sample.body)
+    part = sample.part(sample.body)
     lines = sample.lines(sample.body)
     found = _objects(Block(part, sample.body, lines))
-    rest = line_blocks(part, sample.body + len(lines), sample.size)
+    after = 0 if not part.coding.is_plain else sample.body + len(lines)
+    rest = line_blocks(part, after, sample.size)
     return found or next(filter(None, map(_objects, rest)), [])
 
 
-def _refuse_other_layout(sample: Sample) -> None:
-    """Refuse JSON that is not written as one object per line.
-
-    Raises:
-        SourceError: the file is an array, or an object over several lines.
-    """
-    begin = sample.data[sample.body :].lstrip()
-    if begin.startswith(b"[") and b"{" in begin:
-        hint = f"write one object per line, as jq -c '.[]' {sample.label} does"
-        raise SourceError(f"{sample.label}: this is a JSON array", hint=hint)
+def _sample(path: Path, label: str, coding: Coding) -> Sample:
+    """The beginning of a file, as one object per line."""
+    sample = take_sample(path, label, coding)
+    begin = sample.data[sample.body :].strip()
+    inner = begin[1:].lstrip()
+    if begin[:1] == b"[" and (inner[:1] == b"{" or (sample.is_all and inner == b"]")):
+        return take_sample(path, label, replace(coding, layout=ARRAY))
     if begin.partition(b"\n")[0].strip() == b"{":
-        hint = f"write one object per line, as jq -c . {sample.label} does"
-        raise SourceError(f"{sample.label}: its objects are spread over several lines", hint=hint)
+        return take_sample(path, label, replace(coding, layout=SPREAD))
+    return sample
 
 
 def _objects(block: Block) -> list[dict[str, object]]:

@@ -43,13 +43,15 @@ class Records:
         return b"".join(self.data(row) + b"\n" for row in rows.tolist())
 
     def refuse_non_text(self) -> None:
-        """Give a reason to the rows that are not UTF-8."""
+        """Give a reason to the rows that are not text."""
+        encoding = self.block.part.coding.encoding
+        reason = f"the row is not {'UTF-8' if encoding == 'utf-8' else encoding} text"
         for row in range(len(self)):
             if row not in self.reasons and not self.data(row).isascii():
                 try:
                     self.data(row).decode()
                 except UnicodeDecodeError:
-                    self.reasons[row] = "the row is not UTF-8 text"
+                    self.reasons[row] = reason
 
     def kept(self) -> Int64Array:
         """The numbers of the rows without a reason."""

@@ -186,21 +186,3 @@ def test_another_delimiter_is_proposed_and_works(
     assert raised.value.hint == f"if {written} separates the columns, add the option delimiter '{written}'"
     source = open_source("csv", {"path": "f.csv", "delimiter": written}, declared, "t", "s", tmp_path)
     assert [read.rows["t"].to_pylist() for read in source.read(0, source.size, ("t",))] == [[1]]
-
-
-@pytest.mark.parametrize(
-    ("text", "message", "hint"),
-    [
-        ('[{"t": 1},\n {"t": 2}]\n', "this is a JSON array", "jq -c '.[]' f.json"),
-        ('{\n  "t": 1\n}\n', "its objects are spread over several lines", "jq -c . f.json"),
-    ],
-)
-@pytest.mark.parametrize("declared", [None, Schema((Field("t", BIGINT),))])
-def test_json_that_is_not_in_lines(
-    text: str, message: str, hint: str, declared: Schema | None, tmp_path: Path
-) -> None:
-    (tmp_path / "f.json").write_text(text)
-    with pytest.raises(SourceError, match=f"f.json: {message}") as raised:
-        open_source("json", {"path": "f.json"}, declared, "t", "s", tmp_path)
-    assert raised.value.hint is not None
-    assert hint in raised.value.hint

@@ -74,6 +74,7 @@ _SCHEMAS: Final[Mapping[SystemStream, Schema]] = MappingProxyType(
             rows_in=BIGINT,
             late=BIGINT,
             rejected=BIGINT,
+            dropped=BIGINT,
             rate=DOUBLE,
             heartbeat=BIGINT,
             latest=BIGINT,

@@ -13,7 +13,7 @@ from headrace.algebra.properties import sources_of
 from headrace.algebra.system_streams import SystemStream
 from headrace.engine.consistency import at_level
 from headrace.engine.entries import Entries
-from headrace.engine.inputs import SYSTEM_STREAMS, Input
+from headrace.engine.inputs import PUSH, SYSTEM_STREAMS, Input
 from headrace.engine.query import Query
 from headrace.engine.records import Records
 from headrace.engine.relations import Table
@@ -164,6 +164,12 @@ class Definitions:
             check_duration(clauses.disorder, stream.info.domain, "DISORDER", place)
         if clauses.retain is not None and clauses.retain.length is not None:
             check_duration(clauses.retain.length, stream.info.domain, "RETAIN", place)
+        if statement.time.overflow is not None and stream.origin != PUSH:
+            raise LanguageError(
+                f"OVERFLOW is of streams FROM push, which {stream.entry.name} is not",
+                position=place,
+                hint="leave it out: an epoch takes of other input as much as it can",
+            )
         found = self._with(stream.retimed(clauses))
         kind = Kind.STREAM if stream.relation is None else Kind.RELATION
         record = self.record_of(kind, stream.entry.name)

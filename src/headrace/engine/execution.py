@@ -223,11 +223,13 @@ class Execution:
         assert self._live is not None
         gone = self.run.known_streams - defined.streams.keys()
         if not self._differs(defined, gone):
+            self._limit_feeds(defined)
             return
         self._asked = defined
         failed = self.run.reading.queries.failed
         epoch = self._live.change(replace(self._change_to(defined), ahead=ahead))
         self._defined = defined
+        self._limit_feeds(defined)
         self._answer(defined, epoch, failed)
         for name in gone:
             self._forget_stream(name)
@@ -284,12 +286,17 @@ class Execution:
         self._settings = settings
         if self._live is not None and self.running:
             self._live.settle(settings.run, settings.max_dead_letters)
-            for name, stream in self._defined.inputs.items():
-                if isinstance(feed := self._live.feed(name), PushFeed):
-                    rows = stream.max_rows or settings.run.epoch_rows or FIRST_ROWS
-                    feed.limit(rows, settings.run.epoch_bytes)
+            self._limit_feeds(self._defined)
         else:
             self.run.change(Settle(settings.run, settings.max_dead_letters))
+
+    def _limit_feeds(self, defined: Definitions) -> None:
+        """Say to what is pushed to how much epochs take, and what happens to the rest."""
+        run = self._settings.run
+        for name, stream in defined.inputs.items():
+            if self._live is not None and isinstance(feed := self._live.feed(name), PushFeed):
+                rows = stream.max_rows or run.epoch_rows or FIRST_ROWS
+                feed.limit(rows, run.epoch_bytes, stream.overflow)
 
     def reoptimize(self, query: str) -> Exchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`.

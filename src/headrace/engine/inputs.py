@@ -24,6 +24,7 @@ from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
 from headrace.language.binding.computed import bind_computed
 from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream
+from headrace.language.overflow import Overflow
 from headrace.language.statements import (
     FILE_FORMATS,
     FORMATS,
@@ -94,6 +95,11 @@ class Input:
     def entry(self) -> StreamInfo | RelationInfo:
         """What its name means in the catalog."""
         return self.info if self.relation is None else self.relation
+
+    @property
+    def overflow(self) -> Overflow:
+        """What happens to rows that are pushed faster than epochs take them."""
+        return self.clauses.overflow or Overflow.BLOCK
 
     @cached_property
     def incoming(self) -> BoundedStream | LiveStream:
@@ -208,7 +214,7 @@ class Input:
         rows = self.max_rows or epoch_rows
         if self.folder is not None:
             return FolderFeed(self.info.name, self.folder, rows, epoch_bytes, wake)
-        return PushFeed(self.info.name, self.stream, place, rows, epoch_bytes, wake)
+        return PushFeed(self.info.name, self.stream, place, rows, epoch_bytes, self.overflow, wake)
 
 
 def system_feed(kind: SystemStream, folder: Path) -> SystemFeed:

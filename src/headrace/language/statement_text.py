@@ -189,6 +189,8 @@ def _time(clauses: TimeClauses) -> Iterator[str]:
         yield f"HEARTBEATS FROM {_name(clauses.heartbeats)}"
     if clauses.retain is not None:
         yield str(clauses.retain)
+    if clauses.overflow is not None:
+        yield f"OVERFLOW {clauses.overflow.value}"
     if clauses.letters is not None:
         yield f"DEAD LETTERS KEEP {'ALL' if clauses.letters.length == INFINITY else clauses.letters}"
 

@@ -19,6 +19,7 @@ from headrace.language.catalog_statements import (
     ShowCreate,
 )
 from headrace.language.defaults import Defaults
+from headrace.language.overflow import Overflow
 from headrace.language.past import RetainClause, StartClause
 from headrace.language.sink_statements import CreateSink, DropSink
 from headrace.language.syntax import Name, Query, Scalar
@@ -109,6 +110,7 @@ class TimeClauses:
         per: of what column each value is bounded on its own.
         letters: for how long dead letters of the stream are kept (wall-clock), INFINITY for ever.
         retain: which of its rows are kept.
+        overflow: what happens to rows that are pushed faster than epochs take them.
     """
 
     disorder: Duration | None = None
@@ -124,11 +126,12 @@ class TimeClauses:
     per: PerClause | None = None
     letters: Duration | None = None
     retain: RetainClause | None = None
+    overflow: Overflow | None = None
 
     @property
     def is_timeless(self) -> bool:
-        """Whether they say nothing of its time, but at most what is kept."""
-        return replace(self, letters=None, retain=None) == NOTHING_SAID
+        """Whether they say nothing of its time, but at most what is kept, and what is dropped."""
+        return replace(self, letters=None, retain=None, overflow=None) == NOTHING_SAID
 
 
 NOTHING_SAID: Final = TimeClauses()

@@ -73,6 +73,7 @@ def _streams(status: Status) -> Iterator[Metric]:
         "rows": "Rows that were taken.",
         "late": "Rows that came too late.",
         "rejected": "Rows that could not be read.",
+        "dropped": "Pushed rows that were dropped, by OVERFLOW.",
     }
     for attribute, text in named.items():
         family = CounterMetricFamily(f"headrace_stream_{attribute}", text, labels=["stream"])

@@ -75,6 +75,7 @@ def text_of(statement: object) -> str:
         f"{PUSHED} DISORDER 2 SECONDS RETAIN 2 HOURS",
         f"{PUSHED} RETAIN 1000 ROWS DEAD LETTERS KEEP 1 DAY",
         f"{PUSHED} RETAIN ALL",
+        f"{PUSHED} RETAIN ALL OVERFLOW DROP OLDEST DEAD LETTERS KEEP ALL",
         f"{PUSHED} CORRECTIONS WITHIN 72 HOURS",
         "CREATE STREAM s (v BIGINT, a BIGINT, b BIGINT) FROM push VALID FROM a TO b",
         "CREATE STREAM s (v BIGINT, op STRING, a BIGINT, n BIGINT) FROM push CHANGES BY op VALID FROM a "
@@ -142,7 +143,7 @@ def test_every_part_of_a_statement_is_written() -> None:
     }
     assert names[TimeClauses] == {
         *("disorder", "rows", "percent", "estimation", "strict", "latency", "idle_after", "timeout"),
-        *("ahead", "heartbeats", "per", "letters", "retain"),
+        *("ahead", "heartbeats", "per", "letters", "retain", "overflow"),
     }
     assert {one.name for one in fields(Consistency)} == {
         *("block", "position", "remember", "unit", "maximal", "memory"),

@@ -62,6 +62,12 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     else:
         timestamp, timed_at, events = parse_record_columns(cursor, records, watermark)
     time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
+    if time.overflow is not None and form.text.lower() != "push":
+        raise LanguageError(
+            f"OVERFLOW is of streams FROM push, and {name.text} is FROM {form.text}",
+            position=form.position,
+            hint="leave it out: an epoch takes of other input as much as it can",
+        )
     if records is not None and computed:
         raise LanguageError("FORMAT DEBEZIUM has no computed columns", position=begin, hint=_COMPUTED)
     if records is not None and columns is not None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from sqlglot.tokens import TokenType
 
 from headrace.errors import LanguageError, Position
+from headrace.language.overflow import Overflow
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.past_clauses import parse_retain
 from headrace.language.parsing.window_clauses import parse_duration_at
@@ -40,6 +41,7 @@ _EXAMPLES: Final = {
     "HEARTBEATS": "HEARTBEATS FROM column",
     "DEAD": "DEAD LETTERS KEEP 7 DAYS",
     "RETAIN": "RETAIN 2 HOURS",
+    "OVERFLOW": "OVERFLOW DROP OLDEST",
 }
 """How each clause is written, by its first word."""
 
@@ -415,6 +417,16 @@ def _retain(cursor: Cursor) -> dict[str, Any]:
     return {"retain": parse_retain(cursor)}
 
 
+def _overflow(cursor: Cursor) -> dict[str, Any]:
+    for policy in Overflow:
+        if cursor.accept(*policy.value.split()):
+            return {"overflow": policy}
+    raise cursor.error(
+        f"OVERFLOW takes a policy, not {cursor.shown()}",
+        "write OVERFLOW BLOCK, OVERFLOW DROP OLDEST or OVERFLOW DROP NEWEST",
+    )
+
+
 _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "DISORDER": _disorder,
     "CORRECTIONS WITHIN": _corrections,
@@ -428,6 +440,7 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "HEARTBEATS FROM": _heartbeats,
     "DEAD LETTERS KEEP": _letters,
     "RETAIN": _retain,
+    "OVERFLOW": _overflow,
 }
 """From the words that a clause begins with to what reads the rest of it."""
 

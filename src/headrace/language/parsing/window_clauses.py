@@ -267,7 +267,7 @@ def _count(cursor: Cursor, what: str, example: str) -> int:
 _AFTER_NUMBERS: Final = (
     *("SLIDE", "PRECEDING", "WHERE"),
     *("DISORDER", "STRICT", "PER", "WAIT", "LATENCY", "IDLE", "TIMEOUT", "AT", "HEARTBEATS", "AHEAD"),
-    *("DEAD", "CORRECTIONS", "RETAIN", "AS", "WARM", "BY"),
+    *("DEAD", "CORRECTIONS", "RETAIN", "OVERFLOW", "AS", "WARM", "BY"),
 )
 """Words that may follow a length without a unit."""
 

@@ -286,6 +286,7 @@ def points_after(
             found[name],
             position=take.position,
             producers=producers,
+            dropped=points[name].dropped + take.dropped,
             mark=mark,
             values=values.get(name, points[name].values),
             content=take.content or points[name].content,

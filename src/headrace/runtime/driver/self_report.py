@@ -97,6 +97,7 @@ def _streams(epoch: Epoch) -> Iterator[Row]:
                 "rows_in": status.rows - before.rows,
                 "late": status.late - before.late,
                 "rejected": status.rejected - before.rejected,
+                "dropped": status.dropped - epoch.before.points[status.name].dropped,
                 "rate": status.rate,
                 "heartbeat": _instant(status.heartbeat),
                 "latest": _instant(status.latest),

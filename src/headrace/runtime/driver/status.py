@@ -91,6 +91,7 @@ class StreamStatus:
         position: up to where it has been read, in its source's unit.
         share: the part of it that has been read, from 0 to 1; None if it never ends.
         rows, late, rejected: rows that were used; that came too late; that could not be read.
+        dropped: pushed rows that were dropped, by its OVERFLOW.
         rate: rows per second of wall-clock time, smoothed; None before any time has passed.
         heartbeat: no later row is older (instant); `BEGINNING` before any has come, `INFINITY` at the end.
         latest: the newest timestamp that was read (instant), `BEGINNING` if there was none.
@@ -137,6 +138,7 @@ class StreamStatus:
     content: Content | None = None
     retained: RowsKept | None = None
     past: Past = NO_PAST
+    dropped: int = 0
 
 
 @dataclass(frozen=True)
@@ -291,6 +293,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             rows=seen.rows,
             late=seen.late,
             rejected=seen.rejected,
+            dropped=point.dropped,
             rate=rows / passed if passed else None,
             heartbeat=heartbeat,
             latest=seen.latest,

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import operator
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, SupportsIndex
 
@@ -19,6 +21,7 @@ import pyarrow as pa
 
 from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import BusyError, SourceError, UserError, message_of, shown, told
+from headrace.language.overflow import Overflow
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import open_source
@@ -50,6 +53,11 @@ class _Push:
     sequence: int | None
     done: Future[bool]
 
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """How many rows they are, and how many bytes."""
+        return self.table.num_rows, self.table.nbytes
+
 
 class PushFeed:
     """Rows pushed from Python.
@@ -60,6 +68,7 @@ class PushFeed:
         folder: where rows wait for the tasks; one that all tasks can reach.
         max_rows, max_bytes: how many rows an epoch takes at most, and how many bytes of them; a single
             push may have more.
+        overflow: what happens to rows while more than four epochs' rows wait.
         wake: called when rows have come.
     """
 
@@ -70,6 +79,7 @@ class PushFeed:
         folder: Path,
         max_rows: int,
         max_bytes: int,
+        overflow: Overflow,
         wake: Callable[[], None],
     ) -> None:
         self._name = name
@@ -77,31 +87,42 @@ class PushFeed:
         self._folder = folder
         self._max_rows = max_rows
         self._max_bytes = max_bytes
+        self._overflow = overflow
         self._wake = wake
         self._room = threading.Condition()
-        self._waiting: list[_Push] = []
+        self._waiting: deque[_Push] = deque()
+        self._rows = self._bytes = 0
         self._come = 0
+        self._dropped = 0
         self._taken: list[_Push] = []
         self._repeats: list[_Push] = []
         self._file: Path | None = None
         self._ended: BaseException | None = None
         self._stopped = False
 
-    def limit(self, max_rows: int, max_bytes: int) -> None:
-        """Let an epoch take so many rows at most, and so many bytes of them, from the next one on."""
+    def limit(self, max_rows: int, max_bytes: int, overflow: Overflow) -> None:
+        """Let an epoch take so many rows at most, and so many bytes of them, from the next one on.
+
+        Args:
+            max_rows, max_bytes: so many.
+            overflow: what happens from now on to rows for which there is no room.
+        """
         with self._room:
-            self._max_rows, self._max_bytes = max_rows, max_bytes
+            self._max_rows, self._max_bytes, self._overflow = max_rows, max_bytes, overflow
             self._room.notify_all()
 
     def put(
         self, rows: Any, producer: str | None, sequence: int | None, patience: float | None = None
     ) -> Future[bool]:
-        """Add rows; waits while more rows or bytes wait than four epochs take.
+        """Add rows; while more rows or bytes wait than four epochs take, waits or drops some, by OVERFLOW.
 
         Args:
             rows: a table or data frame, a list of dictionaries, or one dictionary.
             producer, sequence: who pushes, and as which of its pushes, or None.
             patience: seconds to wait for room at most; None waits as long as it takes.
+
+        Returns:
+            Whether the rows are committed, once that is known; BusyError where they are dropped.
 
         Raises:
             BusyError: there is no room after that time.
@@ -120,8 +141,11 @@ class PushFeed:
                 ended = self._ended
                 reason = f"the run ended with: {told(ended)}" if ended else "the database is not started"
                 raise UserError(f"{self._name} takes no rows: {reason}", hint="call start()")
-            self._waiting.append(push)
+            dropped = self._make_room(push)
             self._come += 1
+        with ExitStack() as stack:
+            for one in dropped:
+                stack.callback(_resolve, one, False, self._lost())
         self._wake()
         return push.done
 
@@ -152,7 +176,7 @@ class PushFeed:
     def waiting(self) -> int:
         """How many rows wait for an epoch."""
         with self._room:
-            return sum(push.table.num_rows for push in self._waiting)
+            return self._rows
 
     def take(self, point: StreamPoint) -> Intake | None:
         """The pushes that have come, up to the limit; repeats are left out.
@@ -162,8 +186,8 @@ class PushFeed:
         seen: dict[str, int] = {}
         epochs = 0.0
         with self._room:
-            while self._waiting and (not self._taken or epochs + self._epochs(self._waiting[0]) <= 1):
-                push = self._waiting.pop(0)
+            while self._waiting and (not self._taken or epochs + self._epochs(*self._waiting[0].size) <= 1):
+                push = self._next()
                 if _repeated(push, point.producers):
                     push.done.set_result(False)
                     continue
@@ -173,10 +197,11 @@ class PushFeed:
                 if push.producer is not None and push.sequence is not None:
                     seen[push.producer] = push.sequence
                 self._taken.append(push)
-                epochs += self._epochs(push)
+                epochs += self._epochs(*push.size)
             self._room.notify_all()
-        if not self._taken:
-            return None
+            if not self._taken:
+                return None
+            dropped, self._dropped = self._dropped, 0
         self._file = self._folder / f"{point.position}.arrow"
         try:
             make_inside(self._folder)
@@ -185,7 +210,7 @@ class PushFeed:
             raise cannot_write(self._file, error) from error
         options = {"path": str(self._file)}
         source = open_source("arrow", options, self._stream.schema, None, self._name, self._folder)
-        return Intake(point.position + 1, source, 0, source.size, producers=seen)
+        return Intake(point.position + 1, source, 0, source.size, producers=seen, dropped=dropped)
 
     def settle(self, error: BaseException | None) -> None:
         """Acknowledge what was taken, or notify its producers of what went wrong."""
@@ -211,7 +236,8 @@ class PushFeed:
         """Refuse what still waits."""
         with self._room:
             self._stopped = True
-            left, self._waiting = self._waiting, []
+            left, self._waiting = self._waiting, deque()
+            self._rows = self._bytes = 0
             self._room.notify_all()
         error = UserError("the database was stopped before the rows were committed")
         with ExitStack() as stack:
@@ -220,14 +246,48 @@ class PushFeed:
 
     def _has_room(self) -> bool:
         """Whether a push need not wait any longer."""
-        return self._stopped or self._epochs_waiting() < _MOST_WAITING
+        drops = self._overflow is not Overflow.BLOCK
+        return self._stopped or drops or self._epochs_waiting() < _MOST_WAITING
+
+    def _make_room(self, push: _Push) -> list[_Push]:
+        """Let a push wait for an epoch; those that are dropped for it, or it alone."""
+        dropped: list[_Push] = []
+        match self._overflow:
+            case Overflow.DROP_NEWEST if self._epochs_waiting() >= _MOST_WAITING:
+                dropped.append(push)
+            case Overflow.DROP_OLDEST:
+                while self._waiting and self._epochs_waiting() >= _MOST_WAITING:
+                    dropped.append(self._next())
+        if push not in dropped:
+            self._waiting.append(push)
+            self._weigh(push, 1)
+        self._dropped += sum(one.table.num_rows for one in dropped)
+        return dropped
+
+    def _next(self) -> _Push:
+        """The push that has waited longest, which waits no longer."""
+        push = self._waiting.popleft()
+        self._weigh(push, -1)
+        return push
+
+    def _weigh(self, push: _Push, sign: int) -> None:
+        rows, size = push.size
+        self._rows += sign * rows
+        self._bytes += sign * size
+
+    def _lost(self) -> BusyError:
+        return BusyError(
+            f"{self._name} has dropped these rows: epochs have fallen behind, and it says "
+            f"OVERFLOW {self._overflow.value}",
+            hint=f"ALTER STREAM {self._name} SET (OVERFLOW BLOCK) lets whoever pushes wait instead",
+        )
 
     def _epochs_waiting(self) -> float:
-        return sum(map(self._epochs, self._waiting))
+        return self._epochs(self._rows, self._bytes)
 
-    def _epochs(self, push: _Push) -> float:
-        """How much of an epoch a push takes: of its rows or of its bytes, whichever is more."""
-        return float(max(push.table.num_rows / self._max_rows, push.table.nbytes / self._max_bytes))
+    def _epochs(self, rows: int, size: int) -> float:
+        """How much of an epoch so many rows and bytes take, whichever is more."""
+        return max(rows / self._max_rows, size / self._max_bytes)
 
     def _table(self, rows: Any) -> pa.Table:
         schema = self._stream.schema

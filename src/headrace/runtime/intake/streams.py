@@ -225,6 +225,7 @@ class Intake:
         ended: whether the stream has no more rows after it.
         producers: for pushed rows, per producer that pushed some of them its last sequence number.
         files: those of a folder that is followed, as they are read after it.
+        dropped: how many pushed rows were dropped since the last one, by the stream's OVERFLOW.
         promise: the heartbeat that the source has sent beside its rows (instant), BEGINNING if none.
         replay: that its rows are dead letters of the stream, or None.
         content: what the rows are of, for a relation that is refreshed.
@@ -241,6 +242,7 @@ class Intake:
     ended: bool = False
     producers: Mapping[str, int] = field(default_factory=dict)
     files: Followed = field(default_factory=dict)
+    dropped: int = 0
     promise: int = BEGINNING
     replay: Replay | None = None
     content: Content | None = None

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.algebra.system_streams import SystemStream
+from headrace.language.overflow import Overflow
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
@@ -40,7 +41,7 @@ class SystemFeed:
         self.kind = kind
         self._clock = clock
         self._due = 0.0
-        self._rows = PushFeed(kind.full_name, stream, folder, _ALL, _ALL, lambda: None)
+        self._rows = PushFeed(kind.full_name, stream, folder, _ALL, _ALL, Overflow.BLOCK, lambda: None)
 
     def note(self, rows: pa.Table) -> None:
         """Add rows, for the next epoch."""

@@ -94,6 +94,7 @@ class StreamPoint:
         retained: the rows that are kept, if any are to be.
         past: what it had brought before, as far as queries look back to that; see `Graph.dials`.
         files: those that have been read, of a folder that is followed.
+        dropped: how many pushed rows were dropped in all, by its OVERFLOW.
     """
 
     position: int
@@ -108,6 +109,7 @@ class StreamPoint:
     retained: Retained | None = None
     past: Past = NO_PAST
     files: Followed = field(default_factory=dict)
+    dropped: int = 0
 
     @property
     def heartbeat(self) -> int:
@@ -485,7 +487,7 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    followed = bool(point.files)
+    followed = bool(point.files) or point.dropped > 0
     past = bool(point.past.moments) or followed
     last = point.content is not None or point.retained is not None or past
     kept = point.letters or last
@@ -503,6 +505,8 @@ def _packed_point(point: StreamPoint) -> list[Any]:
         found.append(list(map(list, point.past.moments)))
     if followed:
         found.append(packed_files(point.files))
+    if point.dropped:
+        found.append(point.dropped)
     return found
 
 
@@ -519,6 +523,7 @@ def _unpacked_point(
     retained: list[Any] | None = None,
     past: Sequence[list[int]] = (),
     files: Mapping[str, Sequence[int]] = MappingProxyType({}),
+    dropped: int = 0,
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
@@ -531,6 +536,7 @@ def _unpacked_point(
     return StreamPoint(
         *(position, reached, producers, mark, estimated, found, behind, kept, read, rows, moments),
         files=unpacked_files(files),
+        dropped=dropped,
     )
 
 

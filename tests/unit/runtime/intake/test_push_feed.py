@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headrace.errors import StoreError, UserError
+from headrace.errors import BusyError, StoreError, UserError
+from headrace.language.overflow import Overflow
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.records import StreamPoint
@@ -26,7 +27,7 @@ START = StreamPoint(0)
 @pytest.fixture
 def feed(tmp_path: Path) -> PushFeed:
     schema = Schema((Field("k", STRING), Field("ts", BIGINT)))
-    return PushFeed("s", LiveStream(schema, "ts"), tmp_path / "s", 10, 2**20, lambda: None)
+    return PushFeed("s", LiveStream(schema, "ts"), tmp_path / "s", 10, 2**20, Overflow.BLOCK, lambda: None)
 
 
 def rows(count: int, first: int = 0) -> list[dict[str, Any]]:
@@ -44,9 +45,8 @@ def taken(feed: PushFeed, point: StreamPoint = START) -> list[int]:
 
 
 def test_pushed_times_have_microseconds(tmp_path: Path) -> None:
-    feed = PushFeed(
-        "s", LiveStream(Schema((Field("ts", TIMESTAMP),)), "ts"), tmp_path, 10, 2**20, lambda: None
-    )
+    stream = LiveStream(Schema((Field("ts", TIMESTAMP),)), "ts")
+    feed = PushFeed("s", stream, tmp_path, 10, 2**20, Overflow.BLOCK, lambda: None)
     for unit, wrong in (("ns", True), ("us", False), ("s", False)):
         table = pa.table({"ts": pa.array([1_001], pa.timestamp(unit))})
         if wrong:
@@ -308,3 +308,37 @@ def test_every_push_hears_of_its_epoch_whatever_is_done_with_another(feed: PushF
     with pytest.raises(SystemExit):
         feed.settle(None)
     assert [push.done() for push in pushes] == [True] * 3
+
+
+@pytest.mark.parametrize(
+    ("overflow", "kept"),
+    [(Overflow.DROP_OLDEST, [20, 30, 40, 50]), (Overflow.DROP_NEWEST, [0, 10, 20, 30])],
+)
+def test_rows_for_which_there_is_no_room_are_dropped_and_counted(
+    feed: PushFeed, overflow: Overflow, kept: list[int]
+) -> None:
+    feed.limit(10, 2**20, overflow)
+    answers = {first: feed.put(rows(10, first), None, None) for first in range(0, 60, 10)}
+    assert feed.waiting() == 40
+    point, found, dropped = START, [], 0
+    while (intake := feed.take(point)) is not None:
+        assert intake.source is not None
+        reads = intake.source.read(intake.start, intake.end, ("ts",))
+        found += [read.rows.column(0)[0].as_py() for read in reads]
+        dropped += intake.dropped
+        feed.settle(None)
+        point = StreamPoint(intake.position)
+    assert (found, dropped, feed.waiting()) == (kept, 20, 0)
+    assert {first for first, answer in answers.items() if answer.exception() is None} == set(kept)
+    with pytest.raises(BusyError, match=f"s has dropped these rows: .* OVERFLOW {overflow.value}"):
+        next(answer for first, answer in answers.items() if first not in kept).result(0)
+
+
+def test_with_room_again_nothing_is_dropped(feed: PushFeed) -> None:
+    feed.limit(10, 2**20, Overflow.DROP_NEWEST)
+    for first in range(0, 50, 10):
+        feed.put(rows(10, first), None, None)
+    assert taken(feed) == list(range(10))
+    feed.settle(None)
+    done = feed.put(rows(10, 100), None, None)
+    assert (feed.waiting(), done.done()) == (40, False)

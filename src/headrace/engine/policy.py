@@ -148,6 +148,12 @@ class Policy:
                     position=position,
                     hint="the operator may define the sink: who chooses the address could read the secret",
                 )
+            if kind == "table" and name == "url" and not value.startswith("postgresql:"):
+                raise PolicyError(
+                    "a table may be in a database of the network alone",
+                    position=position,
+                    hint="the operator may define the sink: files are written",
+                )
             # A library's own options can name files, and code to be loaded.
             if "." in name and name not in (self.options or ()):
                 raise PolicyError(

@@ -21,6 +21,7 @@ from headrace.runtime.delivery.kinds import (
     check_options,
     first_epoch,
     kind_of,
+    options_of,
     place_of,
     retry_of,
     sink_of,
@@ -120,7 +121,7 @@ def made_sink(
     try:
         kind = kind_of(statement.kind.text)
         check_options(kind, written)
-        if (secret := secret_option(written.items())) is not None:
+        if (secret := _bare_secret(kind, written)) is not None:
             raise UserError(
                 f"the option {secret} may hold a secret, which no statement has",
                 hint=f"write {secret} SECRET 'name', and set the variable HEADRACE_SECRET_NAME",
@@ -133,6 +134,13 @@ def made_sink(
     except UserError as error:
         raise LanguageError(error.message, position=statement.kind.position, hint=error.hint) from None
     return DefinedSink(kind, place_of(kind, _shown(written)), replace(made, delivery=delivery))
+
+
+def _bare_secret(kind: SinkKind, options: Mapping[str, str]) -> str | None:
+    """The first option whose value may be secret and is written out; None if none is."""
+    named = (name for name in options_of(kind).secret if name in options)
+    bare = (name for name in named if not isinstance(options[name], SecretName))
+    return next(bare, None) or secret_option(options.items())
 
 
 def _shown(options: Mapping[str, str]) -> dict[str, str]:

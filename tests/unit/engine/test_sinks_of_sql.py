@@ -214,6 +214,19 @@ def test_sinks_of_python_are_shown_beside_those_of_sql(tmp_path: Path) -> None:
             "CREATE SINK drain FOR q TO kafka OPTIONS (topic 't', brokers 'b', sasl.password SECRET 'none')",
             "there is no secret none .*HEADRACE_SECRET_NONE",
         ),
+        (
+            "CREATE SINK drain FOR q TO webhook OPTIONS (url 'http://h', authorization 'Bearer sesame')",
+            "the option authorization may hold a secret",
+        ),
+        ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'ftp://h')", "not an address of the web"),
+        ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'http://a@h')", "webhook has a user"),
+        ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'http://h:x')", "not an address of the web"),
+        ("CREATE SINK drain FOR q TO table OPTIONS (url 'mysql://h', table 't')", "not that of a database"),
+        ("CREATE SINK drain FOR q TO table OPTIONS (url 'sqlite:x', table 't')", "not that of a database"),
+        (
+            "CREATE SINK drain FOR q TO table OPTIONS (url 'postgresql://h/d?sslmode=maybe', table 't')",
+            "a parameter that is not known",
+        ),
         ("CREATE SINK `o-t` FOR q TO json OPTIONS (path 'x')", "'o-t' is not a valid sink name"),
         ("DROP SINK drain", "1:11: there is no sink drain"),
     ],
@@ -233,6 +246,17 @@ def test_others_write_where_they_may(tmp_path: Path) -> None:
         db.execute(BEGIN)
         with pytest.raises(PolicyError, match=r"1:1: sinks may not be created TO json .*allowed are: none"):
             db.execute(OUT, base=tmp_path, policy=hr.Policy.closed(folders=[tmp_path], formats=["json"]))
+        named = hr.Policy.closed(sinks=["kafka", "table", "webhook"], outputs=[tmp_path])
+        for options, message in (
+            (
+                "TO webhook OPTIONS (url 'http://h', authorization SECRET 'a')",
+                "the secret of the option",
+            ),
+            ("TO kafka OPTIONS (topic 't', brokers 'b', ssl.key.location '/x')", "ssl.key.location may not"),
+            ("TO table OPTIONS (table 't', url 'sqlite:////tmp/x')", "in a database of the network alone"),
+        ):
+            with pytest.raises(PolicyError, match=message):
+                db.execute(f"CREATE SINK drain FOR q {options}", policy=named)
         asks = hr.Policy.closed(sinks=["json"], outputs=[tmp_path], may_define=False)
         with pytest.raises(PolicyError, match="CREATE SINK is not allowed"):
             db.execute(OUT, base=tmp_path, policy=asks)

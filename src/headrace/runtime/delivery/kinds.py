@@ -14,8 +14,11 @@ from typing import Final, assert_never
 
 from headrace.errors import UserError
 from headrace.runtime.delivery.contract import Retry, Sink
+from headrace.runtime.delivery.databases import database_at
 from headrace.runtime.delivery.files import FileSink
+from headrace.runtime.delivery.table import TableSink
 from headrace.runtime.delivery.topic import TopicSink
+from headrace.runtime.delivery.webhook import TIMEOUT, WebhookSink
 from headrace.suggestions import did_you_mean
 
 
@@ -27,6 +30,8 @@ class SinkKind(StrEnum):
     CSV = "csv"
     ARROW = "arrow"
     KAFKA = "kafka"
+    WEBHOOK = "webhook"
+    TABLE = "table"
 
 
 FOLDERS: Final = frozenset((SinkKind.PARQUET, SinkKind.JSON, SinkKind.CSV, SinkKind.ARROW))
@@ -44,11 +49,13 @@ class Options:
         needed: those that must be given.
         others: those that may be.
         passed: the pattern of the names that are passed on to a library as they are; none if None.
+        secret: those that are secret, whatever they are called.
     """
 
     needed: tuple[str, ...]
     others: tuple[str, ...] = ()
     passed: re.Pattern[str] | None = None
+    secret: tuple[str, ...] = ()
 
 
 def kind_of(name: str) -> SinkKind:
@@ -71,6 +78,10 @@ def options_of(kind: SinkKind) -> Options:
             return Options(("path",))
         case SinkKind.KAFKA:
             return Options(("topic", "brokers"), ("key",), re.compile(r"[a-z]+(\.[a-z0-9]+)+"))
+        case SinkKind.WEBHOOK:
+            return Options(("url",), ("authorization", "timeout"), secret=("authorization",))
+        case SinkKind.TABLE:
+            return Options(("url", "table"), ("key", "user", "password"), secret=("password",))
         case _:
             assert_never(kind)
 
@@ -119,6 +130,13 @@ def sink_of(kind: SinkKind, options: Mapping[str, str]) -> Sink:
             own = {"topic", "brokers", "key", *COMMON}
             further = {name: value for name, value in options.items() if name not in own}
             return TopicSink(options["topic"], options["brokers"], _columns(options.get("key", "")), further)
+        case SinkKind.WEBHOOK:
+            timeout = _seconds("timeout", options.get("timeout"), TIMEOUT)
+            return WebhookSink(options["url"], options.get("authorization"), timeout)
+        case SinkKind.TABLE:
+            database = database_at(options["url"], options.get("user"), options.get("password"))
+            key = _columns(options["key"]) if "key" in options else None
+            return TableSink(database.connect, options["table"], key, database.marker)
         case _:
             assert_never(kind)
 
@@ -135,6 +153,10 @@ def place_of(kind: SinkKind, options: Mapping[str, str]) -> str:
             return options["path"]
         case SinkKind.KAFKA:
             return f"{options['topic']} at {options['brokers']}"
+        case SinkKind.WEBHOOK:
+            return options["url"]
+        case SinkKind.TABLE:
+            return f"{options['table']} at {options['url']}"
         case _:
             assert_never(kind)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from headrace import TableSink, connect
+from headrace import TableSink, UserError, connect
 from headrace.runtime.results.changes import Change
 from postgres import USER, postgres
 
@@ -99,6 +99,29 @@ def test_a_key_whose_name_has_the_marker_in_it(server: Path) -> None:
         query.deliver(TableSink(lambda: opened(server), "named", marker="%s"))
         db.run()
     assert rows(server, "SELECT * FROM named") == [["a", 3], ["b", 5], [None, 7]]
+
+
+def test_a_sink_of_sql_keeps_a_table(server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEADRACE_SECRET_DB", f"postgresql://{USER}:sesame@/postgres?host={server.parent}")
+    for _ in range(2):
+        with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+            db.stream("s", INPUT, timestamp="ts")
+            db.execute(f"""
+                CREATE QUERY totals AS {TOTALS};
+                CREATE SINK present FOR totals TO table
+                  OPTIONS (url SECRET 'db', table 'public.present', key 'k');
+            """)
+            db.run()
+            assert "public.present at SECRET 'db'" in str(db.execute("SHOW SINKS")[0])
+    assert rows(server, "SELECT k, total FROM present") == [["a", 3], ["b", 5], [None, 7]]
+    with connect(runner="inline") as db:
+        db.stream("s", INPUT, timestamp="ts")
+        db.execute(f"""
+            CREATE QUERY totals AS {TOTALS};
+            CREATE SINK present FOR totals TO table OPTIONS (url SECRET 'db', table 'present');
+        """)
+        with pytest.raises(UserError, match="the table present has the answer of another run"):
+            db.run()
 
 
 KILLED = """

@@ -192,6 +192,18 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     assert content(tmp_path / "out.db", "answers_headrace_later") != []
 
 
+def test_a_sink_of_sql_keeps_a_table_of_sqlite(tmp_path: Path) -> None:
+    (tmp_path / "a b").mkdir()
+    with connect(runner="inline", epoch_rows=2) as db:
+        db.stream("s", pa.table({"ts": [1, 2, 3], "k": ["a", "b", "a"], "v": [1, 5, 2]}), timestamp="ts")
+        db.execute(f"""
+            CREATE QUERY q AS SELECT k, SUM(v) AS n FROM s [RANGE UNBOUNDED] GROUP BY k;
+            CREATE SINK kept FOR q TO table OPTIONS (url 'sqlite://{tmp_path}/a%20b/x.db', table 'answers');
+        """)
+        db.run()
+    assert content(tmp_path / "a b/x.db") == [("a", 3), ("b", 5)]
+
+
 def test_two_rows_of_one_key_are_an_error_that_names_it(tmp_path: Path) -> None:
     with connect(runner="inline") as db:
         db.stream("s", table_of([(1, "a", 1), (1, "b", 2), (1, "b", 3)]), timestamp="ts")

@@ -29,6 +29,7 @@ from headrace.engine.status import Status, status_of
 from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary, summarise
 from headrace.engine.times import instant_of
+from headrace.engine.watched import Watched
 from headrace.errors import ExecutionError, StoreError, UserError
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
@@ -125,6 +126,7 @@ class Execution:
         self._changed = threading.Condition()
         self._live: LiveRun | None = None
         self._journal: Journal | None = None
+        self._watched: Watched | None = None
         self.differences = Differences()
         buckets = settings.run.buckets or runner.parallelism
         if settings.storage is None:
@@ -159,6 +161,7 @@ class Execution:
         self.run.kept.allowed = settings.max_dead_letters
         self.answers = Answers(self.run, self.store, self._changed, self._state)
         self._answer(defined)
+        self._watched = None if settings.storage is None else Watched(settings.storage, self._look_at_all)
 
     @property
     def running(self) -> bool:
@@ -652,7 +655,15 @@ class Execution:
                 if path.name not in known and path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path, ignore_errors=True)
 
+    def _look_at_all(self) -> dict[str, Any]:
+        """The status for JSON, with what is wrong."""
+        # A run to the end, too, is one for who looks at it from outside.
+        running = self.running or self._live is None
+        return {**self.status.to_dict(), "running": running, "problems": dict(self.problems)}
+
     def _release(self) -> None:
+        if self._watched is not None:
+            self._watched.close()
         if self._journal is not None:
             self._journal.close()
         self._folders.close()

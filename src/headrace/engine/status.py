@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -20,9 +21,11 @@ from headrace.runtime.driver.past import CatchingUp
 from headrace.runtime.driver.reading import Reading
 from headrace.runtime.driver.status import (
     OperatorStatus,
+    PausedStatus,
     QueryStatus,
     StreamStatus,
     operator_statuses,
+    paused_statuses,
     query_statuses,
     stream_statuses,
 )
@@ -52,6 +55,7 @@ class Status:
         catching_up: the query that is being brought from the past to the present, or None.
         clients: the readers with names, and how far each has come.
         sinks: where changes go, and how far they have come there.
+        paused: the queries that are not answered until they are resumed.
     """
 
     running: bool
@@ -65,6 +69,7 @@ class Status:
     catching_up: CatchingUp | None = None
     clients: tuple[Client, ...] = ()
     sinks: tuple[Reached, ...] = ()
+    paused: tuple[PausedStatus, ...] = ()
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -102,6 +107,8 @@ class Status:
             "queries": [_plain(part) for part in self.queries],
             "operators": [_plain(part) for part in self.operators],
             "catching_up": None if self.catching_up is None else asdict(self.catching_up),
+            "paused": [_plain(part) for part in self.paused],
+            "attempt": None if self.attempt is None else _plain_attempt(self.attempt),
         }
 
     def __repr__(self) -> str:
@@ -170,6 +177,7 @@ def status_of(
         catching_up,
         clients,
         sinks,
+        tuple(paused_statuses(reading)),
     )
 
 
@@ -251,12 +259,19 @@ def _text(names: Row, rows: Sequence[Row]) -> str:
     return text.getvalue().rstrip("\n").rpartition("\n")[0]
 
 
-def _plain(part: StreamStatus | QueryStatus | OperatorStatus) -> dict[str, Any]:
+def _plain_attempt(attempt: Attempt) -> dict[str, Any]:
+    seconds = round(time.monotonic() - attempt.since, 3)
+    return {"epoch": attempt.epoch, "seconds": seconds, "failed": attempt.failed}
+
+
+def _plain(part: StreamStatus | QueryStatus | OperatorStatus | PausedStatus) -> dict[str, Any]:
     """A part of a status for JSON."""
     found = {name: value for name, value in asdict(part).items() if name != "domain"}
     for name in _INSTANTS & found.keys():
         found[name] = _plain_instant(found[name], part.domain)
     if isinstance(part, StreamStatus):
+        unknown = BEGINNING in (part.heartbeat, part.latest) or part.heartbeat == INFINITY
+        found["lag"] = None if unknown else max(0, part.latest - part.heartbeat)
         found["disorder_changes"] = _plain_changes(part.disorder_changes)
         for shown, skew in zip(found["skews"], part.skews, strict=True):
             shown["changes"] = _plain_changes(skew.changes)

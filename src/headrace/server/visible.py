@@ -44,7 +44,14 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         "queries": [shown_query(one, caller) for one in status["queries"] if caller.sees(one["name"])],
         "operators": [],
         "catching_up": None,
+        "paused": [shown_paused(one, caller) for one in status["paused"] if caller.sees(one["name"])],
+        "attempt": None,
     }
+
+
+def shown_paused(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    """The status of a query that is paused without the streams that somebody may not see."""
+    return {**status, "keeps": [name for name in status["keeps"] if caller.sees(name)]}
 
 
 def shown_stream(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:

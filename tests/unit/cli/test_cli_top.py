@@ -1,10 +1,19 @@
-"""`headrace top`."""
+"""`headrace top`: what it shows of a store at rest and of one with a run at work on it."""
 
 from __future__ import annotations
 
 import io
+import os
+import pty
 import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,13 +21,35 @@ from typer.testing import CliRunner
 
 import headrace as hr
 from headrace.cli import app
-from headrace.cli.top import Look, picture
+from headrace.cli import top as command
+from headrace.cli.glances import Look, Order, picture
+from headrace.cli.seen import Seen
+from headrace.cli.top import StoreWatcher
 from headrace.runtime.journal.inspect import contents, glance
+from headrace.runtime.journal.look import left, mark
 
-TEXT = """CREATE STREAM bid (ts BIGINT, item STRING) FROM push TIMESTAMP BY ts;
-CREATE QUERY counts AS SELECT item, COUNT(*) AS n FROM bid [RANGE 10] GROUP BY item;
-CREATE QUERY early CONSISTENCY MIDDLE AS SELECT MAX(ts) AS newest FROM bid [RANGE 10];
-CREATE QUERY broken AS SELECT 1 / (ts - 2) AS x FROM bid"""
+TEXT = """
+    CREATE STREAM bid (ts BIGINT, item STRING) FROM push TIMESTAMP BY ts;
+    CREATE QUERY counts AS SELECT item, COUNT(*) AS n FROM bid [RANGE 10] GROUP BY item;
+    CREATE QUERY early CONSISTENCY MIDDLE AS SELECT COUNT(*) AS n FROM bid [RANGE 10];
+    CREATE QUERY still AS SELECT item FROM bid;
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "s"
+
+
+@pytest.fixture
+def db(store: Path) -> Iterator[hr.Database]:
+    with hr.connect(runner="inline", storage=store) as db:
+        db.execute(TEXT)
+        db.start()
+        db.execute("ALTER QUERY still PAUSE")
+        db.push("bid", [{"ts": 1, "item": "pen"}, {"ts": 2, "item": "cup"}])
+        db.push("bid", [{"ts": 1, "item": "late"}, {"ts": 5, "item": "pen"}])
+        yield db
 
 
 def top(*arguments: object) -> tuple[int, str, str]:
@@ -26,53 +57,127 @@ def top(*arguments: object) -> tuple[int, str, str]:
     return done.exit_code, done.stdout, done.stderr
 
 
-def words(line: str) -> list[str]:
-    return re.split(r"\s{2,}", line.strip())
+def words(text: str) -> list[list[str]]:
+    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip()]
 
 
-def test_shows_a_store_while_a_run_is_at_work_on_it(tmp_path: Path) -> None:
-    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
-        db.execute(TEXT)
-        db.start()
-        db.push("bid", [{"ts": 1, "item": "pen"}, {"ts": 2, "item": "cup"}])
-        db.push("bid", [{"ts": 1, "item": "late"}, {"ts": 5, "item": "pen"}])
-        code, shown, _ = top(tmp_path / "s")
-    assert code == 0
-    lines = [words(line) for line in shown.splitlines() if line.strip()]
-    assert ": 2 epochs, the last at" in shown
-    assert ["bid", "3", "1", "0", "5", "0"] in lines
-    (counts,) = [line for line in lines if line[0] == "counts"]
-    assert counts[-1] == "5"
-    (early,) = [line for line in lines if line[0] == "early"]
-    assert early[-2:] == ["5", "6"]
-    assert any("COUNT(*) AS n" in line[0] for line in lines)
-
-
-def test_rates_are_those_between_two_looks(tmp_path: Path) -> None:
-    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
-        db.execute(TEXT)
-        db.start()
-        db.push("bid", [{"ts": 1, "item": "pen"}])
-        before = Look(glance(tmp_path / "s"), 10.0)
-        db.push("bid", [{"ts": ts, "item": "pen"} for ts in range(2, 42)])
-        now = Look(glance(tmp_path / "s"), 14.0)
+def printed(before: Look | None, now: Look, most: int = 9, order: Order = Order.SECONDS) -> str:
     console = Console(width=160, file=io.StringIO(), record=True)
-    console.print(picture(tmp_path, before, now, 2))
-    text = console.export_text()
-    assert "41 rows, 10/s" in text
-    assert ["bid", "41", "10", "0", "0", "41", "0"] in [words(line) for line in text.splitlines()]
+    console.print(picture(before, now, most, order))
+    return console.export_text()
+
+
+def test_a_process_says_what_its_operators_do(db: hr.Database, store: Path) -> None:
+    code, shown, _ = top(store, "--once", "--by", "rows")
+    assert code == 0
+    lines = words(shown)
+    assert f"{store}: running, 3 epochs, the last at" in shown
+    (bid,) = [line for line in lines if line[0] == "bid"]
+    assert (bid[1], bid[-4:]) == ("3", ["1", "0", "5", "0"])
+    (counts,) = [line for line in lines if line[0] == "counts"]
+    assert counts[-2:] == ["5", "bid"]
+    (early,) = [line for line in lines if line[0] == "early"]
+    assert early[-3:] == ["5", "6", "bid"]
+    assert ["still", "0", "paused"] in lines
+    known = {f"#{one.number} {one.text}": one for one in db.status.operators}
+    shown_operators = {line[0]: line[1:] for line in lines if line[0] in known}
+    assert shown_operators.keys() == known.keys()
+    for title, (*_, seconds, kept, _, heartbeat) in shown_operators.items():
+        assert (seconds, kept) == (f"{known[title].seconds:,.3f}", f"{known[title].state_rows:,}")
+        assert heartbeat == "5"
+
+
+def test_rates_are_those_between_two_looks(db: hr.Database, store: Path) -> None:
+    watcher = StoreWatcher(store)
+    before = Look(watcher.look(), 10.0)
+    db.push("bid", [{"ts": ts, "item": "pen"} for ts in range(6, 46)])
+    now = Look(_looked_after(watcher, 4), 14.0)
+    text = printed(before, now, 2, Order.ROWS)
+    assert "43 rows, 10/s" in text
+    assert ["bid", "43", "10", "1", "0", "45", "0"] in words(text)
     assert "and 1 more" in text
+    rows_in = {one.title: one.work.rows_in for one in now.seen.operators if one.work is not None}
+    operators = [line for line in words(text) if line[0] in rows_in]
+    assert [rows_in[line[0]] for line in operators] == sorted(rows_in.values(), reverse=True)[:2]
+    assert operators[0][1] == "10"
 
 
-def test_a_glance_is_the_last_of_the_contents(tmp_path: Path) -> None:
-    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
-        db.execute(TEXT)
-        db.start()
-        for ts in range(1, 140):
-            db.push("bid", [{"ts": ts, "item": f"item {ts % 7}"}])
-        whole, seen = contents(tmp_path / "s"), glance(tmp_path / "s")
+def _looked_after(watcher: StoreWatcher, epochs: int) -> Seen:
+    """What is seen as soon as a process says that it has committed so many epochs."""
+    deadline = time.monotonic() + 30
+    while f"{epochs} epochs" not in (seen := watcher.look()).title:
+        assert time.monotonic() < deadline, seen
+        time.sleep(0.01)
+    return seen
+
+
+def test_without_a_process_the_last_commits_are_shown(
+    db: hr.Database, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_PATIENCE", 0.05)
+    mark(store)
+    db.close()
+    assert left(store) is None
+    code, shown, _ = top(store)
+    assert (code, "no process answers" in shown) == (0, True)
+    assert ["bid", "3", "1", "0", "5", "0"] in words(shown)
+    assert ["still", "0", "5", "paused"] not in words(shown)
+    assert any(line[0] == "still" and line[-1] == "paused" for line in words(shown))
+    assert any("COUNT(*) AS n" in line[0] for line in words(shown))
+    whole, seen = contents(store), glance(store)
     assert (seen.epochs, dict(seen.streams), seen.state) == (whole.epochs, dict(whole.streams), whole.state)
     assert {part.identity for part in seen.state} <= seen.description.operators.keys()
+
+
+def test_nothing_is_left_where_nobody_watches(db: hr.Database, store: Path) -> None:
+    assert left(store) is None
+    top(store, "--once")
+    assert left(store) is not None
+    db.close()
+    top(store, "--once")
+    assert {path.name for path in store.iterdir()}.isdisjoint({"look.json", "watched"})
+
+
+def test_what_a_killed_process_has_left_is_not_taken_for_one_that_runs(
+    store: Path, db: hr.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top(store, "--once")
+    monkeypatch.setattr(command, "_PATIENCE", 0.05)
+    found: Any = left(store)
+    db.close()
+    (store / "look.json").write_text('{"running": true}')
+    _, shown, _ = top(store, "--once")
+    assert found is not None
+    assert "no process answers" in shown
+
+
+def test_it_is_live_in_a_terminal(db: hr.Database, store: Path) -> None:
+    ours, theirs = pty.openpty()
+    called = [sys.executable, "-m", "headrace", "top", str(store), "--interval", "0.1"]
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "150", "LINES": "40"}
+    with subprocess.Popen(called, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        try:
+            _read_until(ours, "counts")
+            db.push("bid", [{"ts": 77_007, "item": "pen"}])
+            shown = _read_until(ours, "77007")
+            assert "rows in/s" in shown
+            process.send_signal(signal.SIGINT)
+            _read_until(ours, "\x1b[?1049l")
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+            os.close(ours)
+
+
+def _read_until(terminal: int, wanted: str) -> str:
+    """What comes of a terminal until something has."""
+    found, deadline = "", time.monotonic() + 60
+    while wanted not in found:
+        assert time.monotonic() < deadline, found
+        if select.select([terminal], [], [], 1.0)[0]:
+            found += os.read(terminal, 65_536).decode(errors="replace")
+    return found
 
 
 @pytest.mark.parametrize(

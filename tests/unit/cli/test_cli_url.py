@@ -44,7 +44,7 @@ def test_the_shell_of_a_server(url: str) -> None:
     assert lines[6:8] == ["pen 3", "(1 row)"]
     assert "CREATE QUERY q AS SELECT item, SUM(v) AS t FROM s [RANGE 10] GROUP BY item;" in lines
     assert any(line.startswith(f"{url}: running, 1 epoch, the last at ") for line in lines)
-    assert "s 2 0 0 5 5" in [" ".join(line.split()[:2] + line.split()[3:]) for line in lines]
+    assert "s 2 0 0 5 0" in [" ".join(line.split()[:2] + line.split()[3:]) for line in lines]
     assert any(line.startswith("q waits for s") for line in lines)
     code, _, errors = called("shell", "--url", url, typed="\nSELECT item\n FROM nothing;")
     assert code == 2

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 from rich.console import Console
 
-from headrace.cli.glances import picture_of_server
+from headrace.cli.glances import Look, Order, picture
+from headrace.cli.seen import seen_in_status
 from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.client import Client, Columns
 from headrace.errors import HeadraceError, UserError
@@ -88,7 +89,8 @@ class RemoteTarget:
     def status(self) -> str:
         """How far everything is."""
         text = io.StringIO()
-        shown = picture_of_server(self._client.url, self._client.status(), _MOST_SHOWN)
+        seen = seen_in_status(self._client.url, self._client.status())
+        shown = picture(None, Look(seen, 0.0), _MOST_SHOWN, Order.SIZE)
         Console(file=text, width=_WIDTH, highlight=False).print(shown)
         return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 

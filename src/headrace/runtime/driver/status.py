@@ -257,6 +257,25 @@ class OperatorStatus:
     waiting_since: int | None = None
 
 
+@dataclass(frozen=True)
+class PausedStatus:
+    """A query that is not answered until it is resumed.
+
+    Attributes:
+        name: the query.
+        domain: what its instants count.
+        epoch: the one that has paused it.
+        heartbeat: up to where its answer is final meanwhile (instant).
+        keeps: the streams whose rows are kept for it.
+    """
+
+    name: str
+    domain: TimeDomain
+    epoch: int
+    heartbeat: int
+    keeps: tuple[str, ...]
+
+
 def chain_of(graph: Graph, node: int, heartbeats: Sequence[int]) -> tuple[Waiting, ...]:
     """The way from a node to the stream that its heartbeat comes from: of several inputs the smallest.
 
@@ -496,6 +515,12 @@ def _domain(name: str, stream: Incoming, reading: Reading) -> TimeDomain:
         return TimeDomain.TIMESTAMP
     column = stream.schema[stream.schema.names.index(stream.timestamp)]
     return TimeDomain.INTEGER if column.type == BIGINT else TimeDomain.TIMESTAMP
+
+
+def paused_statuses(reading: Reading) -> Iterator[PausedStatus]:
+    """The queries that are paused, by name."""
+    for name, one in sorted(reading.queries.paused.items()):
+        yield PausedStatus(name, one.form.domain, one.since, one.heartbeat, one.keeps)
 
 
 def _unreleased(query: str, heartbeat: int, results: Sequence[EpochResults]) -> int:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Final
 
 import anyio.to_thread
 from fastapi import FastAPI, Request
@@ -12,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from headrace.errors import UserError
+from headrace.errors import DeliveryError, UserError
 from headrace.server.access import Door
 from headrace.server.context import STATUS_SECONDS, Context
 from headrace.server.errors import RequestError, response_of
@@ -34,6 +36,8 @@ from headrace.server.session import Session
 from headrace.server.tails import Tails
 from headrace.server.workshop import Workshop
 
+_LOG: Final = logging.getLogger("headrace")
+
 
 def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     """The application, and what has to be closed before it can stop.
@@ -52,8 +56,13 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         tails.close()
-        await anyio.to_thread.run_sync(session.stop)
-        workshop.close()
+        try:
+            await anyio.to_thread.run_sync(session.stop)
+        except DeliveryError as error:
+            # The store knows what the sink has yet to take.
+            _LOG.warning("%s", error)
+        finally:
+            workshop.close()
 
     app = FastAPI(
         title="Headrace",

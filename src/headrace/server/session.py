@@ -230,6 +230,7 @@ def described_relation(relation: RelationInfo) -> dict[str, Any]:
         "key": list(relation.key),
         "valid": None if relation.valid is None else list(relation.valid),
         "refreshed": relation.refreshed,
+        "changing": relation.changes is not None,
         "columns": columns_of(relation.schema),
     }
 

@@ -24,6 +24,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+import headrace as hr
 from headrace.server import page as files_of_the_page
 from headrace.server.address import Address
 from headrace.server.keys import KeyFile, Role
@@ -38,7 +39,7 @@ PATIENT = replace(LIMITS, seconds=120)
 """For a busy machine: the first epochs compile what they need."""
 PARTS = (
     *("queries", "queries/warmth", "queries/open_doors/why", "plan", "plan/operator/0", "streams/door"),
-    *("letters", "editor"),
+    *("relations", "relations/room", "sinks", "letters", "editor"),
 )
 LAYOUT = """async (nodes) => {
     const { at, ways } = (await import("/page/layers.js")).layered(nodes);
@@ -48,11 +49,23 @@ EXPLAINING = """async (text) => {
     const sql = await import("/page/sql.js");
     return sql.statements(text).map((one) => sql.explaining(text, one));
 }"""
+BARS = """async (rows) => {
+    const { bars } = await import("/page/plots.js");
+    const drawn = bars("q", rows, ["room"], "n");
+    const read = (tag, name) => [...drawn.querySelectorAll(tag)].map((one) => Number(one.getAttribute(name)));
+    const names = [...drawn.querySelectorAll("title")].map((one) => one.textContent);
+    const [label, text] = [drawn.getAttribute("aria-label"), drawn.textContent];
+    return { names, starts: read("rect", "x"), widths: read("rect", "width"), text, label };
+}"""
 STREAMS = """
 CREATE STREAM reading (ts BIGINT, room STRING, celsius BIGINT) FROM push TIMESTAMP BY ts DISORDER 1;
 CREATE STREAM door (ts BIGINT, room STRING) FROM push TIMESTAMP BY ts;
 CREATE QUERY warmth AS SELECT room, MAX(celsius) AS celsius FROM reading [RANGE 10] GROUP BY room;
 CREATE QUERY open_doors AS SELECT r.room FROM reading [RANGE 5] r, door [RANGE 5] d WHERE r.room = d.room;
+"""
+ROOMS = """
+CREATE RELATION room (room STRING, floor BIGINT, op STRING, ts BIGINT) KEY (room) FROM push
+CHANGES BY op TIMESTAMP BY ts
 """
 
 
@@ -72,6 +85,7 @@ def browser() -> Iterator[Browser]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with running(tmp_path_factory.mktemp("page"), PATIENT) as url:
         carry_out(url, STREAMS)
+        carry_out(url, ROOMS)
         push(url, "reading", [{"ts": ts, "room": "hall", "celsius": 20 + ts} for ts in range(4)])
         yield url
 
@@ -260,6 +274,55 @@ def test_what_explains_a_text_has_its_statements_at_their_places(
     opened: Callable[..., Page], server: str, text: str, sent: list[str | None]
 ) -> None:
     assert opened(server).evaluate(EXPLAINING, text) == sent
+
+
+@needs_browser
+def test_bars_are_as_long_as_their_values(opened: Callable[..., Page], server: str) -> None:
+    rows = [{"room": f"r{one}", "n": n} for one, n in enumerate([10, -20, 40, None, 0, 30])]
+    found = opened(server).evaluate(BARS, rows)
+    assert found["names"] == ["r2", "r5", "r0", "r4", "r1"], "the longest first; NULL has none"
+    starts, widths = found["starts"], found["widths"]
+    zero = starts[0]
+    assert starts[:3] == [zero] * 3
+    assert [round(width / widths[2], 6) for width in widths[:3]] == [4, 3, 1]
+    assert widths[3] == 1, "a value of 0 can be seen"
+    assert (round(widths[4] / widths[2], 6), round(starts[4] + widths[4], 6)) == (2, round(zero, 6))
+    assert found["label"] == "n of q by group: r2 40, r5 30, r0 10, r4 0, r1 -20"
+    many = opened(server).evaluate(BARS, [{"room": f"r{one}", "n": one} for one in range(1, 20)])
+    assert len(many["widths"]) == 12
+    assert many["text"].endswith("and 7 more")
+
+
+@needs_browser
+def test_sinks_and_relations_are_shown_and_sinks_dropped(opened: Callable[..., Page], tmp_path: Path) -> None:
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute(STREAMS + ROOMS)
+        for name in ("archive", "copy"):
+            path = tmp_path / name
+            db.execute(f"CREATE SINK {name} FOR warmth TO json OPTIONS (path '{path}')")
+        db.start()
+    with running(tmp_path, PATIENT) as url:
+        measure(url, "hall", {1: 20, 4: 19})
+        page = opened(f"{url}/#/sinks")
+        row = page.get_by_role("row", name=re.compile("^archive warmth json"))
+        expect(row).to_contain_text(str(tmp_path / "archive"))
+        expect(row).to_contain_text("has everything")
+        page.get_by_role("button", name="Drop archive…").click()
+        page.get_by_role("button", name="Drop archive", exact=True).click()
+        expect(page.get_by_role("status").filter(has_text="the sink archive is dropped")).to_be_visible()
+        expect(row).to_have_count(0)
+        page.goto(f"{url}/#/relations/room")
+        expect(page.get_by_role("region", name="Definition of room")).to_contain_text(
+            "FROM push CHANGES BY op"
+        )
+        expect(page.get_by_role("row", name=re.compile("^room room until they are changed"))).to_be_visible()
+        page.goto(f"{url}/#/queries/warmth")
+        expect(page.locator(".facts")).to_contain_text("goes to copy")
+        page.get_by_role("button", name="Drop…").click()
+        expect(page.get_by_role("dialog")).to_contain_text("and so is its sink copy")
+        page.get_by_role("button", name="Drop warmth").click()
+        expect(page.get_by_role("status").filter(has_text="warmth is dropped")).to_be_visible()
+        assert httpx.get(f"{url}/sinks").json() == {"sinks": []}
 
 
 @needs_browser

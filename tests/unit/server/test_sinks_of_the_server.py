@@ -31,6 +31,21 @@ def url(tmp_path: Path) -> Iterator[str]:
         yield found
 
 
+def test_a_server_with_a_sink_that_fails_stops_as_it_should(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+        db.execute(BEGIN)
+        db.execute("CREATE SINK lost FOR q TO webhook OPTIONS (url 'http://127.0.0.1:1/', pause 60)")
+        db.start()
+    with running(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as one:
+        rows = '{"ts": 1, "v": 1}\n{"ts": 2, "v": 1}'
+        assert one.post("/streams/r/rows", content=rows, headers=LINES).status_code == 200
+        assert one.get("/readyz").status_code == 200
+    assert "it was given up after" in caplog.text
+    assert "Application shutdown failed" not in caplog.text
+
+
 def client(url: str, key: str) -> httpx.Client:
     return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=60)
 

@@ -4,6 +4,8 @@ import * as editor from "./editor.js";
 import * as graph from "./graph.js";
 import * as letters from "./letters.js";
 import * as queries from "./queries.js";
+import * as relations from "./relations.js";
+import * as sinks from "./sinks.js";
 import * as streams from "./streams.js";
 import { key } from "./api.js";
 import { h, place } from "./dom.js";
@@ -15,6 +17,8 @@ const PARTS = [
   ["queries", "Queries", queries],
   ["plan", "Plan", graph],
   ["streams", "Streams", streams],
+  ["relations", "Relations", relations],
+  ["sinks", "Sinks", sinks],
   ["letters", "Dead letters", letters],
   ["editor", "Editor", editor],
 ];
@@ -90,7 +94,7 @@ const own = {
   },
   forgetKey() {
     key.forget();
-    change({ connection: "connecting", problem: null, status: null, queries: [], streams: [] });
+    change({ connection: "connecting", problem: null, status: null, queries: [], streams: [], relations: [], sinks: [] });
     follow();
   },
   askForKey,

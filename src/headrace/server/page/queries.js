@@ -6,6 +6,7 @@ import { behind, count, instant, isNumeric, number, quoted, rate, value } from "
 import { Live } from "./live.js";
 import { ask, say } from "./notices.js";
 import { bars, drawable, labelText, steps } from "./plots.js";
+import { sinksOf } from "./sinks.js";
 import { change, refresh, state, statusOf } from "./state.js";
 import { whyPanel } from "./why.js";
 
@@ -112,6 +113,7 @@ function facts(query, status) {
     fact("per second", rate(status.rate)),
     status.held_by ? fact("held by", h("a", { href: `#/streams/${encodeURIComponent(status.held_by)}` }, status.held_by)) : null,
     status.gaps.length ? fact("gaps", number(status.gaps.length)) : null,
+    sinksOf(query.name).length ? fact("goes to", h("a", { href: "#/sinks" }, sinksOf(query.name).join(", "))) : null,
   ];
 }
 
@@ -178,11 +180,13 @@ export const actions = {
     location.hash = "#/editor/new";
   },
   async drop({ name }) {
+    const sinks = sinksOf(name);
+    const and = sinks.length ? `, and so ${sinks.length > 1 ? "are its sinks" : "is its sink"} ${sinks.join(", ")}` : "";
     const sure = await ask({
-      title: `Drop ${name}?`, text: "Its answer and its state are dropped with it. This cannot be taken back.", yes: `Drop ${name}`, danger: true,
+      title: `Drop ${name}?`, text: `Its answer and its state are dropped with it${and}. This cannot be taken back.`, yes: `Drop ${name}`, danger: true,
     });
     if (!sure) return;
-    await remove(`/queries/${encodeURIComponent(name)}`);
+    await remove(`/queries/${encodeURIComponent(name)}${sinks.length ? "?cascade=true" : ""}`);
     await refresh();
     say(`${name} is dropped`);
     location.hash = "#/queries";

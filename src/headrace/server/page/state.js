@@ -11,6 +11,7 @@ export const state = {
   queries: [],
   waiting: {},
   streams: [],
+  relations: [],
   sinks: [],
 };
 
@@ -45,8 +46,10 @@ export async function refresh() {
   asked = performance.now();
   clearTimeout(again);
   again = null;
-  const [queries, streams, sinks] = await Promise.all([get("/queries"), get("/streams"), get("/sinks")]);
-  change({ queries: queries.queries, waiting: queries.waiting, streams: streams.streams, sinks: sinks.sinks });
+  const [queries, streams, relations, sinks] = await Promise.all(["/queries", "/streams", "/relations", "/sinks"].map((path) => get(path)));
+  change({
+    queries: queries.queries, waiting: queries.waiting, streams: streams.streams, relations: relations.relations, sinks: sinks.sinks,
+  });
 }
 
 /** Ask it soon, but not for every epoch. */

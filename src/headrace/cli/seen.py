@@ -147,6 +147,8 @@ def _notes(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"epoch {attempt['epoch']:,} is tried again: {attempt['failed']}"
     elif attempt is not None:
         yield f"epoch {attempt['epoch']:,} has been running for {attempt['seconds']:,.1f} s"
+    if status["ended"] is not None:
+        yield f"the run has ended with: {status['ended']}"
     if past is not None:
         rows = past["rows"], past["rows"] + past["left"]
         yield f"{past['query']} has taken {rows[0]:,} of {rows[1]:,} rows of the past"

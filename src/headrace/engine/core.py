@@ -39,7 +39,8 @@ from headrace.engine.status import Status
 from headrace.engine.subscription import Subscription
 from headrace.engine.texts import sink_query
 from headrace.engine.times import start_of
-from headrace.engine.why import Why, why
+from headrace.engine.unused import LOOKED_AT
+from headrace.engine.why import Why, not_taken_in, why
 from headrace.errors import LanguageError, Position, UserError, warn
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.catalog_statements import Kind
@@ -749,9 +750,30 @@ class Core:
         paused = None if self.execution is None else self.execution.run.reading.queries.paused.get(query)
         return None if paused is None else paused.heartbeat
 
-    def why(self, query: str) -> Why:
-        """Why a query has no output, or no newer one; see `Query.why`."""
-        return why(self.status, self.definitions.answered_query(query, None).name)
+    def why(self, query: str, position: Position | None = None) -> Why:
+        """Why a query has no output, or no newer one; see `Query.why`.
+
+        Args:
+            query: its name.
+            position: where it is written, if that is a text.
+
+        Raises:
+            LanguageError: there is no such query.
+            UserError: nothing has been run yet, or no run has the query.
+        """
+        known = self.definitions
+        for name, record in known.records.queries().items():
+            if name.lower() == query.lower():
+                hint = "define what is missing; it goes on by itself then"
+                return not_taken_in(name, known.records.waiting[record.key], hint)
+        name = known.query_named(query, position).name
+        if name in known.paused and self.paused_at(name) is None:
+            return not_taken_in(
+                name, "no run has taken it in yet", f"write ALTER QUERY {name} RESUME, and call start()"
+            )
+        status, run = self.status, self.started.run
+        plan = run.reading.queries.plans.get(name)
+        return why(status, name, plan, self.started.newest_letters(LOOKED_AT))
 
     def deliver(
         self, query: Query, to: SinkLike, name: str | None, from_epoch: int, retry: Retry | None

@@ -30,7 +30,7 @@ from headrace.engine.subscription import Subscription
 from headrace.engine.summary import Summary, summarise
 from headrace.engine.times import instant_of
 from headrace.engine.watched import Watched
-from headrace.errors import ExecutionError, StoreError, UserError
+from headrace.errors import ExecutionError, StoreError, UserError, told
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
 from headrace.language.statements import Heartbeats
@@ -64,7 +64,7 @@ from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream,
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.changes import Change
-from headrace.runtime.results.dead_letters import dead_letters
+from headrace.runtime.results.dead_letters import dead_letters, newest_dead_letters
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
@@ -193,6 +193,7 @@ class Execution:
             catching_up=live.catching_up if live is not None else None,
             clients=self._clients.all(),
             sinks=self.sinks,
+            ended=None if self.ended_by is None else told(self.ended_by),
         )
 
     def ahead(self, defined: Definitions) -> Ahead | None:
@@ -552,6 +553,10 @@ class Execution:
         """The rows that no query could use, those of a refused epoch included."""
         refused = self.run.kept.refused
         return dead_letters(self.store, [*self.run.results, *([refused] if refused is not None else [])])
+
+    def newest_letters(self, wanted: int) -> pa.Table:
+        """About the newest of the rows that no query could use; see `newest_dead_letters`."""
+        return newest_dead_letters(self.store, self.run.results, wanted)
 
     def letters_after(self, epoch: int) -> pa.Table:
         """The rows that no query could use in the epochs after one, in the form of `dead_letters`."""

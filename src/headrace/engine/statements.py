@@ -287,7 +287,7 @@ def _text(
             return _analyzed(core, statement, policy)
         case Why(query=name, position=position):
             policy.check_change("WHY", position)
-            return PlanText(str(core.why(core.definitions.answered_query(name.text, name.position).name)))
+            return PlanText(str(core.why(name.text, name.position)))
         case Show(what=what):
             return show(what, core.definitions, catalog.functions, core.known_status, setting_rows(core))
         case _:

@@ -56,6 +56,7 @@ class Status:
         clients: the readers with names, and how far each has come.
         sinks: where changes go, and how far they have come there.
         paused: the queries that are not answered until they are resumed.
+        ended: what has ended an endless run before it was to end, or None.
     """
 
     running: bool
@@ -70,6 +71,7 @@ class Status:
     clients: tuple[Client, ...] = ()
     sinks: tuple[Reached, ...] = ()
     paused: tuple[PausedStatus, ...] = ()
+    ended: str | None = None
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -108,6 +110,7 @@ class Status:
             "operators": [_plain(part) for part in self.operators],
             "catching_up": None if self.catching_up is None else asdict(self.catching_up),
             "paused": [_plain(part) for part in self.paused],
+            "ended": self.ended,
             "attempt": None if self.attempt is None else _plain_attempt(self.attempt),
         }
 
@@ -151,6 +154,7 @@ def status_of(
     catching_up: CatchingUp | None = None,
     clients: tuple[Client, ...] = (),
     sinks: tuple[Reached, ...] = (),
+    ended: str | None = None,
 ) -> Status:
     """The status of a run.
 
@@ -164,6 +168,7 @@ def status_of(
         catching_up: the query that is being brought from the past to the present, or None.
         clients: the readers with names.
         sinks: where changes go.
+        ended: what has ended an endless run before it was to end, or None.
     """
     return Status(
         running,
@@ -178,6 +183,7 @@ def status_of(
         clients,
         sinks,
         tuple(paused_statuses(reading)),
+        ended,
     )
 
 

@@ -11,33 +11,28 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Final
 
+import pyarrow as pa
+
 from headrace.algebra.arrival import Dial, Unit
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.memory import Memory
-from headrace.algebra.nodes import Clip, Filter, Granularity, Join, SessionWindow, TimeWindow
+from headrace.algebra.nodes import Clip, Filter, Granularity, Join, Plan, SessionWindow, TimeWindow
 from headrace.algebra.properties import is_stateful, output_heartbeat
+from headrace.engine.finding import Finding
+from headrace.engine.passing import passing_nothing
 from headrace.engine.status import Status, instant_text
-from headrace.heartbeats import bounded
+from headrace.engine.unused import unused_by
+from headrace.engine.ways import ways_on, ways_without
 from headrace.lowering.graph import Graph, Node
-from headrace.runtime.driver.status import OperatorStatus, QueryStatus, SlowestValue, StreamStatus
+from headrace.runtime.driver.status import (
+    OperatorStatus,
+    PausedStatus,
+    QueryStatus,
+    SlowestValue,
+    StreamStatus,
+)
 from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, TimeDomain, format_length
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that keeps a query from output, or explains it.
-
-    Attributes:
-        message: what it is.
-        hint: what would help, or None.
-    """
-
-    message: str
-    hint: str | None = None
-
-    def __str__(self) -> str:
-        return self.message if self.hint is None else f"{self.message}\n  hint: {self.hint}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,24 +60,43 @@ class Why:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def why(status: Status, name: str) -> Why:
+def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table | None = None) -> Why:
     """Why a query has no output, or no newer one.
 
     Args:
         status: of the run.
         name: the query's.
+        plan: the query's; without it, a filter that shares an operator with others is not looked at.
+        letters: the newest dead letters, oldest first, as `dead_letters` gives them; none if None.
 
     Raises:
         UserError: no query of that name runs.
     """
+    paused = next((one for one in status.paused if one.name.lower() == name.lower()), None)
+    if paused is not None:
+        return Why(paused.name, (_paused(paused),), ())
     query = status.query(name)
     if query.failed is not None:
         return Why(query.name, (Finding(f"{query.name} failed: {query.failed}"),), ())
     streams = [stream for stream in status.streams if stream.name in query.reads]
-    findings = [_how_far(query), *_attempt(status), *_inputs(streams), *_lost(status, query)]
+    unused = () if letters is None else unused_by(query, letters)
+    findings = [_how_far(query), *_ended(status), *_attempt(status), *_inputs(streams), *unused]
+    findings += _lost(status, query)
+    findings += () if plan is None else passing_nothing(status, query, plan)
     if query.held_by is not None:
         findings += _waiting(status, query)
     return Why(query.name, tuple(findings), tuple(_chain(status, query)))
+
+
+def not_taken_in(name: str, reason: str, hint: str) -> Why:
+    """Why a query is not answered that no run knows of.
+
+    Args:
+        name: the query's.
+        reason: why.
+        hint: what would help.
+    """
+    return Why(name, (Finding(f"{name} is paused: {reason}", hint),), ())
 
 
 def _how_far(query: QueryStatus) -> Finding:
@@ -99,6 +113,27 @@ def _how_far(query: QueryStatus) -> Finding:
     if query.horizon > query.heartbeat:
         said = f"; what it says from there on, below {instant_text(query.horizon, query.domain)}, may change"
     return Finding(f"{query.name} has yielded {changes}, and is final below {until}{behind}{said}")
+
+
+def _paused(query: PausedStatus) -> Finding:
+    """A query that is paused: since when, and what becomes of the rows meanwhile."""
+    until = instant_text(query.heartbeat, query.domain)
+    final = f"its answer ends before {until}" if until else "nothing of its answer is final"
+    if query.heartbeat == INFINITY:
+        final = "all of its answer is final"
+    rows = (
+        f"the rows of {', '.join(query.keeps)} are kept for it" if query.keeps else "no rows are kept for it"
+    )
+    return Finding(
+        f"{query.name} is paused since epoch {query.epoch:,}: {final}, and {rows}",
+        f"write ALTER QUERY {query.name} RESUME",
+    )
+
+
+def _ended(status: Status) -> Iterator[Finding]:
+    """What has ended the run, such as a JVM that is gone."""
+    if status.ended is not None:
+        yield Finding(f"the run has ended with: {status.ended}")
 
 
 def _attempt(status: Status) -> Iterator[Finding]:
@@ -284,65 +319,6 @@ def _of_value(stream: StreamStatus, slowest: SlowestValue) -> Finding:
     behind = format_length(stream.latest - slowest.latest, stream.domain)
     latest = instant_text(slowest.latest, stream.domain)
     return Finding(f"{what}whose newest row is of {latest}, {behind} behind the newest row of {stream.name}")
-
-
-def ways_on(stream: StreamStatus, needed: int, said: str = "DISORDER") -> Iterator[str]:
-    """What would move a stream's heartbeat far enough: alternatives, each as an order.
-
-    Args:
-        stream: the stream.
-        needed: the heartbeat that it must reach (instant); BEGINNING if any will do.
-        said: the clause that says by how much a row may be older than the newest one.
-    """
-    row = f"a row of {stream.name}"
-    if stream.slowest is not None:
-        row += f" with {stream.slowest.column} {stream.slowest.value}"
-    if stream.problem is not None:
-        yield f"mend what {stream.name} was given up for, then start the run again"
-    elif stream.share is not None:
-        yield f"let {stream.name} be read on: {100 * stream.share:.0f} % of it has been"
-    elif stream.waits is not None:
-        yield f"wait: {stream.name} declares WAIT"
-    elif stream.by_arrival and needed != BEGINNING:
-        yield f"wait until the clock has passed {instant_text(needed, stream.domain)}"
-    elif needed == BEGINNING or stream.disorder is None:
-        yield f"send {row}"
-    else:
-        at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
-        yield f"send {row} at {at} or later{_bound(stream, stream.disorder, said)}"
-
-
-def _bound(stream: StreamStatus, disorder: int, said: str) -> str:
-    match disorder:
-        case 0:
-            return ""
-        case bounded.STRICT:
-            return " (STRICT)"
-        case _:
-            said = "an estimated DISORDER of" if stream.estimated else said
-            return f" ({said} {format_length(disorder, stream.domain)})"
-
-
-def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:
-    """What would let a query go on without further rows of a stream: alternatives, each as an order.
-
-    No time counts for one that was given up, so that it is never idle.
-
-    Args:
-        stream: the stream.
-        alone: whether the query reads no other stream.
-    """
-    never_ends, given_up = stream.share is None, stream.problem is not None
-    if given_up or not never_ends or stream.by_arrival or stream.waits is not None:
-        return
-    for clause, length, useful in (
-        ("IDLE AFTER", stream.idle_after, not alone or stream.slowest is not None),
-        ("TIMEOUT", stream.timeout, alone and stream.heartbeat <= stream.latest),
-    ):
-        if useful and length is None:
-            yield f"write ALTER STREAM {stream.name} {clause} 30 SECONDS"
-        elif useful and length is not None:
-            yield f"wait: it declares {clause} {format_length(length, TimeDomain.TIMESTAMP)}"
 
 
 def next_heartbeat(graph: Graph, query: QueryStatus) -> int:

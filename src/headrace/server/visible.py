@@ -46,6 +46,7 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         "catching_up": None,
         "paused": [shown_paused(one, caller) for one in status["paused"] if caller.sees(one["name"])],
         "attempt": None,
+        "ended": None,
     }
 
 

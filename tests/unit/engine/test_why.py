@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -16,10 +17,12 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.algebra.nodes import Granularity, Istream, Plan, Source, TimeWindow
 from headrace.algebra.properties import output_heartbeat
-from headrace.engine.why import Finding, Why, next_heartbeat, why
-from headrace.errors import LanguageError
+from headrace.engine.finding import Finding
+from headrace.engine.why import Why, next_heartbeat, why
+from headrace.errors import LanguageError, RunnerLostError, WorkerLostError
 from headrace.lowering.lower import lower
 from headrace.runtime.driver.attempt import Attempt
+from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.status import QueryStatus, chain_of
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import Duration, TimeDomain
@@ -143,6 +146,20 @@ def test_rows_that_are_filtered_to_nothing(db: hr.Database) -> None:
     assert told(db.why("q"), "none of 3 rows passes #").message.endswith("Filter v > 100")
 
 
+def test_rows_that_a_filter_keeps_back_which_many_queries_share(db: hr.Database) -> None:
+    """One operator tests the filters of all of them, and yields rows for some."""
+    for least in (*range(20), 50):
+        db.query(f"SELECT v FROM a WHERE v > {least}", name=f"plain_{least}")
+        db.query(f"SELECT COUNT(*) AS n FROM a [RANGE 5] WHERE v > {least}", name=f"counted_{least}")
+    db.start()
+    push(db, "a", 1, 2, 3, 9)
+    assert any("Match 21 predicates" in link for link in db.why("plain_50").chain)
+    assert "no row so far passes Filter v > 50" in messages(db.why("plain_50"))
+    assert "no row below 7 passes Filter v > 50" in messages(db.why("counted_50"))
+    for name in ("plain_2", "counted_2"):
+        assert not [message for message in messages(db.why(name)) if "passes" in message]
+
+
 def test_rows_that_were_set_apart(db: hr.Database) -> None:
     started(db, "SELECT v FROM a")
     push(db, "a", 100)
@@ -159,6 +176,7 @@ def test_rows_that_are_all_rejected() -> None:
     assert messages(found) == [
         "q has yielded 0 elements, and all of it is final",
         "no row of s could be used: 0 late rows, 2 rejected",
+        '2 rows of s could not be used, the last in epoch 1: the timestamp ts is NULL: {"ts": null, "v": 2}',
     ]
     assert found.chain == ()
 
@@ -203,6 +221,64 @@ def test_rows_on_which_an_expression_fails(db: hr.Database) -> None:
     found = told(db.why("q"), "#1 Project 1")
     assert found.message.endswith(" has taken in 3 rows and yielded none")
     assert found.hint == "dead_letters() shows the rows on which an expression failed"
+
+
+def test_the_dead_letters(db: hr.Database) -> None:
+    started(db, "SELECT 10 / (v - 2) AS x FROM a")
+    push(db, "a", 1, 2, 9)
+    push(db, "a", 2, 12)
+    db.push("a", [{"ts": 13, "v": 2}, {"ts": 14, "v": 2}])
+    found = db.why("q")
+    late, failed = told(found, "1 row of a "), told(found, "3 rows could not")
+    assert re.fullmatch(
+        r'1 row of a could not be used, the last in epoch 2: .*late.*: .*"ts": 2.*', late.message
+    )
+    assert late.hint is not None
+    assert "dead_letters('a')" in late.hint
+    assert re.match("3 rows could not be used, the last in epoch 3: .*zero", failed.message)
+    assert "dead_letters()" in (failed.hint or "")
+    assert "3 rows could not be used" in str(db.execute("WHY q")[0])
+    db.query("SELECT v FROM b", name="other")
+    assert not [message for message in messages(db.why("other")) if "could not be used" in message]
+
+
+def test_many_dead_letters_are_not_all_read(db: hr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.engine.core.LOOKED_AT", 3)
+    monkeypatch.setattr("headrace.engine.unused.LOOKED_AT", 3)
+    started(db, "SELECT 10 / (v - 2) AS x FROM a")
+    for ts in range(1, 6):
+        db.push("a", {"ts": ts, "v": 2})
+    assert told(db.why("q"), "at least 3 rows could not be used, the last in epoch 5")
+
+
+@pytest.mark.parametrize(("clause", "kept"), [("PAUSE", "no rows"), ("PAUSE KEEPING INPUT", "the rows of a")])
+def test_a_query_that_is_paused(db: hr.Database, clause: str, kept: str) -> None:
+    db.execute("ALTER STREAM a RETAIN ALL")
+    started(db, "SELECT v FROM a")
+    db.query("SELECT ts FROM a", name="other")
+    push(db, "a", 1, 9)
+    db.execute(f"ALTER QUERY q {clause}")
+    push(db, "a", 20)
+    expected = f"q is paused since epoch 3: its answer ends before 7, and {kept} are kept for it"
+    assert messages(db.why("q")) == [expected]
+    assert str(db.execute("WHY Q")[0]) == f"{expected}\n  hint: write ALTER QUERY q RESUME"
+    db.execute("ALTER QUERY q RESUME")
+    assert messages(db.why("q"))[0].startswith("q has yielded")
+
+
+def test_a_query_that_no_run_has_taken_in(tmp_path: Path) -> None:
+    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
+        db.function("twice", lambda value: 2 * value, arguments=["BIGINT"], returns="BIGINT")
+        db.execute("CREATE STREAM a (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts")
+        db.execute("CREATE QUERY q AS SELECT twice(v) AS v FROM a; CREATE QUERY p AS SELECT v FROM a")
+        db.execute("ALTER QUERY p PAUSE")
+        assert messages(db.why("p")) == ["p is paused: no run has taken it in yet"]
+        db.start()
+    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
+        (message,) = messages(db.why("q"))
+        assert message.startswith("q is paused: ")
+        assert "twice" in message
+        assert "twice" in str(db.execute("WHY q")[0])
 
 
 def test_an_aggregate_that_waits(db: hr.Database) -> None:
@@ -331,6 +407,48 @@ def test_the_epoch_that_is_running(db: hr.Database, monkeypatch: pytest.MonkeyPa
     go_on.set()
     assert waits.result(60)
     assert not any(message.startswith("epoch ") for message in messages(db.why("q")))
+
+
+def test_the_worker_that_is_gone(db: hr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The epoch is tried again, and says why while it is."""
+    begun, go_on = threading.Event(), threading.Event()
+    attempts: list[int] = []
+    started(db, "SELECT v FROM a [RANGE 10]")
+    push(db, "a", 1)
+    step = Run.step
+
+    def dying(run: Run, *arguments: object) -> object:
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise WorkerLostError("a Python worker of Spark's died during epoch 2")
+        begun.set()
+        assert go_on.wait(60)
+        return step(run, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Run, "step", dying)
+    waits = db.push("a", {"ts": 2, "v": 2}, wait=False)
+    assert begun.wait(60)
+    found = told(db.why("q"), "epoch 2, begun ")
+    assert "s ago, is tried again: a Python worker of Spark's died during epoch 2" in found.message
+    assert "worker" in str(db.execute("WHY q")[0])
+    go_on.set()
+    assert waits.result(60)
+    assert not any("worker" in message for message in messages(db.why("q")))
+
+
+def test_what_has_ended_the_run(db: hr.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    started(db, "SELECT v FROM a [RANGE 10]")
+    push(db, "a", 1)
+
+    def gone(*_: object) -> None:
+        raise RunnerLostError("Spark's JVM ended")
+
+    monkeypatch.setattr(Run, "step", gone)
+    with pytest.raises(hr.UserError):
+        push(db, "a", 2)
+    with pytest.raises(RunnerLostError):
+        db.stop()
+    assert "the run has ended with: Spark's JVM ended" in messages(db.why("q"))
 
 
 def test_an_epoch_that_is_tried_again(db: hr.Database) -> None:

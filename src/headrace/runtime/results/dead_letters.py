@@ -29,6 +29,22 @@ def dead_letters(store: Store, epochs: Sequence[EpochResults]) -> pa.Table:
     return pa.concat_tables([_LETTERS.empty_table(), *letters_of(store, epochs)])
 
 
+def newest_dead_letters(store: Store, epochs: Sequence[EpochResults], wanted: int) -> pa.Table:
+    """About the newest of the rows that no query could use, oldest first, as `dead_letters` gives them.
+
+    Args:
+        store: where they are.
+        epochs: of which they may be, in order.
+        wanted: of so many rows, at least, files are read if there are as many.
+    """
+    first, found = len(epochs), 0
+    while first and found < wanted:
+        first -= 1
+        found += sum(ref.rows for ref in epochs[first].dead_letters)
+    letters = dead_letters(store, epochs[first:])
+    return letters.slice(max(0, letters.num_rows - wanted))
+
+
 _LETTERS = pa.schema(
     [("epoch", pa.int64()), *((name, pa.string()) for name in ("stream", "query", "reason", "row", "place"))]
 )

@@ -211,7 +211,8 @@ def status_for(context: Context, caller: Caller) -> dict[str, Any]:
     if found is None:
         return {
             "running": False, "epoch": 0, "at": None, "streams": [], "queries": [], "operators": [],
-            "catching_up": None, "paused": [], "attempt": None, "problems": {},
+            "catching_up": None, "paused": [], "attempt": None,
+            "ended": None, "problems": {},
         }  # fmt: skip
     problems = dict(context.session.db.problems) if caller.only is None else {}
     return {**shown_status(found.to_dict(), caller), "problems": problems}

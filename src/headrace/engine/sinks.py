@@ -128,12 +128,13 @@ def made_sink(
             )
         options = revealed(written)
         sink = _Discreet(_sink(kind, options), options)
-        made = attachment_of(
-            query, sink, statement.name.text, first_epoch(options), retry_of(options), others
-        )
+        first = first_epoch(options)
+        made = attachment_of(query, sink, statement.name.text, first or 1, retry_of(options), others)
     except UserError as error:
         raise LanguageError(error.message, position=statement.kind.position, hint=error.hint) from None
-    return DefinedSink(kind, place_of(kind, _shown(written)), replace(made, delivery=delivery))
+    return DefinedSink(
+        kind, place_of(kind, _shown(written)), replace(made, from_now=first is None, delivery=delivery)
+    )
 
 
 def _bare_secret(kind: SinkKind, options: Mapping[str, str]) -> str | None:

@@ -140,6 +140,26 @@ def test_a_sink_that_cannot_be_used_is_not_defined(tmp_path: Path) -> None:
         push(db, 1)
 
 
+def test_a_sink_may_begin_now(tmp_path: Path) -> None:
+    """Where earlier results are no longer kept, it must."""
+    with connected(tmp_path, retain_epochs=1) as db:
+        db.execute(BEGIN.replace("v, COUNT(*) AS n FROM s [RANGE 10] GROUP BY v", "v FROM s"))
+        db.start()
+        push(db, 1, 2, 4)
+        with pytest.raises(
+            DeliveryError, match=r"results are kept from epoch .*hint: give the option from_epoch now"
+        ):
+            db.execute(OUT, base=tmp_path)
+        db.execute(OUT.replace("'out'", "'out', from_epoch now"), base=tmp_path)
+        push(db, 5)
+        db.stop()
+    with connected(tmp_path, retain_epochs=1) as db:
+        db.start()
+        push(db, 7, 8)
+        db.stop()
+        assert [row["valid_from"] for row in delivered(tmp_path / "out")] == [4, 5, 7]
+
+
 def test_a_sink_follows_its_query_to_another_name(tmp_path: Path) -> None:
     with connected(tmp_path) as db:
         db.execute(f"{BEGIN}{OUT}", base=tmp_path)
@@ -223,6 +243,10 @@ def test_sinks_of_python_are_shown_beside_those_of_sql(tmp_path: Path) -> None:
         ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'http://h:x')", "not an address of the web"),
         ("CREATE SINK drain FOR q TO table OPTIONS (url 'mysql://h', table 't')", "not that of a database"),
         ("CREATE SINK drain FOR q TO table OPTIONS (url 'sqlite:x', table 't')", "not that of a database"),
+        (
+            "CREATE SINK drain FOR q TO table OPTIONS (url 'postgresql://h/d', table 't', driver 'x')",
+            "driver is for an address that begins with jdbc:",
+        ),
         (
             "CREATE SINK drain FOR q TO table OPTIONS (url 'postgresql://h/d?sslmode=maybe', table 't')",
             "a parameter that is not known",

@@ -142,6 +142,7 @@ class Attachment:
         sink: what takes the changes.
         from_epoch: the first epoch it gets, if it has not been attached in this store before.
         retry: what happens when it fails.
+        from_now: whether, instead, it gets what is committed from the moment on at which it is attached.
         delivery: what identifies what it delivers, where a durable store has given that; see `Origin`. A
             position of another one that had its name is not its own.
         busy: held while the sink works; a run that did not wait for it leaves it held.
@@ -152,6 +153,7 @@ class Attachment:
     sink: Sink
     from_epoch: int = 1
     retry: Retry = field(default_factory=Retry)
+    from_now: bool = False
     delivery: str | None = None
     busy: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 

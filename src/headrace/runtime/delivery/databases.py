@@ -12,9 +12,6 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from headrace.errors import UserError
 
-SCHEMES: Final = ("postgresql", "sqlite")
-"""How the addresses begin of the databases that are known."""
-
 _SSL: Final = ("disable", "require", "verify-full")
 
 
@@ -31,18 +28,28 @@ class Database:
     marker: str
 
 
-def database_at(url: str, user: str | None = None, password: str | None = None) -> Database:
+def database_at(
+    url: str, user: str | None = None, password: str | None = None, driver: str | None = None
+) -> Database:
     """The database of an address.
 
     Args:
         url: `postgresql://user@host:5432/name`, with `?sslmode=require` or `verify-full` for TLS, or with
-            `?host=/folder` for the socket in a folder; or `sqlite:///absolute/path`.
+            `?host=/folder` for the socket in a folder; `sqlite:///absolute/path`; or one that begins with
+            `jdbc:`, whose database is reached through Spark.
         user: who connects, if the address does not say it.
         password: theirs, if the address does not have it.
+        driver: with `jdbc:`, the class of the driver, if its jar was given to Spark.
 
     Raises:
         UserError: the address is of no such database, or a package is missing.
     """
+    if url.startswith("jdbc:"):
+        # Loaded here: the others do without Spark.
+        jdbc = importlib.import_module("headrace.runtime.spark.jdbc")
+        return Database(jdbc.connector(url, user, password, driver), "?")
+    if driver is not None:
+        raise UserError("driver is for an address that begins with jdbc:", hint="leave it out")
     try:
         parts = urlsplit(url)
         # Looked at here, where it can still be refused.
@@ -94,7 +101,7 @@ def _unknown() -> UserError:
     # The address may have a password.
     return UserError(
         "the url of a table is not that of a database that is known",
-        hint="write url 'postgresql://user@host:5432/name', or 'sqlite:///absolute/path'",
+        hint="write url 'postgresql://user@host:5432/name', 'sqlite:///absolute/path' or 'jdbc:...'",
     )
 
 

@@ -86,7 +86,11 @@ class Deliveries:
         Raises:
             UserError: the sink cannot be used, or would miss epochs.
         """
-        attachment = replace(attachment, from_epoch=max(attachment.from_epoch, start))
+        committed = self._results()
+        first = attachment.from_epoch
+        if attachment.from_now and committed:
+            first = committed[-1].epoch + 1
+        attachment = replace(attachment, from_epoch=max(first, start))
         reader = ResultReader(attachment.query, form_of(plan), self._store, ())
         ledger = Ledger(self._store, attachment.query, attachment.name)
         places, names = key_of(plan), plan.schema.names

@@ -310,10 +310,12 @@ def _checked(attachment: Attachment, position: Position | None, results: Sequenc
     last = results[-1].epoch if results else 0
     if position is None:
         if attachment.from_epoch < whole:
+            # Of a sink of SQL the definition is an epoch itself, after which less may be kept.
+            given = f"from_epoch={whole}" if attachment.delivery is None else "the option from_epoch now"
             raise DeliveryError(
                 f"{attachment.title} starts with epoch {attachment.from_epoch}, and results are kept "
                 f"from epoch {whole} on",
-                hint=f"give from_epoch={whole}; rows that were written before it are not delivered then",
+                hint=f"give {given}; rows that were written before it are not delivered then",
             )
         first = attachment.from_epoch
         since = since_of(attachment.query, results, first)

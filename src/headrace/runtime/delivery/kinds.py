@@ -81,7 +81,7 @@ def options_of(kind: SinkKind) -> Options:
         case SinkKind.WEBHOOK:
             return Options(("url",), ("authorization", "timeout"), secret=("authorization",))
         case SinkKind.TABLE:
-            return Options(("url", "table"), ("key", "user", "password"), secret=("password",))
+            return Options(("url", "table"), ("key", "user", "password", "driver"), secret=("password",))
         case _:
             assert_never(kind)
 
@@ -134,7 +134,8 @@ def sink_of(kind: SinkKind, options: Mapping[str, str]) -> Sink:
             timeout = _seconds("timeout", options.get("timeout"), TIMEOUT)
             return WebhookSink(options["url"], options.get("authorization"), timeout)
         case SinkKind.TABLE:
-            database = database_at(options["url"], options.get("user"), options.get("password"))
+            access = (options.get(name) for name in ("user", "password", "driver"))
+            database = database_at(options["url"], *access)
             key = _columns(options["key"]) if "key" in options else None
             return TableSink(database.connect, options["table"], key, database.marker)
         case _:
@@ -161,13 +162,14 @@ def place_of(kind: SinkKind, options: Mapping[str, str]) -> str:
             assert_never(kind)
 
 
-def first_epoch(options: Mapping[str, str]) -> int:
-    """The first epoch that is delivered.
+def first_epoch(options: Mapping[str, str]) -> int | None:
+    """The first epoch that is delivered; None for the next one that is committed.
 
     Raises:
-        UserError: it is not a number.
+        UserError: it is not a number, nor `now`.
     """
-    return _whole("from_epoch", options.get("from_epoch", "1"))
+    text = options.get("from_epoch", "1")
+    return None if text.lower() == "now" else _whole("from_epoch", text)
 
 
 def retry_of(options: Mapping[str, str]) -> Retry:

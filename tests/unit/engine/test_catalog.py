@@ -157,8 +157,7 @@ def test_what_sql_cannot_say_is_asked_for_again(tmp_path: Path) -> None:
         with pytest.warns(hr.HeadraceWarning, match=r"doubled.*twice.*\n.*rooms"):
             db.start()
         assert [query.name for query in db.queries] == ["warm", "query_2"]
-        with pytest.raises(LanguageError, match="the query rooms is paused"):
-            db.execute("WHY rooms")
+        assert "rooms is paused: " in str(db.execute("WHY rooms")[0])
         assert "db.relation('sensor', ...)" in str(db.execute("DESCRIBE sensor")[0])
         db.relation("sensor", table, key="id")
         with pytest.raises(LanguageError, match="used by the query rooms"):
@@ -211,7 +210,7 @@ def test_a_query_that_pauses_keeps_what_is_final(tmp_path: Path) -> None:
         assert "paused" in str(db.execute("SHOW QUERIES")[0])
         with pytest.raises(LanguageError, match="paused already"):
             db.execute("ALTER QUERY warm PAUSE")
-        for text in ("WHY warm", "EXPLAIN ANALYZE warm", "ALTER QUERY warm REOPTIMIZE"):
+        for text in ("EXPLAIN ANALYZE warm", "ALTER QUERY warm REOPTIMIZE"):
             with pytest.raises(LanguageError, match="the query warm is paused"):
                 db.execute(text)
         db.stop()

@@ -37,6 +37,7 @@ from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.delivery.table import TableSink
 from headrace.runtime.delivery.topic import TopicSink
+from headrace.runtime.delivery.webhook import WebhookSink
 from headrace.runtime.driver.progress import Progress
 from headrace.time import BEGINNING, INFINITY
 
@@ -63,6 +64,7 @@ __all__ = [
     "TableSink",
     "TopicSink",
     "UserError",
+    "WebhookSink",
     "connect",
     "history_of",
     "log_of",

@@ -386,12 +386,10 @@ class Definitions:
         return replace(self, sinks=sinks, records=self.records.without(key_of(Kind.SINK.value, name)))
 
     def sinks_of(self, query: str) -> list[str]:
-        """The sinks that SQL has defined for a query, as far as they could be made or not, by their names."""
-        return [
-            record.name
-            for record in self.records.known.values()
-            if (read := sink_query(record)) is not None and read.lower() == query.lower()
-        ]
+        """The names of the sinks that SQL has defined for a query, those included that cannot be made."""
+        made = [sink.name for sink in self.sinks.values() if sink.query.lower() == query.lower()]
+        waiting = self.records.sinks().items()
+        return made + [name for name, one in waiting if (sink_query(one) or "").lower() == query.lower()]
 
     def without_query(self, name: str, position: Position | None) -> Definitions:
         """The same without a query and its sinks.

@@ -32,18 +32,26 @@ def url(tmp_path: Path) -> Iterator[str]:
 
 
 def test_a_server_with_a_sink_that_fails_stops_as_it_should(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HEADRACE_SECRET_PLACE", "http://127.0.0.1:1/sesame")
+    monkeypatch.setenv("HEADRACE_SECRET_KEY", "Bearer sesame")
     with hr.connect(runner="inline", storage=tmp_path / "store") as db:
         db.execute(BEGIN)
-        db.execute("CREATE SINK lost FOR q TO webhook OPTIONS (url 'http://127.0.0.1:1/', pause 60)")
+        options = "url SECRET 'place', authorization SECRET 'key', pause 60"
+        db.execute(f"CREATE SINK lost FOR q TO webhook OPTIONS ({options})")
         db.start()
     with running(tmp_path) as url, httpx.Client(base_url=url, timeout=60) as one:
         rows = '{"ts": 1, "v": 1}\n{"ts": 2, "v": 1}'
         assert one.post("/streams/r/rows", content=rows, headers=LINES).status_code == 200
         assert one.get("/readyz").status_code == 200
+        shown = [one.get(path).text for path in ("/sinks", "/sinks/lost", "/catalog", "/status", "/metrics")]
+        text = "SHOW SINKS; SHOW CREATE SINK lost; DESCRIBE SINK lost; EXPLAIN SELECT v FROM r"
+        shown.append(one.post("/statements", json={"text": text}).text)
     assert "it was given up after" in caplog.text
     assert "Application shutdown failed" not in caplog.text
+    assert sum("SECRET 'place'" in text for text in shown) >= 4
+    assert [text for text in (*shown, caplog.text) if "sesame" in text] == []
 
 
 def client(url: str, key: str) -> httpx.Client:

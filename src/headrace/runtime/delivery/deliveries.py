@@ -119,13 +119,11 @@ class Deliveries:
         dropped = [delivery for delivery in self._all if delivery.attachment.query == query]
         _end(dropped, timeout)
         self._all = [delivery for delivery in self._all if delivery not in dropped]
-        for delivery in dropped:
-            if delivery.attachment.delivery is not None:
-                delivery.forget()
+        self._forget(part for part in dropped if part.attachment.delivery is not None)
         _check(dropped)
 
     def drop_sink(self, query: str, name: str, timeout: float | None) -> str | None:
-        """End a delivery when it has delivered what has been committed, and forget how far it is.
+        """End a delivery when it has delivered what has been committed; in a run, forget how far it is.
 
         Args:
             query: the query's name.
@@ -138,8 +136,7 @@ class Deliveries:
         dropped = [one for one in self._all if (one.attachment.query, one.attachment.name) == (query, name)]
         _end(dropped, timeout)
         self._all = [delivery for delivery in self._all if delivery not in dropped]
-        for delivery in dropped:
-            delivery.forget()
+        self._forget(dropped)
         return next((told(one.error) for one in dropped if one.error is not None), None)
 
     @contextmanager
@@ -207,6 +204,11 @@ class Deliveries:
             for delivery in self._all
             if delivery.problem is not None
         }
+
+    def _forget(self, dropped: Iterable[Delivery]) -> None:
+        """Forget how far sinks are, unless another run may have the store by now."""
+        for delivery in dropped if self._started else ():
+            delivery.forget()
 
     def _since(self, start: int) -> Sequence[EpochResults]:
         """What is committed and retained from an epoch on."""

@@ -61,6 +61,7 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.retained import all_retained, not_kept
 from headrace.runtime.intake.shares import FIRST_ROWS
 from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain, Retain
+from headrace.runtime.intake.system_feed import Pace
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.changes import Change
@@ -125,6 +126,7 @@ class Execution:
         self._feed_folder = settings.storage or self._folders.new()
         self._changed = threading.Condition()
         self._live: LiveRun | None = None
+        self._pace = Pace()
         self._journal: Journal | None = None
         self._watched: Watched | None = None
         self.differences = Differences()
@@ -643,7 +645,7 @@ class Execution:
         assert self._live is not None
         system = system_stream(name)
         if system is not None:
-            return system_feed(system, self._feed_folder)
+            return system_feed(system, self._feed_folder, self._pace)
         rows, size = self._settings.run.epoch_rows or FIRST_ROWS, self._settings.run.epoch_bytes
         return defined.inputs[name].feed(self._feed_folder, rows, size, self._live.wake)
 

@@ -38,7 +38,7 @@ from headrace.runtime.intake.folder import OPTIONS, Folder, is_followed, open_fo
 from headrace.runtime.intake.folder_feed import FolderFeed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
-from headrace.runtime.intake.system_feed import SystemFeed
+from headrace.runtime.intake.system_feed import Pace, SystemFeed
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.coding import without_compression
 from headrace.runtime.sources.computed import ComputedSource
@@ -217,15 +217,16 @@ class Input:
         return PushFeed(self.info.name, self.stream, place, rows, epoch_bytes, self.overflow, wake)
 
 
-def system_feed(kind: SystemStream, folder: Path) -> SystemFeed:
+def system_feed(kind: SystemStream, folder: Path, pace: Pace) -> SystemFeed:
     """What brings the rows in which a run describes itself.
 
     Args:
         kind: which of the streams.
         folder: the store, or a temporary folder; rows are kept in it until they are read.
+        pace: when the rows of the run's streams may cause an epoch.
     """
     place = stream_folder(folder, kind.full_name)
-    return SystemFeed(kind, SYSTEM_STREAMS[kind.full_name], place)
+    return SystemFeed(kind, SYSTEM_STREAMS[kind.full_name], place, pace)
 
 
 def stream_folder(folder: Path, stream: str) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from headrace.algebra.system_streams import SystemStream
 from headrace.errors import LanguageError, Position
 from headrace.runtime.driver import live
 from headrace.runtime.intake import system_feed
+from headrace.runtime.intake.system_feed import Pace
 from watched_clock import Clock
 
 READINGS = "CREATE STREAM reading (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;"
@@ -120,6 +123,88 @@ def test_rows_ride_on_the_next_epoch(db: hr.Database, monkeypatch: pytest.Monkey
     # The first of them may have caused an epoch; none after it has.
     assert db.status.epoch in (5, 6)
     assert {row["epoch"] for row in asked.changes().to_pylist()} <= {2, 3, 4, 5, 6}
+
+
+def test_all_of_them_together_cause_one_epoch_a_second(
+    db: hr.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dead letters come while rows about epochs have just been taken."""
+    seconds = [0.0]
+    monkeypatch.setattr(Pace, "is_due", lambda pace: seconds[0] >= pace._due)
+    monkeypatch.setattr(Pace, "taken", lambda pace: setattr(pace, "_due", seconds[0] + 1))
+    monkeypatch.setattr(live, "_LOOK", 0.005)
+    db.query("SELECT epoch FROM headrace.epochs", "e")
+    letters = db.query("SELECT epoch FROM headrace.dead_letters", "l")
+    db.start()
+
+    def settled(epochs: int) -> None:
+        deadline = time.monotonic() + 30
+        while db.status.epoch < epochs:
+            assert time.monotonic() < deadline
+            time.sleep(0.002)
+
+    db.push("reading", [{"ts": 5, "v": 1}])
+    # That epoch is described by one of its own.
+    settled(2)
+    db.push("reading", [{"ts": 3, "v": 99}])
+    db.push("reading", [{"ts": 6, "v": 99}])
+    # The letter of the third epoch rides on the fourth, since its own would come within the second.
+    assert db.status.epoch == 4
+    assert letters.changes()["epoch"].to_pylist() == [3]
+    seconds[0] = 1.0
+    settled(5)
+
+
+def test_waiting_rows_state_heartbeats_and_rates(db: hr.Database) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(value: int) -> int:
+        begun.set()
+        assert go_on.wait(60)
+        return value
+
+    db.function("slow", slow, arguments=["BIGINT"], returns="BIGINT")
+    db.execute("CREATE QUERY slowly AS SELECT slow(v) AS v FROM reading")
+    streams = db.query("SELECT * FROM headrace.streams", "s")
+    queries = db.query("SELECT * FROM headrace.queries WHERE query = 'total'", "q")
+    operators = db.query("SELECT * FROM headrace.operators", "o")
+    db.execute("SET epoch_rows = 2")
+    db.start()
+    first = db.push("reading", [{"ts": 1, "v": 1}, {"ts": 5, "v": 2}], wait=False)
+    assert begun.wait(60)
+    others = [db.push("reading", [{"ts": ts, "v": ts}], wait=False) for ts in (7, 8, 9)]
+    go_on.set()
+    assert first.result(60)
+    assert all(other.result(60) for other in others)
+    said = rows_of(streams, 3)
+    assert [(row["rows_in"], row["waiting"]) for row in said] == [(2, 3), (2, 1), (1, 0)]
+    assert [row["heartbeat"] for row in said] == [5, 8, 9]
+    assert all(row["rate"] is None or row["rate"] > 0 for row in said)
+    assert said[-1]["rate"] is not None
+    last = rows_of(queries, 3)[-1]
+    assert (last["heartbeat"], last["horizon"], last["lag"]) == (9, 9, 0)
+    status = {part.identity: part for part in db.status.operators}
+    rows = [row for row in rows_of(operators, 1) if row["epoch"] == said[-1]["epoch"]]
+    (aggregate,) = [row for row in rows if "SUM" in row["what"]]
+    known = status[aggregate["identity"]]
+    # Epochs of the run's own rows change nothing of it.
+    assert (aggregate["state_rows"], aggregate["state_bytes"]) == (known.state_rows, known.state_bytes)
+    assert (aggregate["heartbeat"], aggregate["waiting"]) == (known.heartbeat, 0)
+    assert aggregate["rows_out"] <= known.rows_out
+
+
+def test_they_are_timed_by_the_committed_clock(db: hr.Database) -> None:
+    """The instant of a row is the reading of the clock with which the epoch that took it was committed."""
+    asked = db.query("SELECT epoch, noted_at, taken_at FROM headrace.epochs", "e")
+    db.query("SELECT epoch FROM headrace.streams", "s")
+    db.start()
+    push_two(db)
+    rows = rows_of(asked, 2)
+    clocks = {part.epoch: part.clock for part in db._core.started.run.results}
+    for row in rows:
+        noted, taken = (int(row[name].timestamp() * 1e6) for name in ("noted_at", "taken_at"))
+        assert taken == clocks[row["epoch"]]
+        assert noted in [clock for epoch, clock in clocks.items() if epoch > row["epoch"]]
 
 
 def test_what_was_said_survives_in_a_store(tmp_path: Path) -> None:

@@ -21,6 +21,26 @@ _ALL: Final = 2**62
 """An epoch takes all rows: who adds them is the thread that would take them, and must not wait."""
 
 
+class Pace:
+    """When the streams of a run may cause an epoch: together at most one a second.
+
+    Args:
+        clock: seconds that pass.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._due = 0.0
+
+    def is_due(self) -> bool:
+        """Whether it is a second since rows of any of the streams were taken last."""
+        return self._clock() >= self._due
+
+    def taken(self) -> None:
+        """Rows of one of them have been taken."""
+        self._due = self._clock() + INTERVAL
+
+
 class SystemFeed:
     """Rows about epochs.
 
@@ -28,7 +48,7 @@ class SystemFeed:
         kind: which of the streams.
         stream: its columns.
         folder: where rows wait for the tasks; one that all tasks can reach.
-        clock: seconds that pass; says when rows may cause an epoch.
+        pace: when rows may cause an epoch, the same for all of these streams of a run.
     """
 
     def __init__(
@@ -36,11 +56,10 @@ class SystemFeed:
         kind: SystemStream,
         stream: LiveStream,
         folder: Path,
-        clock: Callable[[], float] = time.monotonic,
+        pace: Pace,
     ) -> None:
         self.kind = kind
-        self._clock = clock
-        self._due = 0.0
+        self._pace = pace
         self._rows = PushFeed(kind.full_name, stream, folder, _ALL, _ALL, Overflow.BLOCK, lambda: None)
 
     def note(self, rows: pa.Table) -> None:
@@ -55,8 +74,8 @@ class SystemFeed:
         """Its rows have all columns."""
 
     def ready(self) -> bool:
-        """Whether rows wait and may cause an epoch: a second after the last ones were taken."""
-        return self._rows.ready() and self._clock() >= self._due
+        """Whether rows wait and may cause an epoch: a second after the last ones of any stream were taken."""
+        return self._rows.ready() and self._pace.is_due()
 
     def come(self) -> int:
         """How much has come so far."""
@@ -78,7 +97,7 @@ class SystemFeed:
         """All rows that wait."""
         taken = self._rows.take(point)
         if taken is not None:
-            self._due = self._clock() + INTERVAL
+            self._pace.taken()
         return taken
 
     def settle(self, error: BaseException | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,17 +79,26 @@ def serve(
         with hr.connect(runner=runner.value, storage=storage, retain_epochs=retain_epochs) as db:
             if script is not None:
                 db.execute(script.text, base=script.file.parent)
-            formats = ("push", *FILE_FORMATS) if allow_folder else ("push",)
-            policy = Policy.closed(
-                folders=allow_folder or (),
-                formats=formats,
-                may_change=True,
-                sinks=FOLDERS if sink_folder else (),
-                outputs=sink_folder or (),
-            )
+            policy = policy_of(allow_folder or (), sink_folder or ())
             log_as_json()
             db.served.start()
             serving.serve(Session(db, policy, storage.absolute(), limits), door, address, _say)
+
+
+def policy_of(folders: Sequence[Path], sink_folders: Sequence[Path]) -> Policy:
+    """What statements of administrators may reach.
+
+    Args:
+        folders: those whose files they may read.
+        sink_folders: those into which their sinks may write.
+    """
+    return Policy.closed(
+        folders=folders,
+        formats=("push", *FILE_FORMATS) if folders else ("push",),
+        may_change=True,
+        sinks=FOLDERS if sink_folders else (),
+        outputs=sink_folders,
+    )
 
 
 def _say(url: str) -> None:

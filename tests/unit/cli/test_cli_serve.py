@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import headrace as hr
 from headrace.cli import app
+from headrace.cli.serve import policy_of
 
 STREAM = "CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts; "
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -118,3 +119,16 @@ def test_what_is_not_safe_is_refused(tmp_path: Path, options: list[str], message
     )
     assert told.exit_code == 2
     assert message in told.stderr
+
+
+def test_sinks_of_clients_write_into_the_folders_that_are_given(tmp_path: Path) -> None:
+    begin = f"{STREAM}{QUERY}"
+    for folders, path, allowed in (((), "a", False), (("a",), "a/b", True), (("a",), "b", False)):
+        policy = policy_of((), [tmp_path / folder for folder in folders])
+        with hr.connect(runner="inline", policy=policy) as db:
+            db.execute(begin)
+            sink = f"CREATE SINK out FOR q TO json OPTIONS (path '{tmp_path}/{path}')"
+            with nullcontext() if allowed else pytest.raises(hr.PolicyError):
+                db.execute(sink)
+            with pytest.raises(hr.PolicyError):
+                db.execute("CREATE SINK hook FOR q TO webhook OPTIONS (url 'http://127.0.0.1/')")

@@ -23,6 +23,7 @@ from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import BusyError, SourceError, UserError, message_of, shown, told
 from headrace.language.overflow import Overflow
 from headrace.runtime.intake.streams import Intake, LiveStream
+from headrace.runtime.intake.times import read_texts, with_times
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.rows import typed_rows
@@ -298,6 +299,7 @@ class PushFeed:
         try:
             table = to_arrow_table(rows)
             _refuse_misspelt(table.column_names, schema, self._name)
+            table = with_times(table, schema, self._name)
             check_columns(table.schema, schema, self._name)
             places = [find_column(table.column_names, name, self._name) for name in schema.names]
             batches = table.select(places).combine_chunks().to_batches()
@@ -352,7 +354,7 @@ def table_of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa
     columns = []
     for name, field in zip(found, schema, strict=True):
         try:
-            columns.append(column_of([row.get(name) for row in rows], field.type))
+            columns.append(column_of(read_texts([row.get(name) for row in rows], field.type), field.type))
         except MisfitError as error:
             raise UserError(
                 f"these rows do not fit {label}: row {error.place + 1}: {field.name} is {error.reason}",

@@ -44,6 +44,7 @@ from headrace.runtime.sources.coding import without_compression
 from headrace.runtime.sources.computed import ComputedSource
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.patterns import plain_path
+from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, is_remote
 from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.widening import readable_schema
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
@@ -275,8 +276,9 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             named = {column.name.lower() for column in statement.computed}
             timed = statement.timestamp
             column = timed if isinstance(timed, str) and timed.lower() not in named else None
+            given = revealed(options)
             source = open_source(
-                *(statement.format, options, statement.columns, column, statement.name, base, policy.folders),
+                *(statement.format, given, statement.columns, column, statement.name, base, policy.folders),
                 records=statement.records,
             )
             if statement.computed:
@@ -447,7 +449,8 @@ def _followed(
     items = bind_computed(statement.computed, columns)
     schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
     info = describe_stream(statement, schema)
-    of_files = {name: value for name, value in options.items() if name not in OPTIONS}
+    given = revealed(options)
+    of_files = {name: value for name, value in given.items() if name not in OPTIONS}
     named = {name for name, _ in items}
     timed = info.timestamp if not info.by_arrival and info.timestamp not in named else None
 
@@ -459,7 +462,7 @@ def _followed(
         )
         return ComputedSource(found, items) if items else found
 
-    folder = open_folder(options, base, policy.folders, schema, opened)
+    folder = open_folder(given, base, policy.folders, schema, opened)
     live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes)
     origin = origin_of(statement.format, {**of_files, "follow": "true"}, base)
     return Input(info, live, None, max_rows, statement.time, origin=origin, folder=folder)
@@ -477,8 +480,8 @@ def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int |
 
 def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
     """What one of our own formats reads, whatever folder its path is relative to."""
-    told = dict(options)
-    if "path" in told:
+    told = {name: value for name, value in options.items() if name not in ACCOUNT_OPTIONS}
+    if "path" in told and not is_remote(told["path"]):
         told["path"] = str((base / plain_path(told["path"])).resolve())
     return " ".join([format, *(f"{name}={value!r}" for name, value in sorted(told.items()))])
 

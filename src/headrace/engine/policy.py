@@ -110,14 +110,15 @@ class Policy:
             allowed = ", ".join(sorted(self.formats)) or "none"
             what = "relations" if isinstance(statement, CreateRelation) else "streams"
             raise PolicyError(f"{what} may not be created FROM {kind}", hint=f"allowed are: {allowed}")
-        if kind in FORMATS:
-            return
         for name, value in statement.options:
             if self.options is not None and isinstance(value, SecretName):
                 raise PolicyError(
                     f"the secret of the option {name} may not be used",
                     hint="the operator may define the stream: who chooses the address could read the secret",
                 )
+        if kind in FORMATS:
+            return
+        for name, value in statement.options:
             if name == "cleansource" and value.lower() != "off":
                 raise PolicyError(
                     "the option cleanSource would delete or move the files that are read",

@@ -16,6 +16,7 @@ from headrace.elements import Int64Array, integers
 from headrace.engine.inputs import TemporaryFolders, format_of, origin_of, sorted_rows, stored_table
 from headrace.engine.policy import Policy
 from headrace.engine.rereading import files_again, refresh_clause, table_again, table_of
+from headrace.engine.secrets import revealed
 from headrace.engine.whole_frames import ReadFrame, read_by_spark, spark_origin
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import Catalog, RelationInfo, describe_relation
@@ -86,11 +87,12 @@ def declared_relation(
             # Without REFRESH it is known by its rows: they must not have changed when a run goes on.
             origin = "" if statement.refresh is None else spark_origin(statement)
             return _table(statement, source, origin, again)
+        given = revealed(options)
         source = open_source(
-            statement.format, options, statement.columns, None, statement.name, base, policy.folders
+            statement.format, given, statement.columns, None, statement.name, base, policy.folders
         )
         again = files_again(
-            *(statement.format, options, source.schema, statement.name, base), folders=policy.folders
+            *(statement.format, given, source.schema, statement.name, base), folders=policy.folders
         )
         return _table(statement, source, origin_of(statement.format, options, base), again)
     except UserError as error:

@@ -39,6 +39,7 @@ from headrace.language.statements import (
 )
 from headrace.runtime.journal.definition import SKEW, Definition
 from headrace.runtime.sources.patterns import is_whole
+from headrace.runtime.sources.remote import is_remote
 
 Read = TypeVar("Read", CreateStream, CreateRelation)
 
@@ -289,13 +290,14 @@ def _placed(statement: Read, base: Path) -> Read:
     if statement.format not in FORMATS:
         return statement
     options = tuple(
-        (name, os.path.abspath(base / value) if name == "path" and not is_whole(value) else value)
-        for name, value in statement.options
+        (name, _whole_path(value, base) if name == "path" else value) for name, value in statement.options
     )
     return replace(statement, options=options)
 
 
+def _whole_path(path: str, base: Path) -> str:
+    return path if is_whole(path) or is_remote(path) else os.path.abspath(base / path)
+
+
 def _secret(statement: CreateStream | CreateRelation) -> str | None:
-    if statement.format in FORMATS:
-        return None
     return secret_option(statement.options)

@@ -26,6 +26,9 @@ from headrace.language.syntax import Name, Query, Scalar
 from headrace.schema import Schema
 from headrace.time import Duration
 
+SECRET_OPTIONS: Final = ("access_key", "secret_key", "session_token")
+"""The options of files in object stores whose values are secret."""
+
 FILE_FORMATS: Final = ("parquet", "csv", "json", "arrow")
 """The formats that are read from a file or a folder."""
 

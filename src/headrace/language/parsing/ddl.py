@@ -20,6 +20,7 @@ from headrace.language.statements import (
     FILE_FORMATS,
     FORMATS,
     NOTHING_SAID,
+    SECRET_OPTIONS,
     ComputedColumn,
     CreateStream,
     TimeClauses,
@@ -109,11 +110,11 @@ def parse_input(
         options = parse_options(cursor)
     kind = form.text.lower()
     secret = next((name for name, value in options if isinstance(value, SecretName)), None)
-    if secret is not None and kind in FORMATS:
+    if secret is not None and kind in FORMATS and not (kind in FILE_FORMATS and secret in SECRET_OPTIONS):
         raise LanguageError(
             f"the option {secret} of {kind} is not secret",
             position=form.position,
-            hint="write its value; SECRET is for the formats of Spark",
+            hint=f"write its value; SECRET is for {', '.join(SECRET_OPTIONS)} of files, and for Spark",
         )
     if kind in FILE_FORMATS and "path" not in dict(options):
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"

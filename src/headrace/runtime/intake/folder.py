@@ -11,9 +11,10 @@ from typing import Final
 
 from headrace.errors import SourceError, UserError
 from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.files import Stamp, allowed_path, present_files, stamps_of
+from headrace.runtime.sources.files import Stamp, allowed_path, found_stamp, present_files, stamps_of
 from headrace.runtime.sources.options import flag, required
 from headrace.runtime.sources.patterns import is_pattern, plain_path
+from headrace.runtime.sources.remote import Account, Place, RemoteFile, account_of, is_remote
 from headrace.schema import Schema
 from headrace.time import parse_duration
 
@@ -47,6 +48,7 @@ class Folder:
         allowed: the folders that files must be in; None for any file.
         ready: when a file counts.
         every: seconds between two polls.
+        account: how an object store is reached; never shown.
         schema: the columns that each file's rows have.
         opened: from a file's whole path to what reads it; a UserError says that the file cannot be read.
     """
@@ -55,6 +57,7 @@ class Folder:
     allowed: tuple[Path, ...] | None
     ready: Ready
     every: float
+    account: Account
     schema: Schema
     opened: Callable[[str], SplitSource]
 
@@ -65,12 +68,14 @@ class Folder:
             SourceError: the folder cannot be looked into.
             PolicyError: a file is not in an allowed folder.
         """
-        found = present_files(self.path, _ROOT, self.allowed)
-        stamps = stamps_of(path for path, _ in found)
-        return {label: stamp for (_, label), stamp in zip(found, stamps, strict=True) if stamp.size >= 0}
+        found = present_files(self.path, _ROOT, self.allowed, self.account)
+        stamps = ((label, found_stamp(path)) for path, label in found)
+        return {label: stamp for label, stamp in stamps if stamp.size >= 0}
 
     def stamp(self, label: str) -> Stamp:
         """What is known now of a file that was found before; see `Stamp`."""
+        if is_remote(label):
+            return stamps_of([RemoteFile(label, self.account, 0, 0)])[0]
         return stamps_of([allowed_path(Path(label), label, self.allowed)])[0]
 
     def counts(self, stamp: Stamp, before: Stamp | None) -> bool:
@@ -86,7 +91,10 @@ class Folder:
             case Ready.RENAMED:
                 return True
             case Ready.SUCCESS:
-                return (stamp.path.parent / _SUCCESS).exists()
+                mark: Place = Path(stamp.path.parent, _SUCCESS)
+                if isinstance(stamp.path, RemoteFile):
+                    mark = RemoteFile(f"{stamp.path.parent}/{_SUCCESS}", self.account, 0, 0)
+                return stamps_of([mark])[0].size >= 0
 
 
 def is_followed(options: Mapping[str, str]) -> bool:
@@ -127,11 +135,14 @@ def open_folder(
         known = ", ".join(f"'{one.value}'" for one in Ready)
         raise SourceError(f"the option ready is '{text}'", hint=f"it must be one of {known}") from None
     every = _seconds(options.get("poll", _POLL))
-    present_files(path, base, allowed)
+    account = account_of(options)
+    present_files(path, base, allowed, account)
+    if is_remote(path):
+        return Folder(path, allowed, ready, every, account, schema, opened)
     plain = plain_path(path)
     if not is_pattern(plain) and (base / plain).is_file():
         raise SourceError(f"{path}: this is a file, and folders are followed", hint="name its folder")
-    return Folder(os.path.abspath(base / plain), allowed, ready, every, schema, opened)
+    return Folder(os.path.abspath(base / plain), allowed, ready, every, account, schema, opened)
 
 
 def _seconds(text: str) -> float:

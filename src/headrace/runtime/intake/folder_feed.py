@@ -237,7 +237,8 @@ class FolderFeed:
 
     def _begin(self, taken: _Taken, label: str, stamp: Stamp) -> None:
         """Take a file from its beginning; one that is not as it was found, or gone, is waited for."""
-        if self._folder.stamp(label) == stamp:
+        now = self._folder.stamp(label)
+        if (now.size, now.changed) == (stamp.size, stamp.changed):
             taken.add(label, stamp, self._source(label), 0)
             return
         with self._lock:

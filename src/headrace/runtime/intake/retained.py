@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 from headrace.errors import UserError
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.sources.contract import BATCH_ROWS, Read
+from headrace.runtime.sources.remote import Place
 from headrace.runtime.store.segments import Store, read_part
 from headrace.runtime.tasks.messages import RetainedFile
 from headrace.schema import Schema
@@ -54,7 +54,7 @@ class RetainedSource:
         return size * (end - start) // max(self.size, 1)
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """None: the files are the store's own."""
         return ()
 

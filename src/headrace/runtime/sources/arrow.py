@@ -13,6 +13,7 @@ import pyarrow as pa
 from headrace.elements import empty_columns
 from headrace.runtime.sources.contract import BATCH_ROWS
 from headrace.runtime.sources.files import overlaps
+from headrace.runtime.sources.remote import Place, RemoteFile
 from headrace.runtime.sources.rows import changed
 from headrace.runtime.sources.typed import TypedPart, TypedSource, open_parts
 from headrace.runtime.sources.widening import check_columns, find_column
@@ -75,7 +76,7 @@ def open_arrow(
     return ArrowSource(*open_parts("arrow", ArrowSource.kind, options, declared, base, allowed, _probe))
 
 
-def _probe(path: Path, label: str) -> tuple[pa.Schema, ArrowPart]:
+def _probe(path: Place, label: str) -> tuple[pa.Schema, ArrowPart]:
     available, in_place = _layout(path)
     with _mapped(path, None if in_place else _cheapest(available)) as reader:
         batches = [(batch.num_rows, batch.nbytes) for batch in _batches(reader, None)]
@@ -90,13 +91,17 @@ _Reader: TypeAlias = pa.RecordBatchFileReader | pa.RecordBatchStreamReader
 
 
 @contextmanager
-def _mapped(path: Path, fields: list[int] | None) -> Iterator[_Reader]:
+def _mapped(path: Place, fields: list[int] | None) -> Iterator[_Reader]:
     """A reader over the memory-mapped file; with `fields`, only those columns are decoded, and copied."""
-    with pa.memory_map(str(path)) as source, _reader(source, fields) as reader:
+    with _bytes_of(path) as source, _reader(source, fields) as reader:
         yield reader
 
 
-def _reader(source: pa.MemoryMappedFile, fields: list[int] | None) -> _Reader:
+def _bytes_of(path: Place) -> pa.NativeFile:
+    return path.open_native() if isinstance(path, RemoteFile) else pa.memory_map(str(path))
+
+
+def _reader(source: pa.NativeFile, fields: list[int] | None) -> _Reader:
     options = pa.ipc.IpcReadOptions(included_fields=fields, use_threads=False)
     magic = source.read(len(_MAGIC))
     source.seek(0)
@@ -104,8 +109,11 @@ def _reader(source: pa.MemoryMappedFile, fields: list[int] | None) -> _Reader:
     return opener(source, options=options)
 
 
-def _layout(path: Path) -> tuple[pa.Schema, bool]:
+def _layout(path: Place) -> tuple[pa.Schema, bool]:
     """The file's schema, and whether the columns of its first batch are in the mapped file unchanged."""
+    if isinstance(path, RemoteFile):
+        with _mapped(path, None) as reader:
+            return reader.schema, False
     with pa.memory_map(str(path)) as source:
         mapped = source.read_buffer()
         source.seek(0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import BinaryIO, Final
 
 import numpy as np
@@ -18,6 +17,7 @@ from headrace.elements import Int64Array
 from headrace.runtime.sources.coding import PLAIN, Coding
 from headrace.runtime.sources.contract import TEXT_LIMIT, Rejected
 from headrace.runtime.sources.files import mark_of, overlaps
+from headrace.runtime.sources.remote import Place
 from headrace.runtime.sources.rows import changed
 
 BLOCK_BYTES: Final = 4 * 2**20
@@ -45,7 +45,7 @@ class TextPart:
             offsets of blocks are in the lines that it has as UTF-8.
     """
 
-    path: Path
+    path: Place
     label: str
     size: int
     body: int

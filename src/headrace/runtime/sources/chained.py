@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from headrace.runtime.sources.contract import Read, SplitSource
 from headrace.runtime.sources.files import overlaps
+from headrace.runtime.sources.remote import Place
 from headrace.schema import Schema
 
 
@@ -72,7 +72,7 @@ class ChainedSource:
         )
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """The files of all of them."""
         return tuple(path for stretch in self.stretches for path in stretch.source.paths)
 

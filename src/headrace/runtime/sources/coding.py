@@ -11,13 +11,14 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol, cast
+from typing import Any, BinaryIO, Final, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.errors import SourceError
 from headrace.runtime.sources.layout import LINES, begun, laid_out
+from headrace.runtime.sources.remote import Place, RemoteFile
 
 OPTIONS: Final = ("compression", "encoding")
 """The options of text files that say it."""
@@ -47,18 +48,20 @@ class Coding:
         compression: its name, or `none`.
         encoding: the name of a codec of Python's.
         layout: one of `layout.LINES`, `SPREAD` and `ARRAY`.
+        is_sequential: whether the file can only be read from its beginning, wherever it is.
     """
 
     compression: str = "none"
     encoding: str = _UTF8
     layout: int = LINES
+    is_sequential: bool = False
 
     @property
     def is_plain(self) -> bool:
         """Whether the bytes of the file are its lines, so that any part of it can be read."""
         return self == PLAIN
 
-    def open(self, path: Path) -> BinaryIO:
+    def open(self, path: Place) -> BinaryIO:
         """The lines of a file as UTF-8.
 
         Raises:
@@ -88,14 +91,15 @@ class Codings:
     compression: str | None
     encoding: str | None
 
-    def of(self, path: Path) -> Coding:
+    def of(self, path: Place) -> Coding:
         """How a file is written, as far as its name and its first bytes say.
 
         Raises:
             OSError: it cannot be read.
         """
         compression = self.compression or _ENDINGS.get(path.suffix.lower(), "none")
-        found = Coding(compression)
+        sequential = isinstance(path, RemoteFile) and path.is_sequential
+        found = Coding(compression, is_sequential=sequential)
         if self.encoding is not None:
             return replace(found, encoding=self.encoding)
         with found.open(path) as file:
@@ -139,18 +143,20 @@ def _codec(name: str) -> str:
     return known.name
 
 
-def _decompressed(path: Path, compression: str) -> BinaryIO:
+def _decompressed(path: Place, compression: str) -> BinaryIO:
+    if compression == "none":
+        return path.open("rb")
+    file: Any = path if isinstance(path, Path) else path.open()
     match compression:
-        case "none":
-            return path.open("rb")
         case "gzip":
-            return cast(BinaryIO, _Checked(gzip.open(path)))
+            return cast(BinaryIO, _Checked(gzip.open(file)))
         case "bz2":
-            return cast(BinaryIO, _Checked(bz2.open(path)))
+            return cast(BinaryIO, _Checked(bz2.open(file)))
         case "xz":
-            return cast(BinaryIO, _Checked(lzma.open(path)))
+            return cast(BinaryIO, _Checked(lzma.open(file)))
         case other:
-            stream = pa.CompressedInputStream(pa.OSFile(str(path)), other)
+            native = path.open_native() if isinstance(path, RemoteFile) else pa.OSFile(str(path))
+            stream = pa.CompressedInputStream(native, other)
             return cast(BinaryIO, _Checked(stream))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +13,7 @@ from headrace.elements import record_batch
 from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.tree import Expression, columns_of, transform_columns
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource
+from headrace.runtime.sources.remote import Place
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import Field, Schema
 
@@ -56,7 +56,7 @@ class ComputedSource:
         return self.input.weigh(start, end)
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """As the input's."""
         return self.input.paths
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, Protocol
 
 import pyarrow as pa
 
+from headrace.runtime.sources.remote import Place
 from headrace.schema import Schema
 
 BATCH_ROWS: Final = 131_072
@@ -80,7 +80,7 @@ class SplitSource(Protocol):
         ...
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """The files that are read, which may be changed by others; none where there are none."""
         ...
 

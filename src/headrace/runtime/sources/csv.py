@@ -30,6 +30,7 @@ from headrace.runtime.sources.files import list_files, overlaps
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.options import check_known, flag, renamed, required
 from headrace.runtime.sources.records import STRAY_RETURN, UNCLOSED, csv_records
+from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.values import infer_type
@@ -98,7 +99,7 @@ class CsvSource:
         return weigh_parts([part.text for part in self.parts], start, end, whole=self.form.multiline)
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """The files."""
         return tuple(part.text.path for part in self.parts)
 
@@ -139,7 +140,7 @@ def open_csv(
         SourceError: a file is missing or no text, or lacks a declared column.
     """
     options = renamed(options, _SYNONYMS)
-    check_known("csv", options, (*_OPTIONS, *coding.OPTIONS))
+    check_known("csv", options, (*_OPTIONS, *coding.OPTIONS, *ACCOUNT_OPTIONS))
     codings = coding.codings_of(options)
     form = CsvFormat(_delimiter(options), options.get("null", ""), flag(options, "multiline", False))
     header = flag(options, "header", True)
@@ -149,7 +150,7 @@ def open_csv(
         )
     first: Sample | None = None
     schema, parts = declared, []
-    for path, label in list_files(required(options, "path"), base, allowed):
+    for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
         with reading(label, _KIND):
             sample = take_sample(path, label, codings.of(path))
         part = _open_part(sample, form, None if header else declared)

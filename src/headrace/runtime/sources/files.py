@@ -10,9 +10,12 @@ from pathlib import Path
 
 from headrace.errors import PolicyError, SourceError
 from headrace.runtime.sources.patterns import is_hidden, is_pattern, matching, plain_path
+from headrace.runtime.sources.remote import Account, Place, RemoteFile, check_remote, is_remote, remote_files
 
 
-def list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
+def list_files(
+    path: str, base: Path, allowed: tuple[Path, ...] | None, account: Account = ()
+) -> tuple[tuple[Place, str], ...]:
     """The files that a path names, each with the name to show: the path itself, or a folder's files.
 
     A folder's files come in the order of their names, without those that start with `.` or `_`. A pattern
@@ -20,14 +23,23 @@ def list_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple
 
     Args:
         path: of a file or a folder, or a pattern for such; a relative one starts at `base`. It may start with
-            `~/` or `file://`.
+            `~/` or `file://`, or be the URL of files elsewhere.
         base: the folder of the text that names the path.
-        allowed: the folders that the files must be in, see `allowed_path`; None for any file.
+        allowed: the folders that the files must be in, see `allowed_path`; None for any file, also elsewhere.
+        account: how an object store is reached.
 
     Raises:
         SourceError: there is no such file or folder, it holds no file, or nothing matches the pattern.
         PolicyError: a file is not in an allowed folder.
     """
+    check_remote(path, account, allowed=allowed is None)
+    if is_remote(path):
+        files = remote_files(path, account)
+        if not files:
+            raise SourceError(
+                f"{path}: there are no files", hint="files in subfolders are named by a pattern"
+            )
+        return tuple((file, file.url) for file in files)
     try:
         return _list_files(path, base, allowed)
     except OSError as error:
@@ -75,7 +87,7 @@ def _places(path: str, base: Path, allowed: tuple[Path, ...] | None) -> list[tup
     if place.exists():
         return [(place, path)]
     if not is_pattern(path):
-        raise SourceError(f"{path}: no such file or folder", hint=_instead(path, base))
+        raise SourceError(f"{path}: no such file or folder", hint=f"relative paths start at {base.resolve()}")
     # All are checked before any is looked at, as in a folder.
     return [
         (allowed_path(entry, label, allowed), label)
@@ -127,20 +139,18 @@ def _files_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list
     return found
 
 
-def _instead(path: str, base: Path) -> str:
-    """What to do about a path that leads to nothing."""
-    if "://" in path:
-        return "remote files cannot be read yet: copy them here, or read them with Spark and db.stream(...)"
-    return f"relative paths start at {base.resolve()}"
-
-
-def present_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tuple[tuple[Path, str], ...]:
+def present_files(
+    path: str, base: Path, allowed: tuple[Path, ...] | None, account: Account = ()
+) -> tuple[tuple[Place, str], ...]:
     """As `list_files`, where there may be no files yet, and what is not an ordinary file is left out.
 
     Raises:
         SourceError: the path is not one of a folder or a pattern, or the folder cannot be looked into.
         PolicyError: a file is not in an allowed folder.
     """
+    check_remote(path, account, allowed=allowed is None)
+    if is_remote(path):
+        return tuple((file, file.url) for file in remote_files(path, account))
     try:
         places = _places(path, base, allowed)
         found: list[tuple[Path, str]] = []
@@ -151,7 +161,7 @@ def present_files(path: str, base: Path, allowed: tuple[Path, ...] | None) -> tu
         raise SourceError(f"{path}: {error.strerror}") from error
 
 
-def mark_of(pieces: Sequence[tuple[Path, int]], position: int, *, whole: bool = False) -> str:
+def mark_of(pieces: Sequence[tuple[Place, int]], position: int, *, whole: bool = False) -> str:
     """Identifies the pieces laid end to end below a position; see `SplitSource.mark`.
 
     Pieces that have been read to their end keep their sizes. The one that has been read in part may grow,
@@ -167,11 +177,15 @@ def mark_of(pieces: Sequence[tuple[Path, int]], position: int, *, whole: bool = 
     for path, size in pieces:
         if offset >= position:
             break
-        name = path.name if path.parent == pieces[0][0].parent else os.path.abspath(path)
+        name = path.name if path.parent == pieces[0][0].parent else _whole_name(path)
         is_read = whole or offset + size <= position
         digest.update(f"{name}\0{size if is_read else ''}\0".encode())
         offset += size
     return digest.hexdigest()[:16] if position else ""
+
+
+def _whole_name(path: Place) -> str:
+    return path.url if isinstance(path, RemoteFile) else os.path.abspath(path)
 
 
 @dataclass(frozen=True)
@@ -184,12 +198,17 @@ class Stamp:
         changed: when it was changed last (nanoseconds).
     """
 
-    path: Path
+    path: Place
     size: int
     changed: int
 
 
-def stamps_of(paths: Iterable[Path]) -> tuple[Stamp, ...]:
+def found_stamp(path: Place) -> Stamp:
+    """What is known of a file that was just found: of one elsewhere what was said then."""
+    return Stamp(path, path.size, path.changed) if isinstance(path, RemoteFile) else stamps_of([path])[0]
+
+
+def stamps_of(paths: Iterable[Place]) -> tuple[Stamp, ...]:
     """What is known now of some files: it is another one once a file has been written again."""
     found = []
     for path in paths:

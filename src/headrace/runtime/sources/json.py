@@ -25,6 +25,7 @@ from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.nested_json import arrow_type, column_of_json, finished
 from headrace.runtime.sources.options import check_known, required
 from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
+from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.widening import warn_left_out
@@ -67,7 +68,7 @@ class JsonSource:
         return weigh_parts(self.parts, start, end)
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """The files."""
         return tuple(part.path for part in self.parts)
 
@@ -138,7 +139,7 @@ class JsonFiles:
         Raises:
             SourceError: a file is missing or no text, or an option is wrong.
         """
-        check_known("json", options, ("path", "missing", *OPTIONS))
+        check_known("json", options, ("path", "missing", *OPTIONS, *ACCOUNT_OPTIONS))
         codings = codings_of(options)
         missing = options.get("missing", "error")
         if missing not in ("error", "null"):
@@ -146,7 +147,7 @@ class JsonFiles:
         first: Sample | None = None
         objects: list[dict[str, object]] = []
         parts = []
-        for path, label in list_files(required(options, "path"), base, allowed):
+        for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
             with reading(label, _KIND):
                 sample = _sample(path, label, codings.of(path))
                 objects = objects or _first_objects(sample)
@@ -311,7 +312,7 @@ def _first_objects(sample: Sample) -> list[dict[str, object]]:
     return found or next(filter(None, map(_objects, rest)), [])
 
 
-def _sample(path: Path, label: str, coding: Coding) -> Sample:
+def _sample(path: Place, label: str, coding: Coding) -> Sample:
     """The beginning of a file, as one object per line."""
     sample = take_sample(path, label, coding)
     begin = sample.data[sample.body :].strip()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from headrace.errors import SourceError, UserError
 from headrace.runtime.sources.contract import BATCH_ROWS, Read
 from headrace.runtime.sources.options import check_known, whole
+from headrace.runtime.sources.remote import Place
 from headrace.runtime.sources.widening import find_column
 from headrace.schema import Schema, sql_type
 from headrace.suggestions import did_you_mean
@@ -53,7 +53,7 @@ class NexmarkSource:
         return (end - start) * self.rows * _ROW_BYTES // max(self.size, 1)
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """None: what is generated never changes."""
         return ()
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from headrace.elements import empty_columns
 from headrace.runtime.sources.contract import BATCH_BYTES, BATCH_ROWS
 from headrace.runtime.sources.files import overlaps
+from headrace.runtime.sources.remote import Place, RemoteFile
 from headrace.runtime.sources.rows import changed
 from headrace.runtime.sources.typed import TypedPart, TypedSource, open_parts
 from headrace.runtime.sources.widening import check_columns, find_column
@@ -60,7 +61,7 @@ def open_parquet(
     return ParquetSource(*open_parts("parquet", ParquetSource.kind, options, declared, base, allowed, _probe))
 
 
-def part_of(file: pq.ParquetFile, path: Path, label: str) -> TypedPart:
+def part_of(file: pq.ParquetFile, path: Place, label: str) -> TypedPart:
     """An open file as a part of a source.
 
     Args:
@@ -73,16 +74,17 @@ def part_of(file: pq.ParquetFile, path: Path, label: str) -> TypedPart:
     return TypedPart(path, label, rows, tuple(group.total_byte_size for group in groups))
 
 
-def open_file(path: Path) -> pq.ParquetFile:
+def open_file(path: Place) -> pq.ParquetFile:
     """Open a Parquet file.
 
     Raises:
         OSError, pa.ArrowException: it is missing or damaged.
     """
-    return pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    file = path.open_native() if isinstance(path, RemoteFile) else path
+    return pq.ParquetFile(file, coerce_int96_timestamp_unit="us")
 
 
-def _probe(path: Path, label: str) -> tuple[pa.Schema, TypedPart]:
+def _probe(path: Place, label: str) -> tuple[pa.Schema, TypedPart]:
     with open_file(path) as file:
         return file.schema_arrow, part_of(file, path, label)
 
@@ -104,7 +106,7 @@ def _between(low: int, high: int, batches: Iterator[pa.RecordBatch]) -> Iterator
 
 
 @lru_cache(maxsize=2)
-def _row_group(path: Path, _modified: int, _size: int, group: int, columns: tuple[str, ...]) -> pa.Table:
+def _row_group(path: Place, _modified: int, _size: int, group: int, columns: tuple[str, ...]) -> pa.Table:
     """One decoded row group; kept because the next range often starts where the last one ended in it."""
     with open_file(path) as file:
         return file.read_row_group(group, list(columns), use_threads=False).select(list(columns))

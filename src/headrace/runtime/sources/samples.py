@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from headrace.errors import SourceError
 from headrace.runtime.sources.blocks import BYTE_ORDER_MARK, TextPart
 from headrace.runtime.sources.coding import PLAIN, Coding
+from headrace.runtime.sources.remote import Place
 
 SAMPLE_BYTES: Final = 2**20
 """How much of a file decides on the types of columns that are not declared."""
@@ -46,7 +46,7 @@ class Sample:
         is_all: whether that is the whole file.
     """
 
-    path: Path
+    path: Place
     label: str
     size: int
     data: bytes
@@ -68,7 +68,7 @@ class Sample:
         return whole[start:]
 
 
-def take_sample(path: Path, label: str, coding: Coding = PLAIN) -> Sample:
+def take_sample(path: Place, label: str, coding: Coding = PLAIN) -> Sample:
     """Read the beginning of a text file: two whole lines at least, where there are as many.
 
     Bytes that are not text make single rows dead letters, wherever they are. Only what begins as no text does

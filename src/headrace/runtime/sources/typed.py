@@ -14,6 +14,7 @@ import pyarrow as pa
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import list_files, mark_of, overlaps
 from headrace.runtime.sources.options import check_known, required
+from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import gather, reading, typed_rows
 from headrace.runtime.sources.widening import check_columns, readable_schema
 from headrace.schema import Schema
@@ -30,7 +31,7 @@ class TypedPart:
         sizes: about how many bytes each of them has in memory.
     """
 
-    path: Path
+    path: Place
     label: str
     blocks: tuple[int, ...]
     sizes: tuple[int, ...]
@@ -78,7 +79,7 @@ class TypedSource(ABC, Generic[Part]):
         )
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """The files."""
         return tuple(part.path for part in self.parts)
 
@@ -117,7 +118,7 @@ def open_parts(
     declared: Schema | None,
     base: Path,
     allowed: tuple[Path, ...] | None,
-    probe: Callable[[Path, str], tuple[pa.Schema, Part]],
+    probe: Callable[[Place, str], tuple[pa.Schema, Part]],
 ) -> tuple[Schema, tuple[Part, ...]]:
     """The columns and the files of the option `path`.
 
@@ -132,9 +133,9 @@ def open_parts(
     Raises:
         SourceError: a file is missing or damaged, or lacks a declared column.
     """
-    check_known(format, options, ("path",))
+    check_known(format, options, ("path", *ACCOUNT_OPTIONS))
     schema, parts = declared, []
-    for path, label in list_files(required(options, "path"), base, allowed):
+    for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
         with reading(label, kind):
             available, part = probe(path, label)
         schema = schema or readable_schema(available, label)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
 from headrace.elements import record_batch
 from headrace.runtime.sources.contract import Read, Rejected
+from headrace.runtime.sources.remote import Place
 from headrace.schema import Schema
 
 
@@ -47,7 +47,7 @@ class UnreadableFile:
         return 0
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[Place, ...]:
         """None: it is not read."""
         return ()
 

@@ -33,7 +33,7 @@ def taken(feed: PushFeed, rows: Any) -> list[dict[str, Any]]:
     return [row for read in reads for row in read.rows.to_pylist()]
 
 
-ROWS = [
+ROWS: list[dict[str, Any]] = [
     {"ts": "2024-01-31T12:00:00Z", "day": "2024-01-31", "note": "2024-01-31"},
     {"ts": "2024-01-31 14:00:00+02:00", "day": None, "note": None},
     {"ts": "2024-01-31 12:00:00", "day": "2024-02-01", "note": ""},

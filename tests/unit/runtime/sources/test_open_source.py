@@ -97,20 +97,6 @@ def test_errors_carry_nothing_of_arrow_alone(tmp_path: Path) -> None:
     assert caught.value.message.startswith("f/x: ")
 
 
-@pytest.mark.parametrize(
-    ("path", "hint"),
-    [
-        ("s3://bucket/a.csv", "remote files cannot be read yet: copy them here, "),
-        ("https://host/a.csv", "remote files cannot be read yet: copy them here, "),
-    ],
-)
-def test_what_other_systems_take_as_a_path(path: str, hint: str, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no such file or folder") as raised:
-        open_csv(tmp_path, path=path)
-    assert raised.value.hint is not None
-    assert raised.value.hint.startswith(hint)
-
-
 def test_a_pattern_names_files_and_the_files_of_folders_in_order(tmp_path: Path) -> None:
     for name in ("d2/b.csv", "d2/a.csv", "d1/c.csv", "d1/_c.csv", "d1/c.txt", "e/a.csv", "_d/a.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import UserError
+from headrace.language.overflow import Overflow
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.records import StreamPoint
@@ -21,7 +22,7 @@ NOON = datetime(2024, 1, 31, 12, tzinfo=UTC)
 
 @pytest.fixture
 def feed(tmp_path: Path) -> PushFeed:
-    return PushFeed("s", LiveStream(SCHEMA, "ts"), tmp_path / "s", 10, 2**20, lambda: None)
+    return PushFeed("s", LiveStream(SCHEMA, "ts"), tmp_path / "s", 10, 2**20, Overflow.BLOCK, lambda: None)
 
 
 def taken(feed: PushFeed, rows: Any) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -129,30 +129,38 @@ def test_all_of_them_together_cause_one_epoch_a_second(
     db: hr.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dead letters come while rows about epochs have just been taken."""
-    seconds = [0.0]
-    monkeypatch.setattr(Pace, "is_due", lambda pace: seconds[0] >= pace._due)
+    seconds, asked = [0.0], [0]
+
+    def is_due(pace: Pace) -> bool:
+        asked[0] += 1
+        return seconds[0] >= pace._due
+
+    monkeypatch.setattr(Pace, "is_due", is_due)
     monkeypatch.setattr(Pace, "taken", lambda pace: setattr(pace, "_due", seconds[0] + 1))
     monkeypatch.setattr(live, "_LOOK", 0.005)
     db.query("SELECT epoch FROM headrace.epochs", "e")
     letters = db.query("SELECT epoch FROM headrace.dead_letters", "l")
     db.start()
 
-    def settled(epochs: int) -> None:
+    def wait_for(holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 30
-        while db.status.epoch < epochs:
+        while not holds():
             assert time.monotonic() < deadline
             time.sleep(0.002)
 
     db.push("reading", [{"ts": 5, "v": 1}])
     # That epoch is described by one of its own.
-    settled(2)
+    wait_for(lambda: db.status.epoch == 2)
     db.push("reading", [{"ts": 3, "v": 99}])
+    before = asked[0]
+    wait_for(lambda: asked[0] > before + 5)
+    # The letter of the third epoch waits, since one of its own would come within the second, and rides.
+    assert db.status.epoch == 3
     db.push("reading", [{"ts": 6, "v": 99}])
-    # The letter of the third epoch rides on the fourth, since its own would come within the second.
     assert db.status.epoch == 4
     assert letters.changes()["epoch"].to_pylist() == [3]
     seconds[0] = 1.0
-    settled(5)
+    wait_for(lambda: db.status.epoch == 5)
 
 
 def test_waiting_rows_state_heartbeats_and_rates(db: hr.Database) -> None:

@@ -70,6 +70,14 @@ def test_every_query_answers_as_its_definition(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.kills
+def test_over_a_stream_that_keeps_some_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some queries are filled, others lack instants, which they name, and replacements wait for windows."""
+    day = Day(tmp_path, monkeypatch, 200, 75, "30")
+    play(day, 50, 8)
+    assert day.deeds["replace"] >= 5, day.deeds
+
+
+@pytest.mark.kills
 def test_two_hundred_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     day = Day(tmp_path, monkeypatch, 11, 300)
     play(day, 200, 25)

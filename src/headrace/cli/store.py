@@ -295,10 +295,10 @@ def _sinks(folder: Path, epochs: int) -> list[str]:
 
 
 def _lacks(description: Description, query: str) -> str:
-    """About which instants a query says nothing, if there are any."""
+    """About which instants a query says nothing, or not all, if there are any."""
     domain = description.answer_domains.get(query, TimeDomain.INTEGER)
     gaps = [gap.text(domain) for gap in description.gaps_of(query) if gap.end is not None]
-    return f"; nothing {', nor '.join(gaps)}" if gaps else ""
+    return f"; {'; '.join(gaps)}" if gaps else ""
 
 
 def _heartbeat(instant: int | None, domain: TimeDomain) -> str:

@@ -131,7 +131,7 @@ def _answer(definitions: Definitions, record: Definition, status: Status | None)
     for query in status.queries if status is not None else ():
         if query.name == record.name:
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
-            yield from (f"it says nothing {gap.text(query.domain)}" for gap in query.gaps)
+            yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
     if sinks := definitions.sinks_of(record.name):
         yield f"its changes go to {', '.join(f'the sink {name}' for name in sinks)}"
 

@@ -57,13 +57,15 @@ class Readable(ABC):
         """The instants about which the answer says nothing, since the query was paused."""
 
     def gaps(self) -> pa.Table:
-        """The instants about which the answer says nothing, since the query was paused or replaced.
+        """The instants about which the answer says nothing or not all since the query was paused or replaced.
 
-        The same is in the metadata of the schema of `history` and `between`, as `headrace.gaps`: pairs of
-        instants in JSON.
+        It says nothing from `lacks_from` to before `lacks_to`, which may be the same. From there to before
+        `exact_from` its windows lack rows from before. The same is in the metadata of the schema of `history`
+        and `between`, as `headrace.gaps`: these three in JSON.
 
         Returns:
-            `lacks_from`, NULL where nothing is said before, and `lacks_to`, NULL while the query is paused.
+            `lacks_from`, NULL where nothing is said before; `lacks_to`, NULL while the query is paused; and
+            `exact_from`, NULL while it is paused, and where no such instant is known.
 
         Raises:
             UserError: the query has no answer.
@@ -71,7 +73,8 @@ class Readable(ABC):
         reader, gaps = self._reader(), self._gaps()
         begins = [INFINITY if gap.begin == BEGINNING else gap.begin for gap in gaps]
         ends = [INFINITY if gap.end is None else gap.end for gap in gaps]
-        columns = {"lacks_from": begins, "lacks_to": ends}
+        exact = [INFINITY if gap.exact_from is None else gap.exact_from for gap in gaps]
+        columns = {"lacks_from": begins, "lacks_to": ends, "exact_from": exact}
         return pa.table(
             {name: reader.instants(np.array(part, dtype=np.int64)) for name, part in columns.items()}
         )
@@ -182,7 +185,7 @@ class Readable(ABC):
         gaps = self._gaps()
         if not gaps:
             return table
-        said = json.dumps([[gap.begin, gap.end] for gap in gaps])
+        said = json.dumps([[gap.begin, gap.end, gap.exact_from] for gap in gaps])
         return table.replace_schema_metadata({**(table.schema.metadata or {}), b"headrace.gaps": said})
 
     def changes(self, as_of: object = None, output: str = "open") -> pa.Table:

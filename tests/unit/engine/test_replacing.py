@@ -96,13 +96,13 @@ def test_instants_between_both_answers_are_a_gap(tmp_path: Path) -> None:
         said = explained(db, ahead)
         assert said[2] == "nothing is said about the instants from 18 to before 300"
         replaced(db, ahead)
-        assert db["q"].gaps().to_pylist() == [{"lacks_from": 18, "lacks_to": 300}]
+        assert db["q"].gaps().to_pylist() == [{"lacks_from": 18, "lacks_to": 300, "exact_from": 310}]
         # The other way round the answer goes on where it was final, and lacks nothing more.
         replaced(db, "SELECT COUNT(*) AS n FROM s [RANGE 10]")
         db.stop()
     with hr.connect(runner="inline", storage=tmp_path / "store") as db:
         db.start()
-        assert db["q"].gaps().to_pylist() == [{"lacks_from": 18, "lacks_to": 300}]
+        assert db["q"].gaps().to_pylist() == [{"lacks_from": 18, "lacks_to": 300, "exact_from": 310}]
         db.stop()
 
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from headrace.algebra.exactness import exact_anew
 from headrace.algebra.nodes import Clip, Plan, Relation
+from headrace.algebra.properties import sources_of
 from headrace.elements import Batch, encode
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.early import at_horizon, horizon_of, strong
@@ -196,10 +198,23 @@ def resumed(
             begins[name] = until
     starts = {name: WarmStart(epoch, at) for name, at in begins.items()}
     gaps = {
-        name: with_gap(queries.gaps.get(name, ()), Gap(before.paused[name].heartbeat, at))
+        name: with_gap(
+            queries.gaps.get(name, ()),
+            Gap(before.paused[name].heartbeat, at, exact_anew_at(queries.plans[name], points)),
+        )
         for name, at in begins.items()
     }
     return replace(queries, warm={**queries.warm, **starts}, gaps={**queries.gaps, **gaps})
+
+
+def exact_anew_at(plan: Plan, points: Callable[[str], StreamPoint]) -> int:
+    """The first instant from which on a plan is exact that starts anew now; INFINITY where none is known.
+
+    Args:
+        plan: the plan.
+        points: how far an input has been read, by its name.
+    """
+    return exact_anew(plan, {source.name: points(source.name).time.latest for source in sources_of(plan)})
 
 
 def answering_from(

@@ -23,7 +23,7 @@ from headrace.lowering.memory import is_strong
 from headrace.runtime.driver.exchange import Begun, begun
 from headrace.runtime.driver.levels import said_from
 from headrace.runtime.driver.merging import Holding
-from headrace.runtime.driver.pausing import answering_from
+from headrace.runtime.driver.pausing import answering_from, exact_anew_at
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.said import reader_of
 from headrace.runtime.journal.description import WarmStart
@@ -154,7 +154,8 @@ def begun_anew(
             horizon, carried = horizon_of(plan), queries.carried_out.get(name, alone(plan)[0])
             below = Clip(carried if horizon is None else strong(carried), begin=at)
             queries = queries.replacing({name: at_horizon(below, horizon)})
-        gaps = with_gap(queries.gaps.get(name, ()), Gap(until, at))
+        exact = exact_anew_at(queries.plans[name], before.point)
+        gaps = with_gap(queries.gaps.get(name, ()), Gap(until, at, exact))
         warm = {**queries.warm, name: WarmStart(epoch, at)}
         queries = replace(queries, warm=warm, gaps={**queries.gaps, name: gaps})
     return queries

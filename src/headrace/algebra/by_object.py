@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+REMEMBERED: Final = 50_000
+"""So many objects are remembered where each is a query's: more than run together in one process."""
 
 K = TypeVar("K")
 V = TypeVar("V")

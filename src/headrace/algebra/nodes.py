@@ -22,6 +22,7 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from headrace.algebra.arrival import Unit
+from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.checks import require_boolean, require_columns, require_same_types
 from headrace.algebra.failure import can_fail
 from headrace.algebra.frames import MAX_ROWS, Frame
@@ -30,7 +31,15 @@ from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.memory import Memory
 from headrace.errors import PlanError
 from headrace.expressions.aggregate_functions import function_of
-from headrace.expressions.tree import AggregateCall, Column, Expression, Literal, SortKey, expressions_of
+from headrace.expressions.tree import (
+    AggregateCall,
+    Column,
+    Expression,
+    Literal,
+    SortKey,
+    expressions_of,
+    walk,
+)
 from headrace.nested import is_sequence, part_types
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
@@ -910,11 +919,10 @@ class Match(Unary):
     number: str
 
     def __post_init__(self) -> None:
+        width = len(self.input.schema)
         for _, predicate in self.predicates:
-            require_boolean(predicate, "a predicate that is matched")
-            require_columns(predicate, len(self.input.schema))
-            if can_fail(predicate):
-                raise PlanError("a predicate that is matched cannot fail for a row")
+            if _matched_columns(predicate) > width:
+                require_columns(predicate, width)
         _ = self.schema
 
     @cached_property
@@ -933,6 +941,20 @@ class Match(Unary):
             for number, predicate in self.predicates
         )
         return parts[0] if len(parts) == 1 else Union(parts)
+
+
+def _columns_to_match(predicate: Expression) -> int:
+    """How many columns a predicate that is matched asks of its input."""
+    require_boolean(predicate, "a predicate that is matched")
+    if can_fail(predicate):
+        raise PlanError("a predicate that is matched cannot fail for a row")
+    columns = [part for part in walk(predicate) if isinstance(part, Column)]
+    width = max((part.index for part in columns), default=-1) + 1
+    require_columns(predicate, width)
+    return width
+
+
+_matched_columns: Final = ByObject(_columns_to_match, REMEMBERED)
 
 
 @dataclass(frozen=True)

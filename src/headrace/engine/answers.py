@@ -89,7 +89,8 @@ class Answers:
         """
         new = {query.name: query for query in queries if query not in self._spans}
         # A query that was replaced may share the span of the one in its place.
-        going_on = {id(span) for query, span in self._spans.items() if query in queries}
+        answered = set(queries)
+        going_on = {id(span) for query, span in self._spans.items() if query in answered}
         for query, span in list(self._spans.items()):
             other = new.get(query.name)
             if id(span) in going_on or span.is_over:

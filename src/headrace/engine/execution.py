@@ -263,7 +263,7 @@ class Execution:
         new = ((name, query) for name, query in defined.queries.items() if name not in goes_on)
         past = {name: start for name, start in _past(defined).items() if name not in goes_on}
         return Asked(
-            Wanted(defined.plans, defined.streams, description, _holds(defined), defined.not_answered),
+            Wanted(defined.plans.whole, defined.streams, description, _holds(defined), defined.not_answered),
             lambda name: self._feed(name, defined),
             {name: derivation(query.plan, known) for name, query in new if query.warm},
             past | _resumed(defined, self.run),
@@ -276,10 +276,11 @@ class Execution:
     def _another(self, defined: Definitions) -> str | None:
         """The query that is another one from then on, and has not failed; None if there is none."""
         failed = self.run.reading.queries.failed
+        known = self._defined.queries.whole
         others = (
             name
             for name, query in defined.queries.items()
-            if self._defined.queries.get(name, query) is not query and name not in failed
+            if known.get(name, query) is not query and name not in failed
         )
         return next(others, None)
 

@@ -46,11 +46,8 @@ class Records:
 
     def changed(self, key: str, definition: Definition) -> Records:
         """The same with another definition in the place of one, perhaps of another name."""
-        known = {
-            definition.key if other == key else other: definition if other == key else one
-            for other, one in self.known.items()
-        }
-        return replace(self, known=Entries(known))
+        known = self.known.replacing(key, definition)
+        return replace(self, known=known if definition.key == key else known.renaming(key, definition.key))
 
     def saying(self, key: str, columns: Mapping[str, str]) -> Records:
         """The same with other comments on the columns of something."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import operator
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from headrace.algebra.arrival import Unit
 from headrace.algebra.nodes import (
@@ -94,6 +97,53 @@ def lower(
         merges: the plans whose state since some epoch is that of an operator that is older.
         holds: which operators of a query wait for others; none if it is not named.
     """
+    asked = _Asked(dict(queries), dict(starts), dict(shared), tuple(merges), dict(holds))
+    with _lock:
+        found = next((graph for known, graph in _last if known.is_same(asked)), None)
+    if found is None:
+        found = _lowered(*asked)
+        with _lock:
+            _last.append((asked, found))
+    return found
+
+
+class _Asked(NamedTuple):
+    """What a graph is asked for."""
+
+    queries: Mapping[str, Plan]
+    starts: Mapping[str, int]
+    shared: Mapping[str, Plan]
+    merges: tuple[Merge, ...]
+    holds: Mapping[str, Holds]
+
+    def is_same(self, other: _Asked) -> bool:
+        """Whether the plans are the same objects: functions of users may differ in plans that are equal."""
+        return (
+            _are_same(self.queries, other.queries)
+            and _are_same(self.shared, other.shared)
+            and (self.starts, self.holds) == (other.starts, other.holds)
+            and len(self.merges) == len(other.merges)
+            and all(map(operator.is_, self.merges, other.merges))
+        )
+
+
+def _are_same(plans: Mapping[str, Plan], others: Mapping[str, Plan]) -> bool:
+    return list(plans) == list(others) and all(map(operator.is_, plans.values(), others.values()))
+
+
+_last: Final[deque[tuple[_Asked, Graph]]] = deque(maxlen=2)
+"""The last graphs: a change of the queries asks for the same one several times."""
+_lock: Final = Lock()
+
+
+def _lowered(
+    queries: Mapping[str, Plan],
+    starts: Mapping[str, int],
+    shared: Mapping[str, Plan],
+    merges: Iterable[Merge],
+    holds: Mapping[str, Holds],
+) -> Graph:
+    """The graph, made anew."""
     together = selections({name: plan for name, plan in queries.items() if name not in {**shared, **holds}})
     members = {name for part in together for name in part.members}
     plans = {

@@ -7,7 +7,6 @@ import pytest
 from headrace import connect
 from headrace.algebra.nodes import Plan
 from headrace.engine.compiler import Compiler
-from headrace.engine.entries import Entries
 from headrace.errors import LanguageError
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog
@@ -121,16 +120,3 @@ def test_every_word_is_a_name_where_the_parser_takes_it_for_one() -> None:
 )
 def test_a_text_that_is_hard_to_cut_is_left_to_the_parser(text: str) -> None:
     assert pieces_of(text) is None
-
-
-def test_entries_grow_and_stay_what_they_were() -> None:
-    one = Entries[int]().adding("a", 1)
-    two, other = one.adding("b", 2), one.adding("c", 3)
-    three = two.adding("d", 4)
-    assert dict(one) == {"a": 1}
-    assert list(two) == ["a", "b"]
-    assert dict(other) == {"a": 1, "c": 3}
-    assert dict(three.without("a")) == {"b": 2, "d": 4}
-    assert "b" not in one
-    assert len(three) == 3
-    assert two == Entries({"a": 1, "b": 2})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     EVERY_INSTANT,
@@ -113,3 +115,14 @@ def test_a_column_that_equals_the_key_of_a_join_is_a_key_of_it_too() -> None:
         "  #4 Aggregate BY a: COUNT(*) AS n  <- #3  [state]",
         "q <- #4",
     ]
+
+
+def test_a_graph_is_made_again_for_plans_that_are_equal_and_not_the_same() -> None:
+    """Functions of users may differ in plans that are equal."""
+    again = replace(MANY)
+    graph = lower({"a": MANY})
+    assert lower({"a": MANY}) is graph
+    assert again == MANY
+    assert lower({"a": again}) is not graph
+    assert lower({"a": MANY}, {"a": 2}) is not graph
+    assert lower({"b": MANY}) is not graph

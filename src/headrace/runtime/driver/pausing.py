@@ -227,6 +227,8 @@ def answering_from(
         names: theirs.
         points: how far an input has been read, by its name.
     """
+    if not (names := list(names)):
+        return {}
     graph, outputs = queries.graph, dict(queries.graph.outputs)
     relations = {node.reads for node in graph.nodes if isinstance(node.plan, Relation)}
     read = {name: points(name) for name in queries.inputs}

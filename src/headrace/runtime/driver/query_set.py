@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from headrace.algebra.arrival import Past
+from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.explain import describe
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
@@ -263,7 +264,7 @@ class QuerySet:
     @property
     def memories(self) -> dict[str, tuple[Memory, ...]]:
         """For how long those queries remember their streams that do so for less than these allow."""
-        found = {name: tuple(memories_of(plan).values()) for name, plan in self.plans.items()}
+        found = {name: _memories(plan) for name, plan in self.plans.items()}
         return {name: memories for name, memories in found.items() if memories}
 
     @cached_property
@@ -451,3 +452,10 @@ def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]
             known.add(merge.into)
             found.append(merge)
     return tuple(found)
+
+
+def _memories_of(plan: Plan) -> tuple[Memory, ...]:
+    return tuple(memories_of(plan).values())
+
+
+_memories: Final = ByObject(_memories_of, REMEMBERED)

@@ -8,8 +8,9 @@
 A server runs as a process of its own. This one posts rows at a fixed rate, over connections that stay open,
 and reads the changes as server-sent events. The clock of a row starts when its POST is due, so that one that
 has to wait is counted. Further subscribers of the same query share the events; `stalled` ones never read, and
-`slow` ones read a few bytes now and then. The server's memory is that after the first rows, with one client,
-and that at the end.
+`slow` ones read a few bytes now and then. Rows are sent until what lies between the server and these is full;
+those are not counted. The server's memory is that after the first rows, with the clients that keep up, that
+when all the others are full, and that at the end.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ TEXT: Final = """CREATE STREAM r (ts BIGINT, v BIGINT, pad STRING) FROM push TIM
 CREATE QUERY q CONSISTENCY MIDDLE AS SELECT v, pad FROM r"""
 WARM_UP: Final = 100
 """So many rows are not counted."""
+FILLING: Final = 20
+"""So many large rows fill what lies between the server and a client that does not read."""
 
 
 @contextmanager
@@ -162,14 +165,14 @@ class Posts:
         self.due: dict[int, float] = {}
         self.taken: list[float] = []
 
-    def send(self, number: int, rate: float) -> None:
-        """Send so many rows, and wait until all are acknowledged."""
+    def send(self, number: int, rate: float, size: int = 200) -> None:
+        """Send so many rows of about so many bytes, and wait until all are acknowledged."""
         begin, posts = time.perf_counter(), []
         with ThreadPoolExecutor(32) as pool:
             for v in range(self._next, self._next + number):
                 self.due[v] = begin + (v - self._next) / rate
                 time.sleep(max(0.0, self.due[v] - time.perf_counter()))
-                posts.append(pool.submit(self._post, v))
+                posts.append(pool.submit(self._post, v, size))
             for one in posts:
                 one.result()
         self._next += number
@@ -179,8 +182,8 @@ class Posts:
         self.due.clear()
         self.taken.clear()
 
-    def _post(self, v: int) -> None:
-        row = json.dumps({"ts": v, "v": v, "pad": "x" * 200})
+    def _post(self, v: int, size: int) -> None:
+        row = json.dumps({"ts": v, "v": v, "pad": "x" * size})
         sent = {"Content-Type": "application/x-ndjson"}
         answer = self._client.post("/streams/r/rows", content=row, headers=sent)
         self.taken.append(time.perf_counter() - self.due[v])
@@ -202,6 +205,9 @@ def measured(case: Case, rate: int, seconds: int) -> tuple[str, ...]:
         stalled = [stack.enter_context(connected(url, 4_096)) for _ in range(case.stalled)]
         slow = [stack.enter_context(connected(url, 4_096)) for _ in range(case.slow)]
         await_clients(url, case.subscribers + len(stalled) + len(slow))
+        if stalled or slow:
+            posts.send(FILLING, rate, 10_000)
+            await_all(found, posts.due)
         connected_size = megabytes(process)
         threading.Thread(target=dribbled, args=(slow, over), daemon=True).start()
         posts.forget()

@@ -64,6 +64,7 @@ from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream,
 from headrace.runtime.intake.system_feed import Pace
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.journal import Journal
+from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.dead_letters import dead_letters, newest_dead_letters
 from headrace.runtime.results.instants import form_of
@@ -563,9 +564,15 @@ class Execution:
 
     def letters_after(self, epoch: int) -> pa.Table:
         """The rows that no query could use in the epochs after one, in the form of `dead_letters`."""
+        return dead_letters(self.store, self._after(epoch))
+
+    def has_letters_after(self, epoch: int) -> bool:
+        """Whether there are such rows; reads no file."""
+        return any(part.dead_letters for part in self._after(epoch))
+
+    def _after(self, epoch: int) -> Sequence[EpochResults]:
         results = self.run.results
-        begin = bisect_right(results, epoch, key=lambda part: part.epoch)
-        return dead_letters(self.store, results[begin:])
+        return results[bisect_right(results, epoch, key=lambda part: part.epoch) :]
 
     @property
     def ended_by(self) -> BaseException | None:

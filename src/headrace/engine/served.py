@@ -171,6 +171,10 @@ class Served:
         """The dead letters of the epochs after one, in the form of `Database.dead_letters`."""
         return self._core.started.letters_after(epoch)
 
+    def has_letters_after(self, epoch: int) -> bool:
+        """Whether there are such rows; takes no time to speak of."""
+        return self._core.started.has_letters_after(epoch)
+
     def kept(self, query: Query) -> Kept:
         """Which epochs of a query can be read.
 

@@ -52,11 +52,12 @@ class Context:
         return await self.workshop.do(lambda: work(*args, **kwargs), self.limits.seconds)
 
 
-def _context(request: Request) -> Context:
+# As coroutines these two are called at once; functions would be given to a thread, and wait for it.
+async def _context(request: Request) -> Context:
     return cast(Context, request.app.state.context)
 
 
-def _caller(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     return cast(Caller, request.state.caller)
 
 

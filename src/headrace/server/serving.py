@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import socket
 from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headrace.errors import UserError
 from headrace.server.access import Door
@@ -18,11 +21,23 @@ from headrace.server.session import Session
 _GRACE: Final = 10
 """Seconds that requests under way have when the server stops."""
 
-_SEND_BUFFER: Final = 128 * 2**10
+_SEND_BUFFER: Final = 32 * 2**10
 """Bytes of a connection that the kernel holds, twice over: who does not read cannot fill its memory."""
+
+_UNSENT: Final = 8 * 2**10
+"""With so many bytes of a connection that even the kernel does not take, nothing more is made for it."""
 
 _BACKLOG: Final = 2_048
 """So many connections wait until they are taken."""
+
+
+class _Protocol(H11Protocol):
+    """A connection that holds little for a client that does not read."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin; see asyncio."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(_UNSENT)
 
 
 class _Server(uvicorn.Server):
@@ -65,6 +80,9 @@ def serve(
     with listener(address) as made:
         if listening is not None:
             listening(url_of(made, address))
+        # What there is now stays; looking through it for garbage would hold up requests and epochs.
+        gc.collect()
+        gc.freeze()
         server.run([made])
 
 
@@ -81,6 +99,8 @@ def make_server(session: Session, door: Door, address: Address) -> uvicorn.Serve
         ssl_keyfile=address.private_key,
         lifespan="on",
         ws="none",
+        # It limits the size of headers; httptools, which would be taken where it is there, does not.
+        http=_Protocol,
     )
     return _Server(config, tails.close)
 

@@ -126,6 +126,10 @@ class Session:
         epoch = served.epoch
         return epoch, served.push(stream, rows, producer, sequence, self.limits.patience)
 
+    def has_letters_after(self, epoch: int) -> bool:
+        """Whether there are dead letters in the epochs after one; takes no time to speak of."""
+        return self.db.served.has_letters_after(epoch)
+
     def letters_of(self, stream: str, rows: pa.Table, epoch: int, caller: Caller) -> list[dict[str, Any]]:
         """Which of these rows became dead letters in the epochs after one.
 

@@ -29,7 +29,7 @@ from headrace.server.limits import Limits
 
 _SHARED_BYTES: Final = 4 * 2**20
 """So many bytes of the newest events of a query are shared; who lacks older ones reads the store."""
-_CHUNK_BYTES: Final = 64 * 2**10
+_CHUNK_BYTES: Final = 16 * 2**10
 """About so many bytes a client gets at once: what one holds that does not take them."""
 _READERS: Final = 8
 """So many clients that have fallen behind read the store at once; other requests do not wait for them."""

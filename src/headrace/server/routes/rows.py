@@ -63,6 +63,8 @@ async def add_rows(
         return JSONResponse(_answer(False, rows.num_rows), 202)
     if not await _committed(done, context.limits.seconds):
         return JSONResponse({**_answer(True, 0), "repeat": True})
+    if not session.has_letters_after(epoch):
+        return JSONResponse(_answer(True, rows.num_rows))
     letters = await context.blocking(session.letters_of, info.name, rows, epoch, caller)
     return JSONResponse(_answer(True, rows.num_rows, letters))
 

@@ -236,19 +236,19 @@ def test_rate_and_files_by_name_and_as_frames(spark: Any, tmp_path: Path) -> Non
         )
         (tmp_path / "parquet").mkdir(exist_ok=True)
         pq.write_table(table, tmp_path / f"parquet/{number}.parquet")
-    spark.read.schema(schema).parquet(str(tmp_path / "parquet")).coalesce(1).write.orc(str(tmp_path / "orc"))
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text/0.txt").write_text("".join(f"{k}\n" for k, _ in 3 * rows))
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
     with hr.connect(spark=spark) as db:
         db.execute(f"""
             CREATE STREAM tick FROM rate OPTIONS (rowsPerSecond = 100) TIMESTAMP BY timestamp;
-            CREATE STREAM kept (k STRING, ts TIMESTAMP) FROM orc OPTIONS (path '{tmp_path}/orc')
-              TIMESTAMP BY ts DISORDER 1 HOUR;
+            CREATE STREAM kept (value STRING) FROM text OPTIONS (path '{tmp_path}/text') TIMESTAMP BY ARRIVAL;
         """)
         frame = reader.parquet(str(tmp_path / "parquet"))
         db.stream("filed", frame, timestamp="ts", disorder="1 hour")
         ticks = db.query("SELECT value FROM tick", name="ticks")
         db.query("SELECT COUNT(*) AS n FROM kept [RANGE UNBOUNDED]", name="kept_count")
-        db.query("SELECT a.k FROM filed [RANGE 1 MINUTE] a, kept [RANGE 1 MINUTE] b WHERE a.k = b.k")
+        db.query("SELECT a.k FROM filed [RANGE 1 MINUTE] a, kept [RANGE 1 MINUTE] b WHERE a.k = b.value")
         db.start()
         run = db._core.execution.run if db._core.execution is not None else None
         assert run is not None

@@ -314,7 +314,7 @@ class Database(UserCode):
         Args:
             name: the relation's name.
             data: an Arrow table, a data frame of pandas or Polars, a bounded one of Spark's, or the path of a
-                file whose name ends with .parquet, .csv, .json or .arrow; for changes also a streaming one.
+                file whose name ends with the name of a format; for changes also a streaming one.
             key: the columns of which no two rows that are valid together have the same values.
             valid: the columns that begin and end the period of a row, the end being exclusive; two TIMESTAMPs
                 or two integers. NULL means without a bound.

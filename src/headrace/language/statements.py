@@ -29,7 +29,7 @@ from headrace.time import Duration
 SECRET_OPTIONS: Final = ("access_key", "secret_key", "session_token")
 """The options of files in object stores whose values are secret."""
 
-FILE_FORMATS: Final = ("parquet", "csv", "json", "arrow")
+FILE_FORMATS: Final = ("parquet", "csv", "json", "arrow", "orc", "avro")
 """The formats that are read from a file or a folder."""
 
 SPLIT_FORMATS: Final = (*FILE_FORMATS, "nexmark")

@@ -169,7 +169,6 @@ AFTER: Final[dict[str, tuple[str, str]]] = {
 """What follows a query in other systems, by its last word, with a message and a hint."""
 
 FOREIGN_FORMATS: Final[dict[str, str]] = {
-    "avro": "store the rows as Parquet, or hand over a data frame: db.stream('name', frame, timestamp='ts')",
     "excel": "store the rows as CSV",
     "xlsx": "store the rows as CSV",
     "jsonl": "write FROM json, which reads JSON lines",

@@ -8,11 +8,13 @@ from pathlib import Path
 from headrace.errors import SourceError
 from headrace.language.statements import SPLIT_FORMATS, Records
 from headrace.runtime.sources.arrow import open_arrow
+from headrace.runtime.sources.avro import open_avro
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource
 from headrace.runtime.sources.csv import open_csv, other_delimiter
 from headrace.runtime.sources.debezium import open_records
 from headrace.runtime.sources.json import open_json
 from headrace.runtime.sources.nexmark import open_nexmark
+from headrace.runtime.sources.orc import open_orc
 from headrace.runtime.sources.parquet import open_parquet
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.schema import BIGINT, TIMESTAMP, Schema
@@ -59,6 +61,10 @@ def open_source(
             source = open_json(options, declared, base, allowed)
         case "arrow":
             source = open_arrow(options, declared, base, allowed)
+        case "orc":
+            source = open_orc(options, declared, base, allowed)
+        case "avro":
+            source = open_avro(options, declared, base, allowed)
         case "nexmark":
             source = open_nexmark(options, declared, stream_name)
         case _:

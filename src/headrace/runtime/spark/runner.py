@@ -241,7 +241,7 @@ def _unreadable(source: str, error: Exception) -> UserError:
         f"Spark cannot read the format {source}: {reason_of(error)}",
         hint="see that url, dbtable, user and password are right, and that Spark has the database's driver"
         if source == "jdbc"
-        else "give the session the format's package, or use parquet, csv, json, arrow or nexmark",
+        else "give the session the format's package, or use parquet, csv, json, arrow, orc, avro or nexmark",
     )
 
 

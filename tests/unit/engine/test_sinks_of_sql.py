@@ -168,6 +168,9 @@ def test_a_sink_follows_its_query_to_another_name(tmp_path: Path) -> None:
         db.execute("ALTER QUERY q RENAME TO `other q`")
         push(db, 2)
         assert "`other q`" in str(db.execute("SHOW CREATE SINK drain")[0])
+        db.stop()
+        db.start()
+        assert [sink.query for sink in db.status.sinks] == ["other q"]
     with connected(tmp_path) as db:
         db.start()
         push(db, 3)

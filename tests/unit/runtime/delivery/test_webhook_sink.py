@@ -90,6 +90,8 @@ def test_each_epoch_is_posted_in_order_until_it_is_taken(
         db.run()
         requests = receiver.requests
         assert [request.epoch for request in requests] == [1, 2, 2, 2, 3]
+        keys = {one.epoch: one.headers["Idempotency-Key"] for one in requests}
+        assert len({*keys.values()}) == 3
         assert len({(one.headers["Idempotency-Key"], one.body) for one in requests}) == 3
         assert rows_of([requests[place] for place in (0, 3, 4)]) == expected.changes().to_pylist()
     assert {one.path for one in requests} == {"/in?room=1"}

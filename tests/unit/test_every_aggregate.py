@@ -27,6 +27,9 @@ from worked.tables import equivalent
 CALLS = {
     "ARRAY_AGG": "ARRAY_AGG(id)",
     "AVG": "AVG(id)",
+    "BIT_AND": "BIT_AND(id)",
+    "BIT_OR": "BIT_OR(id)",
+    "BIT_XOR": "BIT_XOR(id)",
     "BOOL_AND": "BOOL_AND(id > 1)",
     "BOOL_OR": "BOOL_OR(id > 1)",
     "CORR": "CORR(id, at)",
@@ -39,7 +42,9 @@ CALLS = {
     "MAX": "MAX(id)",
     "MEDIAN": "MEDIAN(id)",
     "MIN": "MIN(kind)",
+    "MODE": "MODE(kind)",
     "PERCENTILE": "PERCENTILE(id, 0.3)",
+    "PERCENTILE_DISC": "PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY id DESC)",
     "STDDEV": "STDDEV(id)",
     "STDDEV_POP": "STDDEV_POP(id)",
     "SUM": "SUM(id)",
@@ -52,6 +57,27 @@ TICK = Stream(
     [((id_, kind, Decimal(id_) / 4, at), at, at + 1, 1) for id_, kind, at in ROWS],
 )
 LANGUAGE = Path(__file__).parents[2] / "docs" / "language.md"
+
+
+def test_the_most_frequent_value_and_the_last_of_a_share() -> None:
+    """What follows by hand from the values, so that definition and operators are not wrong together."""
+    values = [(3, 1), (1, 1), (3, 2), (None, 1), (1, 2), (6, 5)]
+    rows = Stream(("id", "kind", "price", "at"), [((id_, None, None, n), 0, 1, 1) for id_, n in values])
+    for text, value in (
+        ("MODE(id)", 1),
+        ("MODE() WITHIN GROUP (ORDER BY id DESC)", 3),
+        ("MODE(id) FILTER (WHERE id > 1)", 3),
+        ("PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY id)", 3),
+        ("PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY id)", 1),
+        ("PERCENTILE_DISC(0.2) WITHIN GROUP (ORDER BY id DESC)", 6),
+        ("PERCENTILE_DISC(0.6) WITHIN GROUP (ORDER BY id DESC)", 3),
+        ("BIT_AND(id) FILTER (WHERE id <> 1)", 2),
+        ("BIT_OR(id)", 7),
+        ("BIT_XOR(id)", 6),
+    ):
+        plan = plan_of(f"SELECT {text} AS x FROM tick [NOW]")
+        assert [payload for payload, *_ in evaluate(plan, {"tick": rows})] == [(value,)], text
+        equivalent(plan, plan, {"tick": rows}, 2)
 
 
 def node_of(text: str) -> Aggregate:
@@ -77,7 +103,7 @@ def test_a_call_is_one_of_an_aggregate_with_a_record(name: str) -> None:
     assert call.function == (record.means or name)
     assert function_of(call).kept is record.kept
     assert (record.place is not None) == (record.kept is Kept.ENDS)
-    assert bool(call.order) == (record.order is Order.NEEDED)
+    assert bool(call.order) == (record.order is Order.NEEDED or "DESC" in CALLS[name])
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -62,6 +62,8 @@ class Order(Enum):
 
     REFUSED = "refused"
     OPTIONAL = "optional"
+    OWN = "own"
+    """It may turn the order of the values themselves around, and nothing else."""
     NEEDED = "needed"
 
 
@@ -166,19 +168,37 @@ def _percentile(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
     return AggregateCall(name, _number(name, argument), DOUBLE, (literal(fraction_of(fraction)),))
 
 
+def _discrete(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument, fraction = arguments
+    return AggregateCall(name, argument, argument.type, (literal(fraction_of(fraction, name)),))
+
+
+def _bits(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    (argument,) = arguments
+    if argument.type == UNKNOWN:
+        argument = make_cast(argument, BIGINT)
+    if argument.type != BIGINT:
+        hint = "CAST the argument, as in CAST(x AS BIGINT)"
+        raise LanguageError(f"{name} takes BIGINTs, not {sql_type(argument.type)}", hint=hint)
+    return AggregateCall(name, argument, BIGINT)
+
+
 def _median(_: str, arguments: tuple[Expression, ...]) -> AggregateCall:
     return AggregateCall("PERCENTILE", _number("MEDIAN", arguments[0]), DOUBLE, (literal(0.5),))
 
 
-def fraction_of(argument: Expression) -> float:
-    """The constant from 0 to 1 that PERCENTILE takes.
+def fraction_of(argument: Expression, name: str = "PERCENTILE") -> float:
+    """The constant from 0 to 1 that PERCENTILE or another one takes.
 
     Raises:
         LanguageError: it is not one; without a position.
     """
     number = make_cast(argument, DOUBLE) if is_numeric(argument.type) else argument
     if not isinstance(number, Literal) or not isinstance(number.value, float) or not 0 <= number.value <= 1:
-        raise LanguageError("the fraction of PERCENTILE is a number from 0 to 1", hint=_PERCENTILE_USAGE)
+        raise LanguageError(
+            f"the fraction of {name} is a number from 0 to 1",
+            hint=_PERCENTILE_USAGE if name == "PERCENTILE" else _DISCRETE_USAGE,
+        )
     return number.value
 
 
@@ -203,6 +223,7 @@ def _boolean(name: str, argument: Expression) -> Expression:
     return argument
 
 
+_DISCRETE_USAGE: Final = "write PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x)"
 _PERCENTILE_USAGE: Final = "write PERCENTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
 
 FUNCTIONS: Final[dict[str, AggregateFunction]] = {
@@ -217,6 +238,14 @@ FUNCTIONS: Final[dict[str, AggregateFunction]] = {
         usage="write ARRAY_AGG(x) or ARRAY_AGG(x ORDER BY ts)",
     ),
     "AVG": AggregateFunction(_double, Kept.SUM, distinct=Distinct.COUNTS, synonyms=("MEAN",)),
+    **{
+        name: AggregateFunction(
+            _bits,
+            Kept.VALUES,
+            distinct=Distinct.REFUSED if name == "BIT_XOR" else Distinct.USELESS,
+        )
+        for name in ("BIT_AND", "BIT_OR", "BIT_XOR")
+    },
     "BOOL_AND": AggregateFunction(
         _truth, Kept.SUM, distinct=Distinct.USELESS, synonyms=("BOOL_EVERY", "EVERY")
     ),
@@ -251,9 +280,16 @@ FUNCTIONS: Final[dict[str, AggregateFunction]] = {
     "MAX": AggregateFunction(_same_type, Kept.ENDS, distinct=Distinct.USELESS, place=1.0),
     "MEDIAN": AggregateFunction(_median, Kept.VALUES, means="PERCENTILE"),
     "MIN": AggregateFunction(_same_type, Kept.ENDS, distinct=Distinct.USELESS, place=0.0),
+    "MODE": AggregateFunction(
+        _same_type,
+        Kept.VALUES,
+        order=Order.OWN,
+        usage="write MODE(x) or MODE() WITHIN GROUP (ORDER BY x DESC)",
+    ),
     "PERCENTILE": AggregateFunction(
         _percentile, Kept.VALUES, 2, synonyms=("PERCENTILE_CONT",), usage=_PERCENTILE_USAGE
     ),
+    "PERCENTILE_DISC": AggregateFunction(_discrete, Kept.VALUES, 2, order=Order.OWN, usage=_DISCRETE_USAGE),
     "STDDEV": AggregateFunction(
         _double, Kept.SQUARES, distinct=Distinct.COUNTS, synonyms=("STD", "STDDEV_SAMP")
     ),

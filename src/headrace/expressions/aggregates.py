@@ -33,7 +33,7 @@ class Modifiers:
     Attributes:
         distinct: DISTINCT.
         order: ORDER BY, in the parentheses.
-        within: WITHIN GROUP (ORDER BY ...): the one key that PERCENTILE_CONT sorts by, or None.
+        within: WITHIN GROUP (ORDER BY ...): the one key that PERCENTILE_CONT and others sort by, or None.
         condition: FILTER (WHERE ...), or None.
     """
 
@@ -72,7 +72,8 @@ def resolve_aggregate(
 
     SUM of BIGINT is BIGINT, and one that overflows ends its query. SUM of DECIMAL(p, s) is
     DECIMAL(min(38, p + 10), s). MIN, MAX, FIRST and LAST have their argument's type, BOOL_AND and BOOL_OR are
-    BOOLEAN, counts BIGINT, ARRAY_AGG an ARRAY, and all others DOUBLE.
+    BOOLEAN, counts and the aggregates of bits BIGINT, ARRAY_AGG an ARRAY, MODE and PERCENTILE_DISC have their
+    argument's type, and all others are DOUBLE.
 
     Raises:
         LanguageError: no such aggregate, or one that does not take such arguments or modifiers; without a
@@ -88,7 +89,9 @@ def resolve_aggregate(
     if None in arguments:
         return _modified(name, _star(name, modifiers), modifiers, function)
     given = tuple(part for part in arguments if part is not None)
-    if modifiers.within is not None:
+    if modifiers.within is not None and function.order is Order.OWN:
+        given, modifiers = (modifiers.within.expression, *given), _own_order(modifiers)
+    elif modifiers.within is not None:
         given = _within_group(name, modifiers.within, given)
     several = known == "COUNT" and modifiers.distinct and len(given) > 1
     if len(given) != function.arity and not several:
@@ -183,9 +186,12 @@ def _modified(
         raise LanguageError(
             f"{name} does not take ORDER BY", hint="leave it out; its result does not depend on an order"
         )
+    order = modifiers.order
+    if order and function.order is Order.OWN:
+        order = _of_values(name, call, order)
     condition = modifiers.condition
     if condition is None:
-        return replace(call, order=modifiers.order)
+        return replace(call, order=order)
     if condition.type == UNKNOWN:
         condition = make_cast(condition, BOOLEAN)
     if condition.type != BOOLEAN:
@@ -195,7 +201,21 @@ def _modified(
         )
     if call.condition is not None:
         condition = Call("AND", (condition, call.condition), BOOLEAN)
-    return replace(call, order=modifiers.order, condition=condition)
+    return replace(call, order=order, condition=condition)
+
+
+def _own_order(modifiers: Modifiers) -> Modifiers:
+    """WITHIN GROUP (ORDER BY x DESC) of the values themselves, as an ORDER BY; ascending is the default."""
+    assert modifiers.within is not None
+    return replace(modifiers, within=None, order=(modifiers.within,))
+
+
+def _of_values(name: str, call: AggregateCall, order: tuple[SortKey, ...]) -> tuple[SortKey, ...]:
+    """The order of an aggregate over the sorted values themselves: none, or the opposite one."""
+    if len(order) != 1 or order[0].expression != call.argument:
+        hint = f"write {name}(x ORDER BY x DESC)" if name == "MODE" else function_of(call).usage
+        raise LanguageError(f"{name} sorts by its argument alone", hint=hint)
+    return (replace(order[0], nulls_first=False),) if order[0].descending else ()
 
 
 def _within_group(name: str, key: SortKey, arguments: tuple[Expression, ...]) -> tuple[Expression, ...]:

@@ -1,4 +1,4 @@
-"""How the values are sorted that aggregates choose from: MIN, MAX, FIRST, LAST, PERCENTILE and ARRAY_AGG."""
+"""How the values are sorted that aggregates choose from: MIN, MAX, FIRST, LAST, ARRAY_AGG and others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Ordering:
         value = masked(call.argument, call.condition)
         if not call.order:
             return cls((SortKey(value),), value)
-        if call.function == "ARRAY_AGG":
+        if call.function not in ("FIRST", "LAST"):
             return cls((*keys, SortKey(value)), value)
         counts = None if call.condition is None else masked(literal(True), call.condition)
         return cls((*keys, SortKey(value)), counts)

@@ -13,7 +13,7 @@ from headrace.errors import LanguageError
 from headrace.expressions import intervals
 from headrace.expressions.coercion import literal, make_cast
 from headrace.expressions.tree import Call, Expression, Literal
-from headrace.expressions.typing_rules import Arguments, arithmetic, of_types, whole
+from headrace.expressions.typing_rules import Arguments, arithmetic, of_types, truncation, whole
 from headrace.schema import BIGINT, DATE, DOUBLE, INTERVAL, STRING, TIMESTAMP
 from headrace.suggestions import did_you_mean
 
@@ -37,6 +37,30 @@ def date_trunc(name: str, arguments: Arguments) -> Expression:
             "the first argument of DATE_TRUNC must be a unit", hint="one of " + ", ".join(TRUNCATIONS)
         )
     return Call(name, (literal(known), instant(name, arguments[1])), TIMESTAMP)
+
+
+def truncate(name: str, arguments: Arguments) -> Expression:
+    """TRUNC(DATE, unit), a DATE, and TRUNC(number [, digits])."""
+    if arguments[0].type not in (DATE, TIMESTAMP):
+        return truncation(name, arguments)
+    unit = arguments[1] if len(arguments) > 1 else None
+    written = unit.value.upper() if isinstance(unit, Literal) and isinstance(unit.value, str) else ""
+    if written not in _UNITS_OF_TRUNC:
+        raise LanguageError(
+            "the second argument of TRUNC of a DATE is YEAR, QUARTER, MONTH or WEEK",
+            hint="for shorter units write DATE_TRUNC('HOUR', ts)",
+        )
+    day = make_cast(arguments[0], DATE)
+    return make_cast(date_trunc("DATE_TRUNC", (literal(_UNITS_OF_TRUNC[written]), day)), DATE)
+
+
+_UNITS_OF_TRUNC: Final = {
+    **dict.fromkeys(("YEAR", "YYYY", "YY"), "YEAR"),
+    "QUARTER": "QUARTER",
+    **dict.fromkeys(("MONTH", "MON", "MM"), "MONTH"),
+    "WEEK": "WEEK",
+}
+"""The units of Spark's TRUNC, and those of DATE_TRUNC."""
 
 
 TRUNCATIONS: Final = (

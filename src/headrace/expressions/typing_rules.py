@@ -125,6 +125,25 @@ def rounding(name: str, arguments: Arguments) -> Expression:
     return Call(name, (argument, digits), dtype)
 
 
+def truncation(name: str, arguments: Arguments) -> Expression:
+    """TRUNC(number [, digits]): towards zero, with the number's type; a DECIMAL loses the places."""
+    (argument,) = _numbers(name, arguments[:1])
+    digits = arguments[1] if len(arguments) > 1 else literal(0)
+    if not (isinstance(digits, Literal) and digits.type == BIGINT and abs(_integer(digits)) <= MAX_ROUND):
+        raise LanguageError(f"the digits of TRUNC must be a whole number from -{MAX_ROUND} to {MAX_ROUND}")
+    if argument.type == DOUBLE:
+        return Call(name, (argument, digits), DOUBLE)
+    kept = _integer(digits)
+    if kept >= (argument.type.scale if is_decimal(argument.type) else 0):
+        return argument
+    rest = arithmetic("%", (argument, literal(Decimal(1).scaleb(-kept) if kept > 0 else 10**-kept)))
+    dtype = argument.type
+    if is_decimal(dtype):
+        scale = max(0, kept)
+        dtype = decimal_type(dtype.precision - dtype.scale + scale, scale, "the result of TRUNC")
+    return make_cast(arithmetic("-", (argument, rest)), dtype)
+
+
 MAX_ROUND: Final = 18
 """The most digits ROUND takes; a DOUBLE has no more and neither has a BIGINT."""
 
@@ -132,6 +151,16 @@ MAX_ROUND: Final = 18
 def _integer(digits: Literal) -> int:
     assert isinstance(digits.value, int)
     return digits.value
+
+
+def hashing(name: str, arguments: Arguments) -> Expression:
+    """HASH of any values but nested ones."""
+    for part in arguments:
+        if pa.types.is_nested(part.type):
+            raise LanguageError(f"{name} does not take {sql_type(part.type)}", hint="hash its parts")
+        if part.type in (INTERVAL, MONTHS):
+            raise LanguageError(f"{name} does not take an INTERVAL")
+    return Call(name, arguments, BIGINT)
 
 
 def double(name: str, arguments: Arguments) -> Expression:

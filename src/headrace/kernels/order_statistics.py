@@ -13,12 +13,13 @@ from headrace.kernels.inputs import CountChanges, KeyPoints
 from headrace.kernels.jit import BYTES, FLOAT1, INT1, int_arrays, kernel
 
 
-@kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints), FLOAT1)
+@kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints), FLOAT1, BYTES)
 def order_statistics(
     changes: CountChanges,
     starts: Int64Array,
     points: KeyPoints,
     fractions: Float64Array,
+    discrete: np.ndarray,
 ) -> tuple[Int64Array, Int64Array, Float64Array]:
     """The values at some fractions of each key's sorted multiset, at every point.
 
@@ -28,6 +29,8 @@ def order_statistics(
             the smallest first.
         points: m of them.
         fractions: float64[f], each 0 (the smallest value) to 1 (the largest).
+        discrete: uint8[f], 1 where the place is the first one at which at least that fraction of the values
+            has been counted, and never between two of them.
 
     Returns:
         The numbers of the values below and above the place in question, int64[m * f] each, -1 where the
@@ -56,7 +59,10 @@ def order_statistics(
         if total <= 0:
             continue
         for column in range(width):
-            place = fractions[column] * (total - 1)
+            if discrete[column]:
+                place = max(0.0, np.ceil(fractions[column] * total) - 1.0)
+            else:
+                place = fractions[column] * (total - 1)
             below = np.int64(math.floor(place))
             lower[point * width + column] = start + find_place(tree, start, size, step, below)
             share[point * width + column] = place - below

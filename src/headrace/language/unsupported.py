@@ -119,7 +119,6 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
     **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
     **dict.fromkeys(("EXPLODE", "UNNEST", "FLATTEN"), "write FROM s, UNNEST(s.items) AS t (item)"),
-    "MODE": "count each value with GROUP BY, and keep the first by ORDER BY the count DESC LIMIT 1",
     **dict.fromkeys(("REGEXP_INSTR", "REGEXP_EXTRACT_ALL"), _NO_PATTERN),
 }
 """Functions that are refused, with a hint."""
@@ -185,7 +184,7 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.Order: ("ORDER BY is allowed only in an aggregate, such as FIRST(x ORDER BY ts)", None),
     exp.Filter: ("FILTER is allowed only after an aggregate", "write CASE WHEN condition THEN value END"),
     exp.WithinGroup: (
-        "WITHIN GROUP is allowed only after PERCENTILE_CONT",
+        "WITHIN GROUP is allowed only after PERCENTILE_CONT, PERCENTILE_DISC, MODE and LISTAGG",
         "write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)",
     ),
     exp.In: ("IN takes a list or a query in parentheses", "write x IN (1, 2, 3)"),

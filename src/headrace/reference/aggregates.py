@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from functools import partial, reduce
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -40,6 +42,8 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
             return _sorted(call, rows)[0][0] if rows else None
         case "LAST":
             return _sorted(call, rows)[-1][0] if rows else None
+        case "MODE" | "PERCENTILE_DISC":
+            return _counted(call, [row for row in rows if row[0] is not None])
         case "ARRAY_AGG":
             return _array(call, [row for row in rows if row[0] is not None])
         case "CORR" | "COVAR_POP" | "COVAR_SAMP":
@@ -67,10 +71,6 @@ def _of_values(call: AggregateCall, values: list[Any]) -> object:
             return min(values, key=order)
         case "MAX":
             return max(values, key=order)
-        case "BOOL_AND":
-            return all(values)
-        case "BOOL_OR":
-            return any(values)
         case "SUM":
             return _sum(values, call.type)
         case "AVG":
@@ -82,7 +82,30 @@ def _of_values(call: AggregateCall, values: list[Any]) -> object:
         case "STDDEV" | "STDDEV_POP":
             return _variance(values, call.function == "STDDEV", root=True)
         case name:
-            raise NotImplementedError(name)
+            return _FOLDS[name](values)
+
+
+_FOLDS: Final[dict[str, Callable[[list[Any]], object]]] = {
+    "BOOL_AND": all,
+    "BOOL_OR": any,
+    "BIT_AND": partial(reduce, int.__and__),
+    "BIT_OR": partial(reduce, int.__or__),
+    "BIT_XOR": partial(reduce, int.__xor__),
+}
+
+
+def _counted(call: AggregateCall, rows: list[Payload]) -> object:
+    """MODE, of several values the first one in order; or the first one by which enough have been counted."""
+    values = [row[0] for row in _sorted(call, rows)]
+    if not values:
+        return None
+    if call.function == "MODE":
+        counts = Counter(map(equal_form, values))
+        return max(values, key=lambda value: counts[equal_form(value)])
+    (fraction,) = call.others
+    assert isinstance(fraction, Literal)
+    assert isinstance(fraction.value, float)
+    return values[max(0, math.ceil(fraction.value * len(values)) - 1)]
 
 
 def _array(call: AggregateCall, rows: list[Payload]) -> tuple[object, ...]:

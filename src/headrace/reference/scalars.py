@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from typing import Any, Final, assert_never
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Lite
 from headrace.expressions.user import UserFunction, failure
 from headrace.reference import nested, texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
+from headrace.reference.hashes import hash_of
 from headrace.schema import BIGINT
 
 __all__ = ["RowError", "equal", "less", "value"]
@@ -45,6 +46,8 @@ def value(expression: Expression, row: Sequence[Any]) -> Any:
             values = [value(argument, row) for argument in arguments]
             if expression.user is not None:
                 return _of_user(expression.user, values)
+            if function == "HASH":
+                return hash_of([part.type for part in arguments], values)
             if function in _NULL_TAKING:
                 return _NULL_TAKING[function](*values)
             return None if None in values else _call(expression, values)
@@ -250,6 +253,15 @@ def _round(number: Any, digits: int = 0) -> Any:
     return float(rounded) if isinstance(number, float) else rounded
 
 
+def _truncated(number: float, digits: int) -> float:
+    """Towards zero, of the shortest decimal number that a DOUBLE prints as."""
+    if not math.isfinite(number):
+        return number
+    unit = Decimal(1).scaleb(-digits)
+    whole = EXACT.divide(Decimal(repr(number)), unit).to_integral_value(ROUND_DOWN, EXACT)
+    return float(EXACT.multiply(whole, unit)) + 0.0
+
+
 def _power(base: float, exponent: float) -> float:
     base += 0.0
     try:
@@ -306,6 +318,7 @@ _PLAIN: Final[dict[str, Callable[..., Any]]] = {
     "LN": lambda number: None if number <= 0 else math.log(number),
     "LOG10": lambda number: None if number <= 0 else math.log10(number),
     "POWER": _power,
+    "TRUNC": _truncated,
     "LOG2": lambda number: None if number <= 0 else math.log2(number),
     "LOG1P": lambda number: None if number <= -1 else math.log1p(number),
     **{name: _by_python(function) for name, function in _OF_DOUBLES.items()},

@@ -94,7 +94,7 @@ Signature = tuple[str, tuple[pa.DataType, ...]]
 
 
 def signatures() -> Iterator[Signature]:
-    for name in ("NEGATE", "ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "SQRT"):
+    for name in ("NEGATE", "ABS", "SIGN", "FLOOR", "CEIL", "ROUND", "TRUNC", "SQRT"):
         yield from ((name, (dtype,)) for dtype in NUMBERS)
     for name in ("+", "-", "*", "/", "%"):
         yield from ((name, (left, right)) for left in NUMBERS for right in NUMBERS)
@@ -133,6 +133,8 @@ def signatures() -> Iterator[Signature]:
     yield "SUBSTRING_INDEX", (STRING, STRING, BIGINT)
     yield "TRANSLATE", (STRING, STRING, STRING)
     yield from (("CONCAT_WS", (STRING,) * count) for count in (1, 2, 3))
+    yield from (("HASH", (dtype,)) for dtype in EDGES)
+    yield from (("HASH", (dtype, STRING)) for dtype in EDGES)
     yield "DECODE", (BIGINT, BIGINT, BIGINT)
 
 
@@ -217,8 +219,9 @@ def test_casts(source: pa.DataType, target: pa.DataType) -> None:
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("digits", [-18, -3, -1, 0, 1, 2, 9])
 def test_round(dtype: pa.DataType, digits: int) -> None:
-    expression = resolve("ROUND", (Column(0, "c0", dtype), literal(digits)))
-    check(expression, (dtype,), [(edge,) for edge in EDGES[dtype]])
+    for name in ("ROUND", "TRUNC"):
+        expression = resolve(name, (Column(0, "c0", dtype), literal(digits)))
+        check(expression, (dtype,), [(edge,) for edge in EDGES[dtype]])
 
 
 @pytest.mark.parametrize(

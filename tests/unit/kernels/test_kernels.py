@@ -336,6 +336,7 @@ def test_order_statistics(elements: list[tuple[int, int, int, int]], fraction: f
         ints([0, 7, 14]),
         KeyPoints(ints([point[0] for point in points]), ints([point[1] for point in points])),
         np.array([fraction]),
+        np.array([0], dtype=np.uint8),
     )
     for at, (code, time) in enumerate(points):
         live = live_at(elements, code, time)

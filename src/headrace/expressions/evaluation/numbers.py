@@ -193,6 +193,23 @@ def _round_doubles(values: npt.NDArray[np.float64], digits: int) -> npt.NDArray[
     return np.where(whole < DOUBLE_DIGITS, result, values)
 
 
+def _truncate(call: Call, arguments: Sequence[Datum]) -> Computed:
+    """Towards zero, where a DOUBLE counts as the shortest decimal number that it prints as."""
+    digits = call.arguments[1]
+    assert isinstance(digits, Literal)
+    assert isinstance(digits.value, int)
+    values, unit = numbers(arguments[0]), 10.0 ** abs(digits.value)
+    size = np.abs(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        whole = np.floor(size * unit if digits.value >= 0 else size / unit)
+        # The product is rounded, and so may be on the other side of a whole number.
+        whole += size >= _scaled(whole + 1, unit, digits.value)
+        whole -= size < _scaled(whole, unit, digits.value)
+        result = np.copysign(_scaled(whole, unit, digits.value), values) + 0.0
+    kept = np.where(whole < DOUBLE_DIGITS, result, values)
+    return fine(column(kept, validity(arguments[0]), DOUBLE))
+
+
 def _scaled(values: npt.NDArray[np.float64], unit: float, digits: int) -> npt.NDArray[np.float64]:
     return values / unit if digits >= 0 else values * unit
 
@@ -244,6 +261,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "FLOOR": _floor,
     "CEIL": _ceil,
     "ROUND": _round,
+    "TRUNC": _truncate,
     "SQRT": _plainly(pc.sqrt),
     "EXP": _plainly(pc.exp),
     "LN": _logarithm,

@@ -1,7 +1,8 @@
 """The live values of each group, for aggregates that depend on which values there are.
 
-MIN, MAX, FIRST, LAST and PERCENTILE are values at a place of the group's values in sorted order, ARRAY_AGG is
-all of them. Sums do not suffice for them: when the smallest value leaves, the next one must be known.
+MIN, MAX, FIRST, LAST, PERCENTILE and PERCENTILE_DISC are values at a place of the group's values in sorted
+order, ARRAY_AGG is all of them, MODE the one that is there most often. Sums do not suffice for them: when the
+smallest value leaves, the next one must be known.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from headrace.expressions.tree import AggregateCall, Literal
 from headrace.kernels.extremes import lower_envelope
 from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.order_statistics import order_statistics, sorted_values
+from headrace.operators.aggregates.counted_values import COUNTED, counted_values
 from headrace.operators.aggregates.user_values import user_values
 from headrace.operators.state.keys import order_by
 from headrace.operators.state.live_elements import (
@@ -222,10 +224,18 @@ def _aggregates(
             offsets, found_numbers = sorted_values(sweep, starts, at, wanted, call.distinct)
             arrays = _arrays(offsets, changes.columns[-1].take(pa.array(first[found_numbers])))
             result[call] = _take(arrays, np.argsort(by_key))
+    counted = [call for call in calls if call not in result and call.function in COUNTED]
+    if counted:
+        values = changes.columns[-1].take(pa.array(first))
+        result |= {
+            call: _take(one, np.argsort(by_key))
+            for call, one in counted_values(counted, values, sweep, starts, at).items()
+        }
     placed = [call for call in calls if call not in result]
     if placed:
         fractions = np.array([_fraction(call) for call in placed])
-        found = order_statistics(sweep, starts, at, fractions)
+        discrete = np.array([call.function == "PERCENTILE_DISC" for call in placed], dtype=np.uint8)
+        found = order_statistics(sweep, starts, at, fractions, discrete)
         result |= dict(zip(placed, _at_fractions(changes, placed, first, found, by_key), strict=True))
     return [result[call] for call in calls]
 
@@ -252,7 +262,7 @@ def _at_fractions(
     for place, call in enumerate(calls):
         low = _restored(lower[:, place], by_key)
         below = _take(changes.columns[-1], _rows_of(first, low))
-        if function_of(call).kept is not Kept.ENDS:
+        if call.function == "PERCENTILE":
             high, part = _restored(upper[:, place], by_key), _restored(share[:, place], by_key)
             below = _between(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
         result.append(below)

@@ -19,6 +19,7 @@ from headrace.algebra.properties import sources_of
 from headrace.errors import UserError
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
+from headrace.time import INFINITY
 from headrace.workloads.nexmark import Nexmark, generate
 
 DISORDER: Final = 6
@@ -67,11 +68,13 @@ class Defined:
         since: the instant from which on it holds.
         plan: its plan.
         continues: whether the answer before goes on in this one.
+        exact: from which instant on it is exact, if that is later.
     """
 
     since: int
     plan: Plan
     continues: bool = True
+    exact: int = 0
 
 
 class Day:
@@ -192,7 +195,13 @@ class Day:
 
     def _note_replaced(self, name: str, said: str) -> None:
         since = re.search("the new answer holds from ([0-9]+) on", said)
-        found = Defined(int(since[1]) if since else 0, self.db[name].plan, "other columns" not in said)
+        exact = re.search("it is exact from ([0-9]+) on", said)
+        found = Defined(
+            int(since[1]) if since else 0,
+            self.db[name].plan,
+            "other columns" not in said,
+            int(exact[1]) if exact else INFINITY if "it will lack rows" in said else 0,
+        )
         self.defined[name].append(found)
 
     def rename(self) -> None:
@@ -266,9 +275,9 @@ class Day:
             patch.setattr(driver, "reach", end)
             try:
                 deed()
-                killed = False
+                killed, done = False, True
             except (UserError, Killed):
-                killed = True
+                killed, done = True, kill.counts
             try:
                 self.db.stop()
             except Killed:
@@ -278,7 +287,7 @@ class Day:
         self.db = self._opened()
         self.deeds[f"kill {kill.point}"] += killed
         self.db.start()
-        note(not killed or kill.counts)
+        note(done)
         assert sorted(query.name for query in self.db.queries) == sorted(self.names)
 
     def check(self, name: str) -> None:
@@ -292,6 +301,8 @@ class Day:
         lacks = {
             at for gap in gaps for at in range(gap["lacks_from"] or 0, min(gap["exact_from"] or end, end))
         }
+        for one, after in zip(definitions, [*(other.since for other in definitions[1:]), end], strict=True):
+            lacks.update(range(max(one.since, 0), min(one.exact, after, end)))
         expected, found = Counter[object](), Counter[object]()
         for place, one in enumerate(definitions):
             later = definitions[place + 1 :]
@@ -325,8 +336,9 @@ class Day:
 
         def note(done: bool) -> None:
             # A producer that does not know sends its rows again; they count once.
-            if done:
-                self.pushed += len(batch)
+            if not done:
+                self.db.push("bid", batch, producer="day", sequence=sequence)
+            self.pushed += len(batch)
 
         return lambda: self.db.push("bid", batch, producer="day", sequence=sequence), note
 

@@ -7,7 +7,7 @@ what the query says, and it is done; a note says so, with its place and what to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, assert_never
 
@@ -227,7 +227,7 @@ class _Reader:
         """
         found = [part for part in parts if part]
         bare = tuple(one for part in found for one in part)
-        if len(found) > 1 and not any(_equates_times(condition, bare) for condition in conditions):
+        if len(found) > 1 and not any(_relates_times(condition, bare) for condition in conditions):
             return self._noted(kind, bare)
         return bare if len(found) == len(parts) else ()
 
@@ -297,7 +297,12 @@ def _is_time(node: Scalar, bare: _Bares) -> bool:
     return isinstance(node, exp.Column) and any(str(node.name).lower() in one.times for one in bare)
 
 
-def _equates_times(condition: Scalar, bare: _Bares) -> bool:
-    """Whether a condition asks for rows of one instant, so that they are meant."""
-    equalities: Iterator[exp.EQ] = condition.find_all(exp.EQ)
-    return any(_is_time(part.this, bare) and _is_time(part.expression, bare) for part in equalities)
+def _relates_times(condition: Scalar, bare: _Bares) -> bool:
+    """Whether a condition asks for rows of one instant, or of close ones, so that they are meant."""
+    kinds = (exp.EQ, exp.Between, exp.LT, exp.LTE, exp.GT, exp.GTE)
+    related = [
+        part
+        for part in condition.find_all(*kinds)
+        if len([column for column in part.find_all(exp.Column) if _is_time(column, bare)]) > 1
+    ]
+    return len(related) > 1 or any(isinstance(part, exp.EQ | exp.Between) for part in related)

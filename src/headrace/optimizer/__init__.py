@@ -35,6 +35,7 @@ from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
 from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
 from headrace.optimizer.push_filter_below_semi_join import push_filter_below_semi_join
+from headrace.optimizer.push_filter_below_stream import push_filter_below_stream
 from headrace.optimizer.push_filter_below_union import push_filter_below_union
 from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
@@ -59,6 +60,7 @@ RULES: Final[tuple[Rule, ...]] = (
     # A rule moves a filter by one node, so the order is that in which the binder builds a SELECT, from
     # above: its list, its windows, its joins. A filter that has passed one meets the next in the same round.
     everywhere(push_filter_below_project),
+    everywhere(push_filter_below_stream),
     everywhere(push_filter_below_window),
     everywhere(push_filter_below_row_window),
     # After conditions on the partition have left.

@@ -348,7 +348,7 @@ def test_asof_is_the_same_join(db: Database) -> None:
             "since when the row",
             "VALID FROM a TO b",
         ),
-        ("reading r ASOF JOIN reading c ON c.id = r.id AND r.ts >= c.ts", "for relations", "CREATE RELATION"),
+        ("reading r ASOF JOIN reading c ON c.id = r.id AND r.ts > c.ts", "of two streams", "s.ts >= r.ts"),
         ("reading r ASOF RIGHT JOIN price c ON c.id = r.id", "before JOIN or LEFT JOIN", "ASOF [LEFT] JOIN"),
         ("reading ASOF RIGHT JOIN price c ON c.id = id", "before JOIN or LEFT JOIN", "ASOF [LEFT] JOIN"),
         ("reading r ASOF JOIN price c USING (id)", "has a condition after ON", "ASOF [LEFT] JOIN"),

@@ -29,6 +29,7 @@ from headrace.optimizer.push_filter_below_join import push_filter_below_join
 from headrace.optimizer.push_filter_below_project import push_filter_below_project
 from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
 from headrace.optimizer.push_filter_below_semi_join import push_filter_below_semi_join
+from headrace.optimizer.push_filter_below_stream import push_filter_below_stream
 from headrace.optimizer.push_filter_below_union import push_filter_below_union
 from headrace.optimizer.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
@@ -65,6 +66,11 @@ CASES = [
         push_filter_below_semi_join,
         "SELECT * FROM tick a ANTI JOIN tick b ON a.id = b.id WHERE a.at > 1",
         "SELECT * FROM (SELECT * FROM tick WHERE at > 1) a ANTI JOIN tick b ON a.id = b.id",
+    ),
+    (
+        push_filter_below_stream,
+        "SELECT * FROM ISTREAM(SELECT id, COUNT(*) AS n FROM tick [RANGE 5] GROUP BY id) WHERE n > 1",
+        "ISTREAM(SELECT * FROM (SELECT id, COUNT(*) AS n FROM tick [RANGE 5] GROUP BY id) WHERE n > 1)",
     ),
     (
         push_filter_below_union,

@@ -1,4 +1,4 @@
-"""ASOF JOIN with a relation: each row of a stream with the row of its key that holds at the row's instant."""
+"""ASOF JOIN: each row of a stream with the row of its key that holds, or came last, at its instant."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import reduce
 
 from sqlglot import exp
 
+from headrace.algebra.nodes import RowWindow, column
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
 from headrace.language.binding.joins import product
@@ -47,11 +48,13 @@ class _Sides:
         return isinstance(node, exp.Column) and self.scope.path(names_in(node))[0].index in self.instants
 
 
-def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> JoinedTable:
-    """The join that an ASOF JOIN means; any other one as it is.
+def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> tuple[JoinedTable, Bound]:
+    """The join that an ASOF JOIN means, with its right side; any other one as it is.
 
     At any instant a relation has at most one row of each key. So the latest one that began at or before the
-    instant of a row is the one that is valid, if it has not ended: rows that hold together are asked for.
+    instant of a row is the one that is valid, if it has not ended: rows that hold together are asked for. Of
+    a stream the latest row of each key is remembered, of several at one instant the last one in the order of
+    the columns: `q WINDOW(PARTITION BY k ROWS 1)`.
 
     Args:
         item: the join.
@@ -60,11 +63,72 @@ def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -
         catalog: says what is known of the relation.
 
     Raises:
-        LanguageError: the table is not a relation whose rows begin at some time, or the condition is not
-            that its key is equal and that its row began at or before the instant of the stream's.
+        LanguageError: the table is not a stream without a window nor a relation whose rows begin at some
+            time, or the condition is not that its key is equal and that its row began at or before the
+            instant of the stream's.
     """
     if not item.as_of:
-        return item
+        return item, right
+    if isinstance(item.right, NamedTable) and isinstance(catalog.find(item.right.name.text), RelationInfo):
+        return _with_relation(item, left, right, catalog), right
+    return _with_stream(item, left, right)
+
+
+def _with_stream(item: JoinedTable, left: Bound, right: Bound) -> tuple[JoinedTable, Bound]:
+    width, pairs = len(left.plan.schema), product(left, right, item.position).scope
+    ours, theirs = timestamp_columns(left.plan), timestamp_columns(right.plan)
+    names = {column.index: name for name, column in right.scope.all_columns()}
+    since = next((names[place] for place in sorted(theirs) if place in names), None)
+    ts = next((name for name, column in left.scope.all_columns() if column.index in ours), None)
+    if since is None or ts is None:
+        raise LanguageError(
+            "ASOF JOIN is of two streams by their timestamps, or of a stream and a relation",
+            position=item.position,
+            hint="leave the windows of both sides out, and list their timestamps in subqueries",
+        )
+    assert item.condition is not None
+    parts = list(_conjuncts(item.condition))
+    kept = [part.copy() for part in parts if not _is_later(part, pairs, ours, {width + at for at in theirs})]
+    keys = [_key_of(part, pairs, width) for part in kept]
+    if len(kept) != len(parts) - 1 or None in keys:
+        raise LanguageError(
+            "ASOF JOIN of two streams is by equal columns and their timestamps",
+            position=item.position,
+            hint=f"write ON s.k = r.k AND s.{ts} >= r.{since}, with nothing else; other conditions go into "
+            "WHERE, or into a subquery around r",
+        )
+    places = tuple(column(right.plan, key - width) for key in keys if key is not None)
+    latest = replace(right, plan=RowWindow(right.plan, 1, keys=tuple(dict.fromkeys(places))))
+    return (replace(item, condition=reduce(_both, kept)) if kept else item), latest
+
+
+def _is_later(part: Scalar, pairs: Scope, ours: frozenset[int], theirs: set[int]) -> bool:
+    """Whether a part of the condition is that the left row is not before the right one."""
+    match part:
+        case (
+            exp.GTE(this=exp.Column() as later, expression=exp.Column() as earlier)
+            | exp.LTE(this=exp.Column() as earlier, expression=exp.Column() as later)
+        ):
+            places = [pairs.path(names_in(node))[0].index for node in (later, earlier)]
+            return places[0] in ours and places[1] in theirs
+        case _:
+            return False
+
+
+def _key_of(part: Scalar, pairs: Scope, width: int) -> int | None:
+    """The column of the right side that a part of the condition compares with the left one."""
+    if not isinstance(part, exp.EQ):
+        return None
+    for one, other in ((part.this, part.expression), (part.expression, part.this)):
+        columns = [pairs.path(names_in(node))[0].index for node in other.find_all(exp.Column)]
+        if isinstance(one, exp.Column) and columns and all(place < width for place in columns):
+            place = pairs.path(names_in(one))[0].index
+            if place >= width:
+                return place
+    return None
+
+
+def _with_relation(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> JoinedTable:
     relation, since = _relation(item, catalog)
     instants = timestamp_columns(left.plan)
     scope = product(left, right, item.position).scope
@@ -95,14 +159,9 @@ def _both(one: Scalar, other: Scalar) -> Scalar:
 
 def _relation(item: JoinedTable, catalog: Catalog) -> tuple[RelationInfo, str]:
     """The relation after JOIN, and the column from which on its rows are valid."""
-    entry = catalog.find(item.right.name.text) if isinstance(item.right, NamedTable) else None
-    if not isinstance(entry, RelationInfo):
-        raise LanguageError(
-            "ASOF JOIN is for relations",
-            position=item.position,
-            hint="write CREATE RELATION for the table after it; for a stream, JOIN ... ON with a window on "
-            "one side",
-        )
+    assert isinstance(item.right, NamedTable)
+    entry = catalog.find(item.right.name.text)
+    assert isinstance(entry, RelationInfo)
     since = None if entry.valid is None else entry.valid[0]
     if entry.changes is not None:
         since = entry.changes.stream.timestamp

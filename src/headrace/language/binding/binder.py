@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial, reduce
@@ -12,6 +12,7 @@ from typing import Final, assert_never
 import pyarrow as pa
 from sqlglot import exp
 
+from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     Dstream,
     Istream,
@@ -30,7 +31,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Column
 from headrace.language.binding.as_of import as_of_join
-from headrace.language.binding.joins import join, product
+from headrace.language.binding.joins import crossed, join
 from headrace.language.binding.letters import refuse_letters
 from headrace.language.binding.limits import bind_limits
 from headrace.language.binding.over.calls import OverCalls
@@ -39,6 +40,7 @@ from headrace.language.binding.scalars import Context, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.selection import Block, bind_moved_out, bind_selection, bind_tied, inner_of
 from headrace.language.binding.sort_keys import hidden_keys, with_hidden
+from headrace.language.binding.subqueries.predicates import parts_of
 from headrace.language.binding.subqueries.questions import Inner
 from headrace.language.binding.subqueries.reading import Selected, reading_of
 from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
@@ -55,6 +57,7 @@ from headrace.language.syntax import (
     Name,
     NamedTable,
     Query,
+    Scalar,
     ScalarItem,
     SelectQuery,
     SetQuery,
@@ -315,10 +318,12 @@ def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Boun
     nodes = (item.expression for item in query.items if isinstance(item, ScalarItem))
     calls = [call for node in nodes for call in node.find_all(exp.Window)]
 
+    where = () if query.where is None else tuple(parts_of(query.where))
+
     def bound(*, bare: bool) -> Bound:
-        bounds = [(_from_item(table, catalog, within, bare), _start(table)) for table in query.tables]
+        bounds = [(_from_item(table, catalog, within, bare, where), _start(table)) for table in query.tables]
         (first, _), *rest = bounds
-        return reduce(lambda left, right: product(left, *right), rest, first)
+        return reduce(lambda left, right: crossed(left, right[0], right[1], where), rest, first)
 
     if not calls:
         return bound(bare=False)
@@ -330,8 +335,14 @@ def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Boun
     return tables
 
 
-def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bool = False) -> Bound:
-    """A part of FROM; `bare` if it gets no default window."""
+def _from_item(
+    item: FromItem,
+    catalog: Catalog,
+    around: Around | None,
+    bare: bool = False,
+    where: Sequence[Scalar] = (),
+) -> Bound:
+    """A part of FROM; `bare` if it gets no default window. Conditions of WHERE hold for all of its rows."""
     match item:
         case NamedTable():
             return _table(item, catalog, bare)
@@ -343,12 +354,13 @@ def _from_item(item: FromItem, catalog: Catalog, around: Around | None, bare: bo
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             return _renamed(Bound(windowed(plan, window, scope), scope), item.columns)
         case JoinedTable():
-            left, right = (_from_item(side, catalog, around, bare) for side in (item.left, item.right))
+            inner = where if item.kind is JoinKind.INNER else ()
+            left, right = (_from_item(side, catalog, around, bare, inner) for side in (item.left, item.right))
             outer = None if around is None else around.outer
             check_as_of(item, left, right, catalog)
             with located(item.position):
-                meant = as_of_join(item, left, right, catalog)
-                return join(meant, left, right, partial(_nested, catalog=catalog), outer)
+                meant, right = as_of_join(item, left, right, catalog)
+                return join(meant, left, right, partial(_nested, catalog=catalog), outer, where)
         case UnnestedTable(left=table):
             outer = None if around is None else around.outer
             return unnest(item, _from_item(table, catalog, around, bare), outer)

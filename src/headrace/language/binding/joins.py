@@ -8,17 +8,18 @@ from typing import assert_never
 
 from headrace.algebra.checks import require_boolean
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Join, OuterJoin, Plan, Project, SemiJoin, Union, column
+from headrace.algebra.nodes import Istream, Join, OuterJoin, Plan, Project, SemiJoin, Union, column
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
 from headrace.language.binding.columns import own_columns
+from headrace.language.binding.interval_joins import Near, near_sides
 from headrace.language.binding.scalars import Context, bind_scalar, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.subqueries.answers import keep
-from headrace.language.binding.subqueries.predicates import parts_asking
+from headrace.language.binding.subqueries.predicates import parts_asking, parts_of
 from headrace.language.binding.subqueries.questions import Nest, Nesting, asked_of
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import JoinedTable, Name, Scalar
@@ -43,7 +44,35 @@ def product(left: Bound, right: Bound, position: Position) -> Bound:
     return Bound(plan, Scope(tables, merged, order, functions=left.scope.functions))
 
 
-def join(item: JoinedTable, left: Bound, right: Bound, nest: Nest, outer: Outer | None = None) -> Bound:
+def crossed(left: Bound, right: Bound, position: Position, where: Sequence[Scalar]) -> Bound:
+    """The pairs of two tables that a comma separates; where WHERE says that they are close in time, those.
+
+    Args:
+        left, right: the tables.
+        position: where the right one is.
+        where: the conditions of WHERE, which hold for all pairs in the end.
+
+    Raises:
+        LanguageError: a table is in FROM twice.
+    """
+    pairs = product(left, right, position)
+    near = near_sides(JoinKind.INNER, left, right, pairs.scope, where, position)
+    return pairs if near is None else _once(near, product(near.left, near.right, position))
+
+
+def _once(near: Near, joined: Bound) -> Bound:
+    """An interval join's pairs at the instants at which they are first there."""
+    return replace(joined, plan=Istream(joined.plan)) if near.both else joined
+
+
+def join(
+    item: JoinedTable,
+    left: Bound,
+    right: Bound,
+    nest: Nest,
+    outer: Outer | None = None,
+    where: Sequence[Scalar] = (),
+) -> Bound:
     """The join that a JOIN with ON or USING asks for; without either it is CROSS JOIN.
 
     Args:
@@ -51,10 +80,21 @@ def join(item: JoinedTable, left: Bound, right: Bound, nest: Nest, outer: Outer 
         left, right: what it joins.
         nest: binds the subqueries in its condition.
         outer: what is around a subquery whose FROM contains the join.
+        where: conditions of WHERE, which hold for all pairs in the end.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a table that is in FROM twice.
     """
+    on = [] if item.condition is None else parts_of(item.condition)
+    nodes = [*on, *(where if item.kind is JoinKind.INNER else ())]
+    scope = product(left, right, item.position).scope
+    near = None if item.as_of else near_sides(item.kind, left, right, scope, nodes, item.position)
+    if near is None:
+        return _joined(item, left, right, nest, outer)
+    return _once(near, _joined(item, near.left, near.right, nest, outer))
+
+
+def _joined(item: JoinedTable, left: Bound, right: Bound, nest: Nest, outer: Outer | None) -> Bound:
     pairs = product(left, right, item.position)
     if item.condition is not None:
         pairs = replace(pairs, scope=replace(pairs.scope, outer=outer))

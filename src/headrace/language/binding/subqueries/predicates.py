@@ -36,14 +36,15 @@ def holds_query(node: Scalar) -> bool:
 
 def parts_asking(condition: Scalar) -> list[Scalar]:
     """The parts of a condition that AND connects, left to right; the whole one if it asks no query."""
-    return [condition] if condition.find(Nested) is None else _conjuncts(condition)
+    return [condition] if condition.find(Nested) is None else parts_of(condition)
 
 
-def _conjuncts(node: Scalar) -> list[Scalar]:
+def parts_of(node: Scalar) -> list[Scalar]:
+    """The parts of a condition that AND connects, left to right."""
     while isinstance(node, exp.Paren):
         node = node.this
     if isinstance(node, exp.And):
-        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
+        return [*parts_of(node.this), *parts_of(node.expression)]
     return [node]
 
 

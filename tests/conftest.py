@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,10 @@ settings.register_profile(
 engine.MAX_SHRINKING_SECONDS = 30
 
 settings.load_profile(os.environ.get("HEADRACE_HYPOTHESIS", "ci"))
+
+# A shell that runs the tests in the background lets them ignore Ctrl-C, and so the processes that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

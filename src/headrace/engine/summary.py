@@ -131,7 +131,7 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
         growing=run.reading.queries.growing,
-        emitted=MappingProxyType(dict(totals.emitted)),
+        emitted=MappingProxyType(dict.fromkeys(run.reading.queries.plans, 0) | dict(totals.emitted)),
         failed=tuple((name, message, hint) for name, (message, hint) in run.reading.queries.failed.items()),
         profile=run.profile,
     )

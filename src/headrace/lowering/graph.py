@@ -204,6 +204,19 @@ class Graph:
         return tuple((name, self.node_of(output)) for name, output in self.outputs)
 
     @cached_property
+    def answering(self) -> dict[str, int]:
+        """The same by name."""
+        return dict(self.answers)
+
+    @cached_property
+    def names_of(self) -> dict[int, tuple[str, ...]]:
+        """Per output the queries that it answers."""
+        found: dict[int, list[str]] = {}
+        for name, output in self.outputs:
+            found.setdefault(output, []).append(name)
+        return {output: tuple(names) for output, names in found.items()}
+
+    @cached_property
     def levels(self) -> int:
         """How many levels follow level 0."""
         return max((node.level for node in self.nodes), default=0)

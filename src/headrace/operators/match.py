@@ -298,8 +298,10 @@ _MOST: Final = 4_000_000
 """So many pairs of a predicate and a row are looked at together, unless one row has more."""
 
 
-def _index(predicates: tuple[tuple[int, Expression], ...]) -> PredicateIndex:
-    return PredicateIndex([predicate for _, predicate in predicates])
+def _index(predicates: tuple[tuple[int, Expression], ...]) -> tuple[PredicateIndex, Int64Array]:
+    """The index, and the number of each predicate in what is selected."""
+    numbers = np.array([number for number, _ in predicates], dtype=np.int64)
+    return PredicateIndex([predicate for _, predicate in predicates]), numbers
 
 
 _index_of: Final = ByObject(_index, 8)
@@ -322,7 +324,7 @@ def matched_parts(node: Match, batch: Batch) -> Iterator[Batch]:
         node: the plan node.
         batch: elements of its input.
     """
-    index = _index_of(node.predicates)
+    index, numbers = _index_of(node.predicates)
     candidates = index.candidates(batch.payload)
     if candidates.count > _MOST and len(batch) > 1:
         half = len(batch) // 2
@@ -331,6 +333,5 @@ def matched_parts(node: Match, batch: Batch) -> Iterator[Batch]:
         return
     predicates, places = index.match(batch.payload, candidates)
     found = batch.take(places)
-    numbers = np.array([number for number, _ in node.predicates], dtype=np.int64)
     columns = [*found.payload.columns, pa.array(numbers[predicates])]
     yield found.with_payload(record_batch(columns, node.schema, len(found)))

@@ -108,7 +108,7 @@ def test_bodies_of_any_bytes(client: httpx.Client, body: bytes, kind: str) -> No
         ("/statements", "text/plain", b"SELECT '\0' FROM r"),
         ("/ask", "text/plain", b"SELECT '\0'"),
         ("/ask", "text/plain", b"ATTACH 'x'; SELECT 1"),
-        ("/ask", "text/plain", gzip.compress(b"SELECT 1")),
+        ("/ask", "text/plain", gzip.compress(b"SELECT 1", mtime=0)),
     ],
 )
 def test_bodies_that_were_thought_of(client: httpx.Client, path: str, kind: str, body: bytes) -> None:

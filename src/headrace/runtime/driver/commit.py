@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.algebra.arrival import NO_PAST, Past
@@ -21,6 +21,7 @@ from headrace.runtime.driver.pausing import with_paused
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.retaining import RowKeeper
 from headrace.runtime.intake.streams import Incoming, Intake
+from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import (
     Commit,
@@ -31,7 +32,7 @@ from headrace.runtime.journal.records import (
     runs_of,
     segments_of,
 )
-from headrace.runtime.journal.retention import since_of
+from headrace.runtime.journal.retention import waits_of
 from headrace.runtime.tasks.messages import (
     EpochWork,
     Manifest,
@@ -180,7 +181,7 @@ def results_of(
     heartbeats: Mapping[str, int],
     newest: Mapping[str, int],
     pasts: Mapping[str, Past],
-    failed: Container[str],
+    failed: Collection[str],
     before: Sequence[EpochResults],
 ) -> EpochResults:
     """What readers see; a query that failed has no heartbeat, since what it yielded is not an answer.
@@ -199,17 +200,16 @@ def results_of(
         for ref in report.results:
             refs.setdefault(ref.node, []).append(ref)
     letters = tuple(part.dead_letters for part in reports if part.dead_letters is not None)
-    going_on = [(name, output) for name, output in work.graph.outputs if name not in failed]
-    said = work.graph.heartbeats(heartbeats, newest, pasts)
+    graph, said = work.graph, work.graph.heartbeats(heartbeats, newest, pasts)
     return EpochResults(
         epoch=work.epoch,
-        heartbeats={name: said[node] for name, node in work.graph.answers if name not in failed},
-        results={name: tuple(refs.get(output, ())) for name, output in work.graph.outputs},
+        heartbeats=ByQuery(graph.answering, said, failed),
+        results={name: tuple(found) for output, found in refs.items() for name in graph.names_of[output]},
         dead_letters=letters,
-        users=dict(enumerate(work.graph.users)) if letters else {},
-        since={name: since_of(name, before, work.epoch) for name, _ in going_on},
+        users=dict(enumerate(graph.users)) if letters else {},
+        since=waits_of(graph.answering.keys() - failed, before, work.epoch),
         clock=work.clock,
-        horizons=horizons_of(work.graph, going_on, work.graph.reaches(heartbeats, newest, pasts)),
+        horizons=horizons_of(graph, failed, graph.reaches(heartbeats, newest, pasts)),
         departures=_departures(work.graph, reports),
     )
 
@@ -224,18 +224,18 @@ def _departures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, int]:
 
 
 def horizons_of(
-    graph: Graph, outputs: Iterable[tuple[str, int]], reaches: Mapping[Horizon, tuple[int, ...]]
+    graph: Graph, without: Collection[str], reaches: Mapping[Horizon, tuple[int, ...]]
 ) -> dict[str, int]:
     """Up to where those queries speak that do not wait (instants).
 
     Args:
         graph: answers the queries.
-        outputs: their names, each with the number of the node that yields its answer.
+        without: those that are left out.
         reaches: per horizon up to where each node speaks.
     """
     if not reaches:
         return {}
-    nodes = {name: graph.nodes[graph.node_of(output)] for name, output in outputs}
+    nodes = {name: graph.nodes[number] for name, number in graph.answers if name not in without}
     return {
         name: reaches[node.plan.horizon][node.number]
         for name, node in nodes.items()
@@ -408,8 +408,9 @@ def counted(
     yielded = Counter[int]()
     for report in reports:
         yielded.update(report.emitted)
-    for name, output in work.graph.outputs:
-        emitted[name] = emitted.get(name, 0) + yielded[output]
+    for output, rows in yielded.items():
+        for name in work.graph.names_of.get(output, ()):
+            emitted[name] = emitted.get(name, 0) + rows
     runs = runs_of(state)
     arrivals = dict(totals.arrivals)
     for name, seen in work.joined(report.arrivals for report in reports).items():

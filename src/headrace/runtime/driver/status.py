@@ -527,7 +527,7 @@ def _unreleased(query: str, heartbeat: int, results: Sequence[EpochResults]) -> 
     """At most how many elements of a query wait for its heartbeat: those of all parts in which one may."""
     if not results:
         return 0
-    begin = max(0, results[-1].since.get(query, 0) - results[0].epoch)
+    begin = max(0, results[-1].since.get(query, results[-1].epoch) - results[0].epoch)
     refs = (ref for part in results[begin:] for ref in part.results.get(query, ()))
     return sum(ref.rows for ref in refs if ref.latest >= heartbeat and not ref.at_once)
 

@@ -14,8 +14,9 @@ from headrace.runtime.driver.pausing import with_paused
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.turn import Turn
 from headrace.runtime.intake.streams import BoundedRelation, Incoming, LetterStream
+from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.records import Commit, EpochResults, StreamPoint
-from headrace.runtime.journal.retention import since_of
+from headrace.runtime.journal.retention import waits_of
 
 
 def commit_of_turn(before: RunState, turn: Turn, started: float) -> Outcome:
@@ -107,21 +108,18 @@ def _results_of(
     newest = {name: points[name].time.latest for name in queries.columns}
     pasts = {name: points[name].past for name in graph.dials}
     heartbeats = graph.heartbeats(inputs, newest, pasts)
-    since = {
-        name: epoch if queries.start_of(name) == epoch else since_of(name, before, epoch)
-        for name, _ in graph.outputs
-    }
+    waits = waits_of(graph.answering.keys(), before, epoch)
     return EpochResults(
         epoch=epoch,
-        heartbeats={name: heartbeats[node] for name, node in graph.answers},
+        heartbeats=ByQuery(graph.answering, heartbeats),
         results={},
         dead_letters=(),
         users={},
-        since=since,
+        since={name: first for name, first in waits.items() if queries.start_of(name) < epoch},
         carried={
             name: carried
             for name, carried in (before[-1].carried if before else {}).items()
-            if name in since and queries.start_of(name) < epoch
+            if name in graph.answering and queries.start_of(name) < epoch
         },
-        horizons=horizons_of(graph, graph.outputs, graph.reaches(inputs, newest, pasts)),
+        horizons=horizons_of(graph, (), graph.reaches(inputs, newest, pasts)),
     )

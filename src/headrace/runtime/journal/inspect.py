@@ -346,9 +346,11 @@ def _results(description: Description, commits: Sequence[Commit]) -> tuple[KeptR
         start = description.starts.get(name, 1)
         parts = [part for part in kept if part.epoch >= start]
         now.append(replace(_kept(name, parts, failed.get(name)), paused=name in description.paused))
-    for name in sorted({name for part in kept for name in part.results}):
+    for name in sorted({name for part in kept for name in (*part.heartbeats, *part.results)}):
         start = description.starts.get(name, 1) if name in answered else INFINITY
-        parts = [part for part in kept if part.epoch < start and name in part.results]
+        parts = [
+            part for part in kept if part.epoch < start and (name in part.heartbeats or name in part.results)
+        ]
         if parts:
             before.append(replace(_kept(name, parts, None), dropped=True))
     return (*now, *before)

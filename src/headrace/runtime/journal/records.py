@@ -139,11 +139,11 @@ class EpochResults:
     Attributes:
         epoch: its number.
         heartbeats: per query, after the epoch (instants); a query that has failed has none.
-        results: per query where its new elements are.
+        results: per query that has new elements where they are.
         dead_letters: where the rows are that failed.
         users: for each node that dead letters name, the queries that use it.
         since: per query that has a heartbeat, the oldest epoch that yielded an element which no epoch before
-            this one released; this one if there is none.
+            this one released; those for which it is this one are left out.
         carried: per query what older epochs leave behind whose results are no longer kept after this one.
         clock: the driver's reading of the clock when the epoch took its rows (microseconds since 1970-01-01
             UTC), which never goes back; an epoch that takes none has that of the one before.

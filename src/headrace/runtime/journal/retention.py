@@ -7,7 +7,7 @@ on, and these are kept for as long as the epoch itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from headrace.runtime.journal.records import EpochResults
 
@@ -44,6 +44,23 @@ def since_of(query: str, results: Sequence[EpochResults], epoch: int) -> int:
     if epoch > results[-1].epoch:
         return waiting_since(query, results)
     return results[epoch - results[0].epoch].since.get(query, epoch)
+
+
+def waits_of(queries: Set[str], results: Sequence[EpochResults], epoch: int) -> dict[str, int]:
+    """The oldest epoch that has to be read for the changes of the next one, of those queries that need more.
+
+    Only those are looked at that yielded something in the last epoch, or that something waited for.
+
+    Args:
+        queries: those that go on.
+        results: what is kept, in order and without gaps.
+        epoch: the next one.
+    """
+    if not results:
+        return {}
+    asked = (results[-1].since.keys() | results[-1].results.keys()) & queries
+    found = {name: waiting_since(name, results) for name in sorted(asked)}
+    return {name: since for name, since in found.items() if since < epoch}
 
 
 def whole_from(query: str, results: Sequence[EpochResults]) -> int:

@@ -68,6 +68,11 @@ HOPPING = (
     "SELECT tick.*, s AS window_start FROM tick, (SELECT UNNEST(generate_series(-40, 40, 4)) AS s) "
     "WHERE s <= ts AND ts < s + 6"
 )
+CUMULATING = (
+    "SELECT tick.*, e - 1 - (((e - 1) % 12) + 12) % 12 AS window_start, e AS window_end "
+    "FROM tick, (SELECT UNNEST(generate_series(-40, 60, 4)) AS e) "
+    "WHERE ts < e AND e - 1 - (((e - 1) % 12) + 12) % 12 <= ts"
+)
 CUT = "SELECT *, (ts - LAG(ts) OVER (PARTITION BY k ORDER BY ts) < 5) IS NOT TRUE AS cut FROM tick"
 RUNNING = "OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING)"
 SESSIONS = f"SELECT *, SUM(cut::INT) {RUNNING} AS session FROM ({CUT})"
@@ -91,6 +96,12 @@ PAIRS = {
         f"SELECT window_start, window_end, {AGGREGATED} FROM HOP(TABLE tick, DESCRIPTOR(ts), 4, 6) "
         "GROUP BY window_start, window_end, k",
         f"SELECT window_start, window_start + 6, {AGGREGATED} FROM ({HOPPING}) GROUP BY window_start, k",
+    ),
+    "cumulate": (
+        f"SELECT window_start, window_end, {AGGREGATED} FROM CUMULATE(TABLE tick, DESCRIPTOR(ts), 4, 12) "
+        "GROUP BY window_start, window_end, k",
+        f"SELECT window_start, window_end, {AGGREGATED} FROM ({CUMULATING}) "
+        "GROUP BY window_start, window_end, k",
     ),
     "session": (
         f"SELECT window_start, window_end, {AGGREGATED} FROM SESSION(tick PARTITION BY k, DESCRIPTOR(ts), 5) "

@@ -281,13 +281,19 @@ class SortItem:
 
 @dataclass(frozen=True)
 class TopQuery:
-    """`query [ORDER BY order] [LIMIT limit] [OFFSET offset]`; `position` is where these clauses start."""
+    """`query [ORDER BY order] [LIMIT limit [WITH TIES]] [OFFSET offset]`, also with FETCH.
+
+    Attributes:
+        with_ties: whether rows that are equal to the last one in what they are sorted by are left as well.
+        position: where these clauses start.
+    """
 
     query: Query
     order: tuple[SortItem, ...]
     limit: int | None
     offset: int
     position: Position
+    with_ties: bool = False
 
 
 @dataclass(frozen=True)

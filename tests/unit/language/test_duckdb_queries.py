@@ -98,14 +98,14 @@ def answers_of_duckdb(query: str) -> dict[int, Content]:
     return found
 
 
-def check(query: str) -> None:
+def check(query: str, theirs: str = "") -> None:
     catalog = Catalog()
     for name in STREAMS:
         catalog = catalog.define(StreamInfo(name, SCHEMA, "ts", TimeDomain.INTEGER))
     (statement,) = parse(query.format(l=f"l [RANGE {SIZE}]", r=f"r [RANGE {SIZE}]"))
     assert isinstance(statement, Select)
     plan = bind(statement.query, catalog)
-    expected = answers_of_duckdb(query)
+    expected = answers_of_duckdb(theirs or query)
     streams = {}
     for name, content in STREAMS.items():
         elements = [(row, int(str(row[3])), int(str(row[3])) + 1, 1) for row in content]
@@ -241,3 +241,30 @@ SELECT k, FIRST_VALUE(v) OVER (PARTITION BY s ORDER BY k DESC, v DESC) AS f FROM
 @pytest.mark.parametrize("query", TOP_K.strip().split("\n"))
 def test_first_rows(query: str) -> None:
     check(query)
+
+
+TIES = [
+    (
+        "SELECT k, v FROM {l} ORDER BY v DESC FETCH FIRST 2 ROWS WITH TIES",
+        "SELECT k, v FROM {l} QUALIFY RANK() OVER (ORDER BY v DESC) <= 2",
+    ),
+    (
+        "SELECT s FROM {l} ORDER BY k, v LIMIT 1 WITH TIES",
+        "SELECT s FROM {l} QUALIFY RANK() OVER (ORDER BY k, v) <= 1",
+    ),
+    (
+        "SELECT k, v FROM {l} a WHERE v IN (SELECT v FROM {r} b WHERE b.s = a.s "
+        "ORDER BY k FETCH NEXT ROW WITH TIES)",
+        "SELECT k, v FROM {l} a WHERE (s, v) IN (SELECT s, v FROM {r} "
+        "QUALIFY RANK() OVER (PARTITION BY s ORDER BY k) = 1)",
+    ),
+    (
+        "SELECT k, v, s FROM {l} ORDER BY v, k, s OFFSET 1 ROW FETCH NEXT 2 ROWS ONLY",
+        "SELECT k, v, s FROM {l} ORDER BY v, k, s LIMIT 2 OFFSET 1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "theirs"), TIES)
+def test_ties_with_the_last_row(query: str, theirs: str) -> None:
+    check(query, theirs)

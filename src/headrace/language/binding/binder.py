@@ -225,7 +225,7 @@ def _nested_query(query: Query, rows: Plan, scope: Scope, catalog: Catalog) -> I
     if not read.columns:
         return inner_of(_listed(_query(query, catalog, Around(moved_out(scope), tables=tables))))
     around = replace(around_values(scope, rows, read.columns), tables=tables)
-    single = isinstance(query, TopQuery) and query.limit is not None and query.limit <= 1
+    single = isinstance(query, TopQuery) and query.limit in (0, 1) and not query.with_ties
     block = _listed(_query(query, catalog, around), around.ties)
     return inner_of(replace(block, single=single), columns_around(rows, read.columns))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Filter, Plan, Project, TopK, column, project
 from headrace.algebra.predicates import conjunction
 from headrace.errors import LanguageError, Position
@@ -46,20 +47,23 @@ def bind_limits(query: TopQuery, bind: Callable[[Query], Plan], ties: int = 0) -
         for place, key in zip(chosen, query.order, strict=True)
         if plan.schema[place].type != UNKNOWN
     )
+    ranking = Ranking.RANK if query.with_ties else Ranking.ROW_NUMBER
     with located(query.position):
         top = (
-            _first_of_each(plan, ties, keys, query)
+            _first_of_each(plan, ties, keys, query, ranking)
             if ties
-            else TopK(plan, (), keys, query.limit, query.offset)
+            else TopK(plan, (), keys, query.limit, query.offset, ranking=ranking)
         )
     return project(top, tuple((top.schema[place].name, column(top, place)) for place in range(width)))
 
 
-def _first_of_each(plan: Plan, ties: int, keys: tuple[SortKey, ...], query: TopQuery) -> Plan:
-    """The first rows for each value of the ties, as ROW_NUMBER and a condition on it say it."""
+def _first_of_each(
+    plan: Plan, ties: int, keys: tuple[SortKey, ...], query: TopQuery, ranking: Ranking
+) -> Plan:
+    """The first rows for each value of the ties, as ROW_NUMBER or RANK and a condition on it say it."""
     tied = tuple(column(plan, place) for place in range(ties))
     names = unique_names([*plan.schema.names, "count"])
-    numbered = TopK(plan, tied, keys or (SortKey(column(plan, ties)),), number=names[-1])
+    numbered = TopK(plan, tied, keys or (SortKey(column(plan, ties)),), number=names[-1], ranking=ranking)
     number = column(numbered, len(names) - 1)
     last = None if query.limit is None else literal(query.offset + query.limit)
     bounds = [] if last is None else [resolve("<=", (number, last))]

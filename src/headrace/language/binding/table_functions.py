@@ -1,10 +1,11 @@
-"""What the window table functions mean: TUMBLE, HOP and SESSION over a bound table."""
+"""What the window table functions mean: TUMBLE, HOP, CUMULATE and SESSION over a bound table."""
 
 from __future__ import annotations
 
 from headrace.algebra.nodes import NO_OFFSET, Plan, SessionWindow, TimeWindow, WindowBounds
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, PlanError
+from headrace.language.binding.cumulate import cumulated
 from headrace.language.binding.scalars import located
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.windows import chronons
@@ -30,6 +31,8 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
         windows: Plan
         if function.function == "SESSION":
             windows = SessionWindow(table, lengths["GAP"], keys)
+        elif function.function == "CUMULATE":
+            windows = cumulated(function, table)
         else:
             size = lengths["SIZE"]
             slide = lengths.get("SLIDE", size)

@@ -1,21 +1,27 @@
-"""`ORDER BY ... LIMIT k [OFFSET n]` after a query, as written."""
+"""`ORDER BY ... LIMIT k [OFFSET n]` after a query, as written, and FETCH for LIMIT (SQL:2008)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from headrace.algebra.frames import MAX_ROWS
+from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.named_windows import fill_in_windows
 from headrace.language.parsing.qualify import limited
-from headrace.language.syntax import Query, SelectQuery, SortItem
+from headrace.language.syntax import Query, SelectQuery, SortItem, TopQuery
 
-LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET")
+LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET", "FETCH")
 """The words that start one of these clauses."""
+
+_FETCH: Final = "write FETCH FIRST 3 ROWS ONLY, or WITH TIES"
 
 
 def parse_limits(cursor: Cursor, query: Query) -> Query:
     """Read `[ORDER BY keys] [LIMIT k] [OFFSET n]` after a query; the query itself where none comes.
+
+    `FETCH FIRST k ROWS ONLY` is LIMIT k, and comes after OFFSET; either may have WITH TIES.
 
     Raises:
         LanguageError: a clause is malformed.
@@ -33,11 +39,43 @@ def parse_limits(cursor: Cursor, query: Query) -> Query:
     limit = None if not bounded or cursor.accept("ALL") else _rows(cursor, "LIMIT")
     if bounded and cursor.at(",") and cursor.word(1).isdecimal():
         raise cursor.error("LIMIT takes one number", f"write LIMIT {cursor.word(1)} OFFSET {limit}")
+    ties = cursor.position if limit is not None and cursor.accept("WITH", "TIES") else None
     moved = cursor.accept("OFFSET")
     offset = _rows(cursor, "OFFSET") if moved else 0
-    if not (keys or bounded or moved):
+    fetched = not bounded and (_accept_rows(cursor, moved) or cursor.accept("FETCH"))
+    if fetched:
+        limit, ties = _fetch(cursor)
+    if not (keys or bounded or moved or fetched):
         return query
-    return limited(query, tuple(keys), limit, offset, position)
+    found = limited(query, tuple(keys), limit, offset, position)
+    if ties is None:
+        return found
+    if not keys or offset:
+        lacks = "has no OFFSET" if keys else "needs an ORDER BY, which says what a tie is"
+        hint = "write ORDER BY x DESC FETCH FIRST 3 ROWS WITH TIES"
+        raise LanguageError(f"WITH TIES {lacks}", position=ties, hint=hint)
+    assert isinstance(found, TopQuery)
+    return replace(found, with_ties=True)
+
+
+def _accept_rows(cursor: Cursor, moved: bool) -> bool:
+    """Step over ROWS after the number of OFFSET; whether FETCH follows it, which is stepped over, too."""
+    return moved and (cursor.accept("ROWS") or cursor.accept("ROW")) and cursor.accept("FETCH")
+
+
+def _fetch(cursor: Cursor) -> tuple[int, Position | None]:
+    """Read `FIRST k ROWS ONLY` or `... WITH TIES`: the number, and where the ties are asked for."""
+    if not (cursor.accept("FIRST") or cursor.accept("NEXT")):
+        raise cursor.error(f"FIRST is missing after FETCH, before {cursor.shown()}", _FETCH)
+    limit = 1 if cursor.word() in ("ROW", "ROWS") else _rows(cursor, "FETCH FIRST")
+    if not (cursor.accept("ROW") or cursor.accept("ROWS")):
+        raise cursor.error(f"ROWS is missing after FETCH FIRST, before {cursor.shown()}", _FETCH)
+    position = cursor.position
+    if cursor.accept("WITH", "TIES"):
+        return limit, position
+    if not cursor.accept("ONLY"):
+        raise cursor.error(f"ONLY or WITH TIES is missing after ROWS, before {cursor.shown()}", _FETCH)
+    return limit, None
 
 
 def _sort_item(cursor: Cursor) -> SortItem:

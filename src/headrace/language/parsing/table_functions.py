@@ -1,4 +1,4 @@
-"""The window table functions TUMBLE, HOP and SESSION: `TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' HOUR)`.
+"""The window table functions TUMBLE, HOP, CUMULATE and SESSION: `TUMBLE(TABLE bid, DESCRIPTOR(ts), ...)`.
 
 Arguments come in the order of Calcite and Flink, or by name, as in Flink: `SIZE => INTERVAL '10' SECONDS`.
 """
@@ -18,6 +18,7 @@ from headrace.time import Duration
 DURATIONS: Final[dict[str, tuple[str, ...]]] = {
     "TUMBLE": ("SIZE", "OFFSET"),
     "HOP": ("SLIDE", "SIZE", "OFFSET"),
+    "CUMULATE": ("STEP", "SIZE"),
     "SESSION": ("GAP",),
 }
 """The functions, and their durations in their order; the offset may be left out."""
@@ -25,14 +26,16 @@ DURATIONS: Final[dict[str, tuple[str, ...]]] = {
 WRITTEN: Final[dict[str, str]] = {
     "TUMBLE": "write TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECONDS)",
     "HOP": "the slide comes first: HOP(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' MINUTE, INTERVAL '1' HOUR)",
+    "CUMULATE": "the step comes first: CUMULATE(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' MINUTE, "
+    "INTERVAL '1' HOUR)",
     "SESSION": "write SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(ts), INTERVAL '5' MINUTES)",
 }
 """How each is written, for hints."""
 
 
 def at_table_function(cursor: Cursor) -> bool:
-    """Whether `TABLE(...)` or a window function comes next, one of ours or of another system's."""
-    return cursor.word(1) == "(" and (cursor.at("TABLE") or cursor.word() in (*DURATIONS, "CUMULATE"))
+    """Whether `TABLE(...)` or a window function comes next."""
+    return cursor.word(1) == "(" and (cursor.at("TABLE") or cursor.word() in DURATIONS)
 
 
 def parse_table_function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunction:
@@ -56,9 +59,6 @@ def parse_table_function(cursor: Cursor, table: Callable[[Cursor], FromItem]) ->
 
 def _function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunction:
     position, name = cursor.position, cursor.word()
-    if name == "CUMULATE":
-        hint = "write HOP with the same arguments, whose windows have one size and move by the step"
-        raise cursor.error("CUMULATE is not supported", hint)
     cursor.index += 1
     cursor.expect("(", f"after {name}")
     _label(cursor, name, ("DATA",))

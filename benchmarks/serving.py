@@ -43,6 +43,9 @@ from results import RESULTS, Section, machine, write_part
 
 TEXT: Final = """CREATE STREAM r (ts BIGINT, v BIGINT, pad STRING) FROM push TIMESTAMP BY ts DISORDER 1000;
 CREATE QUERY q CONSISTENCY MIDDLE AS SELECT v, pad FROM r"""
+POSTING: Final = 32
+"""So many rows may be under way at once."""
+KEPT_OPEN: Final = httpx.Limits(max_keepalive_connections=POSTING, keepalive_expiry=None)
 WARM_UP: Final = 100
 """So many rows are not counted."""
 FILLING: Final = 20
@@ -168,7 +171,7 @@ class Posts:
     def send(self, number: int, rate: float, size: int = 200) -> None:
         """Send so many rows of about so many bytes, and wait until all are acknowledged."""
         begin, posts = time.perf_counter(), []
-        with ThreadPoolExecutor(32) as pool:
+        with ThreadPoolExecutor(POSTING) as pool:
             for v in range(self._next, self._next + number):
                 self.due[v] = begin + (v - self._next) / rate
                 time.sleep(max(0.0, self.due[v] - time.perf_counter()))
@@ -199,7 +202,7 @@ def measured(case: Case, rate: int, seconds: int) -> tuple[str, ...]:
         watching = [stack.enter_context(connected(url)) for _ in range(case.subscribers)]
         threading.Thread(target=arrivals, args=(watching[0], found), daemon=True).start()
         threading.Thread(target=drained, args=(watching[1:],), daemon=True).start()
-        posts = Posts(stack.enter_context(httpx.Client(base_url=url, timeout=120)))
+        posts = Posts(stack.enter_context(httpx.Client(base_url=url, timeout=120, limits=KEPT_OPEN)))
         posts.send(WARM_UP, rate)
         before = megabytes(process)
         stalled = [stack.enter_context(connected(url, 4_096)) for _ in range(case.stalled)]

@@ -115,6 +115,7 @@ class SparkRunner:
         self._context, self._shared = _share(master) if session is None else (session.sparkContext, False)
         self._tag = f"headrace-{secrets.token_hex(4)}"
         self._graph: tuple[Graph, bytes] | None = None
+        self._counted: dict[int, RDD[int]] = {}
         self.parallelism = self._context.defaultParallelism
         self.undivided = _UNDIVIDED
 
@@ -152,9 +153,8 @@ class SparkRunner:
     def _over_splits(self, work: EpochWork) -> list[Chunk]:
         """The epoch's job where all rows come from splits, on RDDs: half the overhead of a data frame's."""
         packed = self._packed(work)
-        numbers = range(len(work.assignments))
-        rows = self._context.parallelize(numbers, len(numbers))
-        if len(numbers) == work.tasks == 1:
+        rows = self._numbers(len(work.assignments))
+        if len(work.assignments) == work.tasks == 1:
             whole: RDD[Chunk] = rows.mapPartitions(WholeStage(packed).chunks)
             return list(whole.collect())
         job: RDD[tuple[int, Chunk]] = rows.mapPartitions(SourceStage(packed).keyed)
@@ -180,6 +180,12 @@ class SparkRunner:
             sent = job.repartitionById(work.tasks, job.task)
             job = sent.mapInArrow(LevelStage(packed, level).rows, CHUNK_ROW)
         return chunks_of(job.toArrow().to_batches())
+
+    def _numbers(self, count: int) -> RDD[int]:
+        """The numbers of the tasks, one per partition; made once, since that asks the JVM several times."""
+        if count not in self._counted:
+            self._counted[count] = self._context.parallelize(range(count), count)
+        return self._counted[count]
 
     def _packed(self, work: EpochWork) -> PackedWork:
         """The work for the tasks; a graph is pickled once, however many epochs it serves."""

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import Filter, Join, Plan, Project, Sample, Source, 
 from headrace.algebra.properties import timestamp_columns, walk
 from headrace.errors import Position
 from headrace.language.binding.aggregate_calls import aggregate_parts
+from headrace.language.binding.clock_calls import asks_clock
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import Nested, position_of
@@ -172,6 +173,9 @@ class _Reader:
         conditions = [part for part in (query.where, query.having) if part is not None]
         self._note_quotes(query, [*listed, *conditions, *query.group_by])
         parts = [self._item(item, defined) for item in query.tables]
+        if query.where is not None and asks_clock(query.where):
+            # Conditions on the present are windows.
+            parts = []
         bare = self._together(_MEET, parts, conditions)
         for node in (*listed, *conditions):
             for nested in node.find_all(Nested):

@@ -70,7 +70,7 @@ _FROM_CLOCK = (
 _NO_PATTERN = "use REGEXP_LIKE and REGEXP_EXTRACT, or define it in Python, db.function(...)"
 
 WINDOWS: Final = (
-    *("TUMBLE", "HOP", "SESSION", "WINDOW", "SESSION_WINDOW", "MZ_NOW", "TIME_BUCKET", "DATE_BIN"),
+    *("TUMBLE", "HOP", "SESSION", "WINDOW", "SESSION_WINDOW", "TIME_BUCKET", "DATE_BIN"),
     *(
         "TUMBLINGWINDOW",
         "HOPPINGWINDOW",
@@ -90,12 +90,8 @@ CALLS: Final[dict[str, str]] = {
     **dict.fromkeys(
         (
             *(
-                "NOW",
-                "CURRENT_TIMESTAMP",
                 "CURRENT_DATE",
                 "CURRENT_TIME",
-                "LOCALTIMESTAMP",
-                "GETDATE",
                 "SYSDATE",
             ),
             *("TODAY", "PROCTIME"),

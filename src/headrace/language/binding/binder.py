@@ -35,6 +35,7 @@ from headrace.language.binding.joins import crossed, join
 from headrace.language.binding.letters import refuse_letters
 from headrace.language.binding.limits import bind_limits
 from headrace.language.binding.over.calls import OverCalls
+from headrace.language.binding.present import with_present
 from headrace.language.binding.relations import check_as_of, refuse_window, relation_plan, stream_plan
 from headrace.language.binding.scalars import Context, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
@@ -345,17 +346,19 @@ def _from_item(
     """A part of FROM; `bare` if it gets no default window. Conditions of WHERE hold for all of its rows."""
     match item:
         case NamedTable():
-            return _table(item, catalog, bare)
+            return _table(item, catalog, bare, where)
         case DerivedTable(query=query, alias=alias, window=window):
             with located(item.position):
                 plan = _query(query, catalog, around)
-            plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
             first = None if alias else _first_table(query)
             scope = _scope(plan, alias.text if alias else None, first, catalog)
+            window, scope = with_present(plan, window, scope, where)
+            plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
             return _renamed(Bound(windowed(plan, window, scope), scope), item.columns)
         case JoinedTable():
-            inner = where if item.kind is JoinKind.INNER else ()
-            left, right = (_from_item(side, catalog, around, bare, inner) for side in (item.left, item.right))
+            held = [where if item.kind in kinds else () for kinds in _FILTERED]
+            left = _from_item(item.left, catalog, around, bare, held[0])
+            right = _from_item(item.right, catalog, around, bare, held[1])
             outer = None if around is None else around.outer
             check_as_of(item, left, right, catalog)
             with located(item.position):
@@ -363,7 +366,7 @@ def _from_item(
                 return join(meant, left, right, partial(_nested, catalog=catalog), outer, where)
         case UnnestedTable(left=table):
             outer = None if around is None else around.outer
-            return unnest(item, _from_item(table, catalog, around, bare), outer)
+            return unnest(item, _from_item(table, catalog, around, bare, where), outer)
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog, around, bare=True)
             plan = window_function(function, data.plan, data.scope)
@@ -372,6 +375,13 @@ def _from_item(
             return _renamed(Bound(windowed(plan, window, scope), scope), item.columns)
         case _:
             assert_never(item)
+
+
+_FILTERED: Final = (
+    (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI),
+    (JoinKind.INNER, JoinKind.RIGHT),
+)
+"""The joins of which WHERE leaves out rows of the left and of the right side, and no others."""
 
 
 def _default_window(
@@ -394,7 +404,7 @@ def _first_table(query: Query) -> str | None:
             return None
 
 
-def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
+def _table(table: NamedTable, catalog: Catalog, bare: bool = False, where: Sequence[Scalar] = ()) -> Bound:
     name = table.name
     entry = catalog.find(name.text)
     plan: Plan
@@ -419,7 +429,7 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False) -> Bound:
         case _:
             assert_never(entry)
     scope = _scope(plan, table.alias.text if table.alias else name.text, name.text, catalog)
-    window = table.window
+    window, scope = with_present(plan, table.window, scope, where)
     if not streams:
         plan, window = _default_window(plan, window, catalog.defaults, name.position, bare)
     elif catalog.defaults is Defaults.CQL and not bare:

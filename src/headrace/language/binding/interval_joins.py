@@ -10,22 +10,22 @@ rows never come first, that side has no window, and the pairs need no ISTREAM.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final
 
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import Plan, TimeWindow
 from headrace.algebra.predicates import conjuncts
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, Position
-from headrace.expressions.tree import Call, Column, Expression, Literal, columns_of
+from headrace.expressions.tree import Expression
+from headrace.language.binding.distances import distances
 from headrace.language.binding.scalars import Context, bind_scalar
 from headrace.language.binding.scope import Bound, Scope
 from headrace.language.dialect import Nested
 from headrace.language.syntax import Scalar
-from headrace.time import MICROSECONDS, Duration, TimeDomain
+from headrace.time import Duration, TimeDomain
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def near_sides(
     if not all(times):
         return None
     parts = (part for node in nodes for part in _bound(node, pairs))
-    bounds = [bound for part in parts for bound in _bounds(part, times)]
+    bounds = [bound for part in parts for bound in distances(part, times)]
     least = max((low for low, _ in bounds if low is not None), default=None)
     most = min((high for _, high in bounds if high is not None), default=None)
     if least is None or most is None or (least, most) == (0, 0) or least > most:
@@ -107,88 +107,3 @@ def _remembered(side: Bound, length: int) -> Bound:
     unit = "MICROSECOND" if side.plan.domain is TimeDomain.TIMESTAMP else None
     window: Plan = TimeWindow(side.plan, Duration(length + 1, unit))
     return replace(side, plan=window)
-
-
-_Bound = tuple[int | None, int | None]
-"""How much later the left row is than the right one at least and at most, in instants."""
-
-_MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-
-
-def _bounds(part: Expression, times: tuple[frozenset[int], set[int]]) -> Iterator[_Bound]:
-    """What a condition says of the distance between the timestamps of both sides."""
-    columns = columns_of(part)
-    if len(columns) != 2 or not (columns & times[0] and columns & times[1]):
-        return
-    match part:
-        case Call(function="BETWEEN", arguments=(tested, low, high)):
-            yield from _compared(">=", tested, low, times)
-            yield from _compared("<=", tested, high, times)
-        case Call(function="<" | "<=" | ">" | ">=" | "=" as operator, arguments=(one, other)):
-            yield from _compared(operator, one, other, times)
-
-
-def _compared(
-    operator: str, one: Expression, other: Expression, times: tuple[frozenset[int], set[int]]
-) -> Iterator[_Bound]:
-    first, second = _sum_of(one), _sum_of(other)
-    if first is None or second is None:
-        return
-    total = _added(first, second, -1)
-    signs = {place: sign for place, sign in total.columns if sign}
-    ours = [sign for place, sign in signs.items() if place in times[0]]
-    theirs = [sign for place, sign in signs.items() if place in times[1]]
-    if len(signs) != 2 or sorted((*ours, *theirs)) != [-1, 1] or len(ours) != 1:
-        return
-    # ours - theirs compared with the constant, or the opposite.
-    constant = -total.constant * ours[0]
-    match operator if ours[0] == 1 else _MIRRORED[operator]:
-        case ">":
-            yield constant + 1, None
-        case ">=":
-            yield constant, None
-        case "<":
-            yield None, constant - 1
-        case "<=":
-            yield None, constant
-        case _:
-            yield constant, constant
-
-
-@dataclass(frozen=True)
-class _Sum:
-    """Columns, each so many times, and a number of instants."""
-
-    columns: tuple[tuple[int, int], ...]
-    constant: int
-
-
-def _added(one: _Sum, other: _Sum, sign: int) -> _Sum:
-    columns = dict(one.columns)
-    for place, count in other.columns:
-        columns[place] = columns.get(place, 0) + sign * count
-    return _Sum(tuple(columns.items()), one.constant + sign * other.constant)
-
-
-def _sum_of(part: Expression) -> _Sum | None:
-    """A point in time, or a time between two of them, as a sum; None if it is another expression."""
-    match part:
-        case Column(index=index):
-            return _Sum(((index, 1),), 0)
-        case Literal(value=int() as number) if not isinstance(number, bool):
-            return _Sum((), number)
-        case Call(function="TIMESTAMPADD", arguments=(Literal(value=str() as unit), count, moment)):
-            length, by, moved = MICROSECONDS.get(unit), _sum_of(count), _sum_of(moment)
-            if length is None or moved is None or by is None or by.columns:
-                return None
-            return replace(moved, constant=moved.constant + by.constant * length)
-        case Call(function="TIMESTAMPDIFF", arguments=(Literal(value="MICROSECOND"), start, end)):
-            return _both(_sum_of(end), _sum_of(start), -1)
-        case Call(function="+" | "-" as sign, arguments=(one, other)):
-            return _both(_sum_of(one), _sum_of(other), 1 if sign == "+" else -1)
-        case _:
-            return None
-
-
-def _both(one: _Sum | None, other: _Sum | None, sign: int) -> _Sum | None:
-    return None if one is None or other is None else _added(one, other, sign)

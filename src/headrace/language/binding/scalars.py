@@ -16,6 +16,7 @@ from headrace.expressions import aggregates, functions
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.aggregate_calls import aggregate_parts
+from headrace.language.binding.clock_calls import clock_error, is_clock_call
 from headrace.language.binding.collected import Collected
 from headrace.language.binding.hints import (
     call_hint,
@@ -69,6 +70,7 @@ class Context:
         listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
         nesting: collects the subqueries found; None where there may be none.
         over: what `function OVER (...)` means here; None where it is not allowed.
+        now: what NOW() means here; None where it is not allowed.
     """
 
     scope: Scope
@@ -80,6 +82,7 @@ class Context:
     listed: frozenset[str] = frozenset()
     nesting: Nesting | None = None
     over: Callable[[Any], Expression] | None = None
+    now: Expression | None = None
 
 
 @contextmanager
@@ -129,9 +132,20 @@ def _column(node: Any, context: Context) -> Expression:
         raise _unsupported(node)
     names = names_in(node)
     if len(names) == 1:
-        return _named(names[0], context)
+        return _clock(node, context) if _means_clock(node, context) else _named(names[0], context)
     column, fields = context.scope.path(names)
     return _fields(column, fields)
+
+
+def _means_clock(node: Any, context: Context) -> bool:
+    """Whether a node calls the clock, and is not a column of that name."""
+    return is_clock_call(node) and not any(table.named(str(node.name)) for table in context.scope.tables)
+
+
+def _clock(node: Any, context: Context) -> Expression:
+    if context.now is None:
+        raise clock_error(node, context.scope)
+    return context.now
 
 
 def _fields(row: Expression, names: Iterable[Name]) -> Expression:
@@ -318,6 +332,8 @@ def _call(node: Any, context: Context) -> Expression:
         parts = tuple(bind_scalar(part, context) for part in node.expressions)
         with located(position_of(node)):
             return Call(user.name, functions.cast_arguments(user, parts), user.returns, user)
+    if is_clock_call(node):
+        return _clock(node, context)
     if name.upper() not in (*functions.FUNCTIONS, *functions.TRIMS, "STRUCT"):
         hint = call_hint(node, context.scope)
         raise LanguageError(f"there is no function {name}", position=position_of(node), hint=hint)

@@ -26,11 +26,13 @@ class ScopeTable:
         alias: what it is called there, or None for a derived table without an alias.
         stream: the stream's own name, which an alias does not quite hide, or None for a derived table.
         columns: pairs of a column's name and its place in the joined row.
+        met: the ids of conditions of WHERE that its window makes true.
     """
 
     alias: str | None
     stream: str | None
     columns: tuple[tuple[str, Column], ...]
+    met: frozenset[int] = frozenset()
 
     def named(self, name: str) -> list[Column]:
         """The columns of that name, whatever its case."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 
 from headrace.algebra.checks import require_boolean
-from headrace.algebra.nodes import Distinct, Filter, Plan, column, project
+from headrace.algebra.nodes import Distinct, Filter, Plan, column, instant_type, project
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
@@ -35,7 +35,7 @@ from headrace.language.binding.scalars import Context, bind_scalar, located
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.select_list import Listed, bind_list, names_of
 from headrace.language.binding.subqueries.answers import extend, keep
-from headrace.language.binding.subqueries.predicates import parts_asking
+from headrace.language.binding.subqueries.predicates import parts_asking, parts_of
 from headrace.language.binding.subqueries.questions import Inner, Nest, Nesting, Part, are_of_outer
 from headrace.language.binding.subqueries.ties import equal_to_ties, without_values
 from headrace.language.dialect import Nested, position_of
@@ -254,7 +254,16 @@ def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
     aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
     listed = frozenset(alias.text.lower() for alias in aliases if alias is not None)
     context = Context(scope, "WHERE", listed=listed)
+    met = {part for table in scope.tables for part in table.met}
     nodes = parts_asking(where)
+    if met:
+        present = Column(0, "now", instant_type(plan))
+        for part in parts_of(where):
+            # For its names: the window of the table that it is about makes it true.
+            _ = id(part) in met and bind_scalar(part, replace(context, now=present))
+        nodes = [part for part in parts_of(where) if id(part) not in met]
+    if not nodes:
+        return _Rows(plan, plan)
     bound = {id(node): bind_scalar(node, context) for node in nodes if not node.find(Nested)}
     plain = [part for whole in bound.values() for part in conjuncts(whole) if part.type == BOOLEAN]
     equals = equal_to_ties(plain, ties)

@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class ByObject(Generic[K, V]):
-    """A function of objects that do not change, which is asked once for each of the last ones.
+    """A function of objects that do not change, which is asked once for each of the last new ones.
 
     Args:
         function: it.
@@ -39,10 +39,12 @@ class ByObject(Generic[K, V]):
 
     def __call__(self, key: K) -> V:
         """What the function says of an object."""
-        with self._lock:
-            known = self._known.pop(id(key), None)
+        known = self._known.get(id(key))
+        return self._asked(key) if known is None else known[1]
+
+    def _asked(self, key: K) -> V:
         # The object is kept, so that no other can get its id.
-        known = known or (key, self._function(key))
+        known = key, self._function(key)
         with self._lock:
             self._known[id(key)] = known
             if len(self._known) > self._most:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -71,6 +71,8 @@ class Entries(Mapping[str, T]):
         self._versions: _Versions[T] = _Versions()
         self._version = 0
         self._count = 0
+        self._known: dict[str, T] | None = None
+        self._step: Callable[[], dict[str, T]] | None = None
         for key, entry in (entries or {}).items():
             self._versions.append(key, entry)
             self._count += 1
@@ -108,6 +110,7 @@ class Entries(Mapping[str, T]):
         assert key not in self
         new = self._next(self._count + 1)
         new._versions.append(key, entry)
+        new._step = self._step_to(key, entry)
         return new
 
     def replacing(self, key: str, entry: T) -> Entries[T]:
@@ -117,6 +120,7 @@ class Entries(Mapping[str, T]):
         slot = new._slot(key)
         assert slot is not None
         slot.entries.append((new._version, entry))
+        new._step = self._step_to(key, entry)
         return new
 
     def renaming(self, key: str, other: str) -> Entries[T]:
@@ -131,17 +135,28 @@ class Entries(Mapping[str, T]):
         slot = new._slot(key)
         assert slot is not None
         slot.until = new._version
+        new._step = None if self._known is None else partial(_less, self._known, key)
         return new
 
     def _slot(self, key: str) -> _Slot[T] | None:
         slots = self._versions.found.get(key, ())
         return next((slot for slot in slots if slot.is_in(self._version)), None)
 
-    @cached_property
+    @property
     def whole(self) -> dict[str, T]:
         """The same as a dictionary, which is made once it is looked through."""
+        if self._known is None:
+            self._known = self._from_slots() if self._step is None else self._step()
+            self._step = None
+        return self._known
+
+    def _from_slots(self) -> dict[str, T]:
         version = self._version
         return {slot.key: slot.entry(version) for slot in self._versions.slots if slot.is_in(version)}
+
+    def _step_to(self, key: str, entry: T) -> Callable[[], dict[str, T]] | None:
+        """Makes the dictionary of the next mapping from that of this one, if it is known."""
+        return None if self._known is None else partial(_more, self._known, key, entry)
 
     def _next(self, count: int) -> Entries[T]:
         """The version after this one, which holds so many entries once its step has been made."""
@@ -152,7 +167,16 @@ class Entries(Mapping[str, T]):
         new._versions = mapping._versions
         new._versions.latest += 1
         new._version, new._count = new._versions.latest, count
+        new._known = new._step = None
         return new
+
+
+def _more(known: dict[str, T], key: str, entry: T) -> dict[str, T]:
+    return {**known, key: entry}
+
+
+def _less(known: dict[str, T], key: str) -> dict[str, T]:
+    return {name: entry for name, entry in known.items() if name != key}
 
 
 class _Values(ValuesView[T]):

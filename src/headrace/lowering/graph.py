@@ -201,7 +201,8 @@ class Graph:
     @cached_property
     def answers(self) -> tuple[tuple[str, int], ...]:
         """Per query its name and the number of the node that yields its result."""
-        return tuple((name, self.node_of(output)) for name, output in self.outputs)
+        nodes = [*range(len(self.nodes)), *(group.node for group in self.groups)]
+        return tuple((name, nodes[output]) for name, output in self.outputs)
 
     @cached_property
     def answering(self) -> dict[str, int]:

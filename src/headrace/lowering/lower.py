@@ -7,11 +7,13 @@ import operator
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from headrace.algebra.arrival import Unit
+from headrace.algebra.by_object import REMEMBERED
 from headrace.algebra.nodes import (
     Aggregate,
     Clip,
@@ -144,7 +146,8 @@ def _lowered(
     holds: Mapping[str, Holds],
 ) -> Graph:
     """The graph, made anew."""
-    together = selections({name: plan for name, plan in queries.items() if name not in {**shared, **holds}})
+    apart = shared.keys() | holds.keys()
+    together = selections({name: plan for name, plan in queries.items() if name not in apart})
     members = {name for part in together for name in part.members}
     plans = {
         name: (shared[name], chosen_in(shared[name])) if name in shared else alone(plan)
@@ -157,17 +160,22 @@ def _lowered(
         part = for_all(plan) if chosen else None
         whole, start = plan if part is None else part[0], starts.get(name, 1)
         number = lowering.add(whole, start, lowering.holding(holds.get(name, NO_HOLDS)))
-        results[name] = number if part is None else Group(number, part[1])
+        results[name] = number if part is None else lowering.group(number, part[1])
     for selecting in together:
         results |= lowering.selected(selecting)
-    groups = dict.fromkeys(found for found in results.values() if isinstance(found, Group))
+    groups = {id(found): found for found in results.values() if isinstance(found, Group)}
     numbers = {group: number for number, group in enumerate(groups, len(lowering.nodes))}
-    outputs = (
-        (name, numbers[found] if isinstance(found, Group) else found)
-        for name, found in ((name, results[name]) for name in queries)
+    outputs = tuple(
+        (name, found if isinstance(found, int) else numbers[id(found)])
+        for name, found in zip(queries, map(results.__getitem__, queries), strict=True)
     )
     nodes = share_exchanges(lowering.waiting())
-    return Graph(nodes, tuple(outputs), tuple(groups), panes_of(nodes))
+    return Graph(nodes, outputs, tuple(groups.values()), panes_of(nodes))
+
+
+@lru_cache(REMEMBERED)
+def _numbered(node: int, place: int) -> Group:
+    return Group(node, Literal(place, BIGINT))
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +207,7 @@ class _Lowering:
         self._known: dict[tuple[int, int, _Holding], tuple[Plan, int]] = {}
         self._waits: dict[int, tuple[_Holding, tuple[str, ...]]] = {}
         self._digests: dict[int, str] = {}
+        self._groups: dict[Group, Group] = {}
 
     def holding(self, holds: Holds) -> _Holding:
         """What is to be added for a query of which some operators wait."""
@@ -224,8 +233,13 @@ class _Lowering:
         self._digests[id(match)] = _hashed(digest)
         self._known[id(match), 1, _NOTHING] = match, self._added(match, match, (below,), 1, ())
         number = self.add(together.plan, 1, _NOTHING)
-        groups = [Group(number, Literal(place, BIGINT)) for place in range(len(match.predicates))]
+        groups = [_numbered(number, place) for place in range(len(match.predicates))]
         return {name: groups[place] for name, place in together.members.items()}
+
+    def group(self, number: int, constant: Literal) -> Group:
+        """The part of a node's result with a constant: one object, however often it is asked for."""
+        found = Group(number, constant)
+        return self._groups.setdefault(found, found)
 
     def waiting(self) -> tuple[Node, ...]:
         """The nodes, with those that they wait for."""

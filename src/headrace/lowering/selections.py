@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from headrace.algebra.by_object import ByObject
@@ -135,7 +136,13 @@ def _selected(lowest: Filter, above: tuple[Plan, ...]) -> Selection | None:
     if can_fail(predicate) or not any(is_indexed(part) for part in conjuncts(predicate)):
         return None
     shape = (lowest.input, tuple((type(node), parameters_of(node)) for node in above))
-    return Selection(lowest.input, predicate, above, Hashed.of(shape), Hashed.of(predicate))
+    return Selection(lowest.input, predicate, above, _same(Hashed.of(shape)), Hashed.of(predicate))
+
+
+@lru_cache(1_000)
+def _same(shape: Hashed) -> Hashed:
+    """One object for all shapes that are equal, since to compare them takes longer than to see that."""
+    return shape
 
 
 def _may_fail(plan: Plan) -> bool:

@@ -1,4 +1,4 @@
-"""What a function says of objects is asked once for each of the last ones."""
+"""What a function says of objects is asked once for each of the last new ones."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ def test_a_function_is_asked_once_for_an_object_until_others_have_come() -> None
     assert [known(one), known(one), known(same), known(one)] == [2, 2, 2, 2]
     assert asked == ["a", "a"]
     assert [known(three), known(one), known(same)] == [3, 2, 2]
-    # The one that was not asked for longest was forgotten: `same`.
-    assert asked == ["a", "a", "c", "a"]
+    # The oldest one was forgotten each time.
+    assert asked == ["a", "a", "c", "a", "a"]

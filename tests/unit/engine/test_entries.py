@@ -41,6 +41,9 @@ def test_every_version_is_the_dictionary_of_its_steps(steps: list[tuple[int, str
                 found = mapping.replacing(key, number), {**model, key: number}
             case _:
                 found = mapping.adding(key, number), {**model, key: number}
+        if back % 2:
+            # What has been looked through hands on what it found.
+            assert found[0].whole == found[1]
         versions.append(found)
     for mapping, model in versions:
         assert list(mapping.items()) == list(model.items())

@@ -163,15 +163,11 @@ class QuerySet:
             replaced: the queries whose plans are others from now on, which start anew, while their answers go
                 on.
         """
-        kept = levels.keys() | {
-            name
-            for name, plan in plans.items()
-            if self.plans.get(name) == plan
-            and self.holds.get(name) == holds.get(name)
-            and name not in replaced
-        }
+        kept = levels.keys() | self._going_on(plans, holds, replaced)
         again = self.paused.keys() & plans.keys()
-        starts = {name: self.start_of(name) if name in kept or name in replaced else epoch for name in plans}
+        known = self.starts
+        starts = {name: known.get(name, 1) if name in kept else epoch for name in plans}
+        starts |= {name: self.start_of(name) for name in replaced if name in plans}
         starts |= {name: one.start for name, one in {**self.paused, **paused}.items()}
         cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
         adopted = {name: adoption.plan for name, adoption in adoptions.items()}
@@ -203,7 +199,20 @@ class QuerySet:
                 if name in kept | again | paused.keys() | {*replaced}
             },
         )
+        if not self.merges:
+            return found
         return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
+
+    def _going_on(
+        self, plans: Mapping[str, Plan], holds: Mapping[str, Holds], replaced: Collection[str]
+    ) -> set[str]:
+        """The queries of a change that go on as they are; most plans are the objects that run already."""
+        before = self.plans
+        found = {name for name, plan in plans.items() if before.get(name) is plan}
+        found |= {name for name in plans.keys() - found if before.get(name) == plans[name]}
+        if self.holds or holds:
+            found = {name for name in found if self.holds.get(name) == holds.get(name)}
+        return found.difference(replaced)
 
     def merged(self, merges: Collection[Merge]) -> QuerySet:
         """The set when further operators go on as older ones; itself without any."""
@@ -270,6 +279,8 @@ class QuerySet:
     @cached_property
     def live(self) -> dict[str, Plan]:
         """The queries that have not failed."""
+        if not self.failed:
+            return dict(self.plans)
         return {name: plan for name, plan in self.plans.items() if name not in self.failed}
 
     @cached_property
@@ -316,7 +327,9 @@ class QuerySet:
     @cached_property
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
-        starts = {name: self.state_start_of(name) for name in self.live}
+        live, known = self.live, self.starts
+        starts = {name: known.get(name, 1) for name in live}
+        starts |= {name: self.state_start_of(name) for name in (*self.warm, *self.levels) if name in live}
         return lower(self.live, starts, self.carried_out, self.merges, self.holds)
 
     @cached_property
@@ -391,16 +404,10 @@ class QuerySet:
     @cached_property
     def meetings(self) -> tuple[frozenset[str], ...]:
         """Per query the inputs with a time that it reads: streams, and relations that are refreshed."""
-        outputs = dict(self.graph.outputs)
-        known: dict[int, frozenset[str]] = {}
-        found = []
-        for name, plan in self.live.items():
-            # Thousands of queries may have their answers of one operator, and so what it reads.
-            number = self.graph.node_of(outputs[name])
-            if number not in known:
-                known[number] = self._met(plan, number)
-            found.append(known[number])
-        return tuple(found)
+        # Thousands of queries may have their answers of one operator, and so what it reads.
+        of_one = {number: name for name, number in self.graph.answers}
+        known = {number: self._met(self.live[name], number) for number, name in of_one.items()}
+        return tuple(known[number] for _, number in self.graph.answers)
 
     def _met(self, plan: Plan, output: int) -> frozenset[str]:
         """The inputs with a time of a query whose answer is that of a node."""

@@ -6,6 +6,7 @@ every epoch the operator is made anew from its stored runs, as on another worker
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driving import Arriving, drive, over, standing_for
+from driving import Arriving, State, drive, over, standing_for
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking, SetKind
 from headrace.algebra.nodes import (
@@ -49,10 +50,14 @@ from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
-from headrace.operators.contract import Progress
+from headrace.operators.contract import Holder, Progress
+from headrace.operators.create import create_operator
+from headrace.operators.early import unreported
+from headrace.operators.state.runs import Run
 from headrace.operators.top_k import standings, top_k
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
+from headrace.runtime.results.carried import held_from
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 
@@ -184,13 +189,28 @@ def check(
     found: list[Batch] = []
     whole = over(plan, known)
     steps = []
-    for emitted, heartbeat in drive(plan, known, epochs):
+    state: State = {}
+    for emitted, heartbeat in drive(plan, known, epochs, state):
         assert not is_insert_only(whole) or (emitted.w > 0).all()
         assert not is_append_only(whole) or (emitted.te == INFINITY).all()
         found.append(emitted)
         steps.append((emitted, heartbeat))
         assert_equal(concat(plan.schema, found), expected, heartbeat, f"after {len(found)} epochs")
+        if isinstance(whole, Aggregate | Distinct) and len(found) == EPOCHS - 1:
+            said = held_from(concat(plan.schema, found), heartbeat)
+            assert_equal(_held_by(whole, state[max(state)], heartbeat), said, INFINITY, "of what is to come")
     return steps
+
+
+def _held_by(plan: Aggregate | Distinct, state: Mapping[str, list[Run]], heartbeat: int) -> Batch:
+    """What an operator says that it has said of the instants from its heartbeat on, made from its state."""
+    operator = create_operator(plan, reduced=False, report=unreported)
+    assert isinstance(operator, Holder)
+    for name, runs in state.items():
+        operator.areas[name].runs = list(runs)
+    held = operator.held_from(heartbeat)
+    assert (held.ts < held.te).all()
+    return held
 
 
 def _of_epoch(arrivals: list[Arrival], epoch: int) -> list[Element]:

@@ -101,7 +101,7 @@ class Script:
         self.live: dict[str, Answered] = {}
         self.journal: Journal | None = None
         self.exchanged = 0
-        self.clipped = self.filled = 0
+        self.clipped = self.filled = self.inherited = 0
         for plan in (case.plan, *data.draw(st.lists(relatives(case.plan), max_size=2))):
             self._register(next(self.names), plan, 1, {})
         self.run = self._start()
@@ -248,9 +248,10 @@ class Script:
         positions: Mapping[str, int] = {
             part: self.run.point(part).position for part in self.run.known_streams
         }
-        if said.reason is None:
+        if said.inherits or said.reason is None:
             positions, until = known.positions, said.at
-            self.clipped += 1
+            self.clipped += not said.inherits
+            self.inherited += said.inherits
         self._put(known, plan, positions, said.at, until)
         self.run.change(Replace(self._wanted(), name))
 

@@ -25,7 +25,7 @@ def test_a_replaced_query_answers_as_both(
 ) -> None:
     script = Script(data, prolonged(case, 2), MemoryStore(), buckets, epoch, REPLACING)
     script.play()
-    event(f"clipped {script.clipped}")
+    event(f"clipped {script.clipped}, inherited {script.inherited}")
     script.check()
 
 

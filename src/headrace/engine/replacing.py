@@ -204,7 +204,9 @@ def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
     if found.filled:
         yield "it is brought to the present over the rows that are kept, and takes over once it is there"
         return
-    if found.reason is None:
+    if found.inherits:
+        yield "it takes over at once, with what both have in common"
+    elif found.reason is None:
         yield f"until the heartbeat is at {at} both run"
     else:
         yield f"all operators start anew, over the rows that arrive from now on: {found.reason}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -56,6 +56,15 @@ class Operator(Protocol):
 
     def advance(self, progress: Progress) -> Batch:
         """What the epoch's input and the new heartbeats yield; the operator takes in nothing after that."""
+        ...
+
+
+@runtime_checkable
+class Holder(Operator, Protocol):
+    """An operator whose state says what it has said."""
+
+    def held_from(self, heartbeat: int) -> Batch:
+        """What it has said of the instants from its heartbeat on (instant), before any input."""
         ...
 
 

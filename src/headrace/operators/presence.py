@@ -136,6 +136,15 @@ class DistinctOperator(_PresenceOperator):
         super().__init__(node, endless=is_append_only(node.input))
         self._coalesce = not node.is_chronon
 
+    def held_from(self, heartbeat: int) -> Batch:
+        """What it has said of the instants from its heartbeat on (instant)."""
+        points = self._timeline.held()
+        if points is None:
+            return concat(self._schema, [])
+        codes = np.flatnonzero(points.covered > heartbeat)
+        ones = np.ones(len(codes), dtype=np.int64)
+        return self._batch(points, codes, heartbeat * ones, points.covered[codes], ones)
+
     def _emit(self, points: Points) -> Batch:
         segments = emit_segments(points, [], self._coalesce)
         codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]

@@ -146,6 +146,22 @@ class AggregateOperator:
             live |= dict(zip(calls, found, strict=True))
         return self._emit(points, live)
 
+    def held_from(self, heartbeat: int) -> Batch:
+        """What it has said of the instants from its heartbeat on (instant)."""
+        points = self._timeline.held()
+        if points is None:
+            return concat(self._node.schema, [])
+        none = concat(self._form.schema, [])
+        keys = [none.payload.column(name) for name in self._form.key_names]
+        live = self._advance_live(none, keys, points, (heartbeat, heartbeat))
+        codes, count = np.flatnonzero(points.covered > heartbeat), len(self._node.keys)
+        rows = pa.array(codes)
+        values = [column.take(rows) for column in self._values(points, live)]
+        found = [column.take(rows) for column in points.keys]
+        payload = record_batch([*found[:count], *values, *found[count:]], self._node.schema, len(codes))
+        ones = np.ones(len(codes), dtype=np.int64)
+        return Batch(payload, heartbeat * ones, points.covered[codes], ones)
+
     def _changes(self, batch: Batch) -> Changes:
         keys = [batch.payload.column(name) for name in self._form.key_names]
         return Changes(keys, batch.ts, batch.te, sums_of(batch.payload, self._form.int_names))
@@ -184,11 +200,15 @@ class AggregateOperator:
         return Rows(keys, columns, kept, batch.ts, batch.te, integers(batch.payload.column("__i0")))
 
     def _emit(self, points: Points, live: dict[AggregateCall, pa.Array]) -> Batch:
-        values = [
+        values = self._values(points, live)
+        return emitted(points, values, len(self._node.keys), self._node.schema, self._coalesce)
+
+    def _values(self, points: Points, live: dict[AggregateCall, pa.Array]) -> list[pa.Array]:
+        """The aggregates at every point, then before the first point of each key."""
+        return [
             evaluate(self._form.sums, call, points.sums) if is_invertible(call) else live[call]
             for _, call in self._node.aggregates
         ]
-        return emitted(points, values, len(self._node.keys), self._node.schema, self._coalesce)
 
 
 def emitted(points: Points, values: list[pa.Array], keys: int, schema: Schema, coalesce: bool) -> Batch:

@@ -179,6 +179,16 @@ class Timeline:
             keys, hashes, element_keys, codes, times, previous, SumColumns(sums.T, limbs), covered, until,
         )  # fmt: skip
 
+    def held(self) -> Points | None:
+        """The keys with a row at the horizon, and no point of theirs, where there are any."""
+        rows = self.bases.content()
+        if rows is None:
+            return None
+        none = np.empty(0, dtype=np.int64)
+        keys, hashes = [rows.column(name) for name in self.bases.layout.keys], integers(rows.column(HASH))
+        sums, covered = sums_of(rows, self.bases.layout.ints), integers(rows.column(_UNTIL))
+        return Points(keys, hashes, none, none, none, none, sums, covered, covered)
+
     def bases_of(self, hashes: Int64Array, keys: list[pa.Array]) -> tuple[SumColumns, Int64Array]:
         """The sums of keys before the horizon, and up to where what they make has been emitted.
 

@@ -18,6 +18,7 @@ from headrace.algebra.nodes import Plan, Source, column, inputs_of, project, wit
 from headrace.elements import Batch, BoolArray, encode
 from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.early import early
+from headrace.lowering.graph import Node
 from headrace.lowering.memory import is_strong
 from headrace.lowering.outer_joins import expand
 from headrace.optimizer import optimize
@@ -25,7 +26,7 @@ from headrace.optimizer.migration import POINTWISE
 from headrace.runtime.driver.at_once import AtOnce
 from headrace.runtime.driver.early_content import beyond
 from headrace.runtime.driver.exchange import carried_out
-from headrace.runtime.driver.live_content import LiveContent
+from headrace.runtime.driver.live_content import RUNS_ALREADY, LiveContent
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.said import reader_of
@@ -231,13 +232,19 @@ def begin(
         hint = f"filter such rows out, or {_COLD}"
         raise _cannot(name, f"an expression fails for a row of the present answer: {reason}", hint)
 
+    known = frozenset(node.identity for node in before.queries.graph.nodes)
+
+    def running(node: Node, _: Plan) -> None:
+        if node.identity in known:
+            raise PlanError(RUNS_ALREADY)
+
     at_once = AtOnce(after.graph, before.buckets, before.store, states, refuse)
     content = LiveContent(
         [(plan, _held(query, before, results, since)) for query, plan in adopted.answers.items()],
         since,
         after.graph,
         name,
-        frozenset(node.identity for node in before.queries.graph.nodes),
+        running,
         before.heartbeats(after.graph),
         at_once,
         refuse,

@@ -56,15 +56,17 @@ class Redefine:
 
 @dataclass(frozen=True)
 class Replace:
-    """Another plan with the same columns answers under the name of a query, whose answer goes on.
+    """Another plan answers under the name of a query.
 
     Attributes:
         wanted: what the run is from then on; no other query is new or gone.
         name: the query's.
+        goes_on: whether the answer so far goes on in that of the other plan, which has the same columns.
     """
 
     wanted: Wanted
     name: str
+    goes_on: bool = True
 
 
 @dataclass(frozen=True)

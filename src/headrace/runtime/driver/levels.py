@@ -12,7 +12,7 @@ same in other pieces. Those with nothing early below them hold what they held: t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,9 +22,8 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.memory import ALL, Memory
 from headrace.algebra.nodes import Early, Plan, Relation, Remember, Source, Stateful, inputs_of
 from headrace.algebra.properties import is_stateful, is_stateless, walk
-from headrace.elements import Batch, BoolArray, concat, decode_rows, encode
+from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, UserError
-from headrace.history import difference
 from headrace.lowering.early import answers_alike, at_horizon, horizon_of, strong
 from headrace.lowering.graph import Graph, Merge, Node
 from headrace.lowering.lower import shape
@@ -32,13 +31,12 @@ from headrace.lowering.memory import memories_of, remembering, remembering_all
 from headrace.operators.contract import Operator, Progress
 from headrace.operators.create import create_operator
 from headrace.operators.early import Reach, beyond, corrected, hand_over, runs_of, unreported
-from headrace.operators.state.netting import netted
 from headrace.operators.state.runs import RunRef
 from headrace.operators.stateless import apply
 from headrace.runtime.driver.exchange import carried_out, require_no_exchange
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.driver.said import reader_of
+from headrace.runtime.driver.said import said_from
 from headrace.runtime.driver.spreading import arrived
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
@@ -187,45 +185,6 @@ def spoken(
     answers.close()
     states.close()
     return Spoken({name: refs for name, refs in said.items() if refs}, state)
-
-
-def said_from(
-    query: str,
-    batch: Batch,
-    reach: int,
-    before: Holding,
-    results: Sequence[EpochResults],
-    writer: SegmentWriter,
-    output: int,
-) -> Iterator[ResultRef]:
-    """What is written of an answer that reaches up to another instant: what is said and taken back.
-
-    Args:
-        query: its name.
-        batch: what it says, which takes back what is not to hold any more.
-        reach: up to where it speaks from then on (instant).
-        before: the queries that run.
-        results: those of the epochs that are kept, in order.
-        writer: writes it.
-        output: the number of the node that it is the output of.
-    """
-    schema = before.queries.plans[query].schema
-    reader = reader_of(query, before, results)
-    if reader.horizon > reach:
-        released = reader.content()
-        taken = netted(released.filter(released.ts >= reach))
-        batch = netted(concat(schema, [batch, taken]))
-        if len(taken):
-            yield _written(taken.negated(), output, writer, at_once=True)
-    if (batch.w < 0).any():
-        # What an operator says again may be in other pieces than what it has said epoch by epoch.
-        batch = difference(batch.slice(0, 0), batch)
-    if len(batch):
-        yield _written(batch, output, writer)
-
-
-def _written(batch: Batch, output: int, writer: SegmentWriter, at_once: bool = False) -> ResultRef:
-    return ResultRef(output, writer.add(encode(batch)), len(batch), int(batch.ts.max()), at_once=at_once)
 
 
 class _Side:

@@ -513,8 +513,8 @@ class LiveRun:
         """
         if asked.ahead is not None:
             return Join(asked.wanted, self._ahead.take(asked.ahead))
-        if asked.replaced is not None:
-            return Replace(asked.wanted, asked.replaced)
+        if asked.another is not None:
+            return Replace(asked.wanted, asked.another, goes_on=asked.replaced is not None)
         plans = self._run.reading.queries.plans
         new = (name for name in asked.keeping if name in plans)
         kept = {name: kept_for(self._run, name, plans[name], asked.wanted.streams) for name in new}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from headrace.algebra.nodes import Early, Plan, Stateful, inputs_of
 from headrace.algebra.properties import is_stateful, is_stateless
@@ -13,6 +14,9 @@ from headrace.lowering.lower import shape
 from headrace.operators.contract import Progress, Report
 from headrace.operators.stateless import apply
 from headrace.runtime.driver.at_once import AtOnce
+
+RUNS_ALREADY: Final = "an operator above the answer that it reads is part of a query that runs"
+"""Why something cannot begin above an answer."""
 
 
 class LiveContent:
@@ -26,7 +30,8 @@ class LiveContent:
         since: that instant.
         graph: with the query.
         query: its name.
-        known: the identities of the operators that run already; they hold what they hold.
+        running: what an operator has said of the instants from `since` on that runs already and holds what
+            it holds; None for one that is new.
         heartbeats: of the nodes of the graph (instants).
         at_once: runs the operators that are new.
         report: receives the elements for which an expression fails.
@@ -39,7 +44,7 @@ class LiveContent:
         since: int,
         graph: Graph,
         query: str,
-        known: frozenset[str],
+        running: Callable[[Node, Stateful], Batch | None],
         heartbeats: Sequence[int],
         at_once: AtOnce,
         report: Report,
@@ -48,7 +53,7 @@ class LiveContent:
         self._found = {id(plan): batch for plan, batch in answers}
         self._since = since
         self._nodes = _nodes_of(graph, query)
-        self._known = known
+        self._running = running
         self._heartbeats = heartbeats
         self._at_once = at_once
         self._report = report
@@ -58,7 +63,8 @@ class LiveContent:
         """The elements that a part of the query yields, from the instant on.
 
         Raises:
-            PlanError: some operator of it runs already, or is carried out as another one.
+            PlanError: some operator of it runs already, and what it has said is not known; or it is carried
+                out as another one.
             ExecutionError: an aggregate fails.
         """
         if id(plan) not in self._found:
@@ -74,8 +80,10 @@ class LiveContent:
 
     def _operated(self, plan: Stateful) -> Batch:
         node = self._nodes.get(shape(plan))
-        if node is None or node.identity in self._known:
-            raise PlanError("an operator above the answer that it reads is part of a query that runs")
+        if node is None:
+            raise PlanError(RUNS_ALREADY)
+        if (said := self._running(node, plan)) is not None:
+            return said
         below = inputs_of(plan)
         if len(below) < len(node.inputs):
             # An aggregation that reads the inputs of a union one by one.

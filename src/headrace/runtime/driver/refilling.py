@@ -12,18 +12,15 @@ from dataclasses import replace
 
 from headrace.algebra.nodes import Clip, Plan
 from headrace.algebra.properties import is_stateful, walk
-from headrace.elements import concat, encode
 from headrace.errors import UserError
 from headrace.lowering.early import alone, answers_alike, horizon_of
 from headrace.lowering.memory import is_strong
-from headrace.operators.state.netting import netted
 from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.joining import Joining
-from headrace.runtime.driver.levels import said_from
 from headrace.runtime.driver.past import CatchUp, Start
 from headrace.runtime.driver.replacing import Replacement
 from headrace.runtime.driver.run import Run
-from headrace.runtime.driver.said import reader_of
+from headrace.runtime.driver.said import begins_with, reader_of, said_instead
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.segments import SegmentWriter
@@ -81,14 +78,11 @@ class Refill(CatchUp):
         before = run.present.holding()
         new = held_from(reader_of(name, inner.present.holding(), inner.results).yielded(), until)
         writer = SegmentWriter(run.store, f"results/{run.present.prefix}-refilled")
+        refs: tuple[ResultRef, ...]
         if self._goes_on:
-            old = held_from(reader_of(name, before, run.results).yielded(), until)
-            new = netted(concat(self._plan.schema, [new, old.negated()]))
-            refs = tuple(said_from(name, new, heartbeat, before, run.results, writer, self._output))
-        elif len(new):
-            refs = (ResultRef(self._output, writer.add(encode(new)), len(new), int(new.ts.max())),)
+            refs = said_instead(name, new, until, heartbeat, before, run.results, writer, self._output)
         else:
-            refs = ()
+            refs = tuple(begins_with(new, self._output, writer))
         writer.close()
         return refs
 

@@ -5,7 +5,9 @@ Below an instant the old answer holds, from there on the new one; what is final 
 Where both plans can be clipped, the new one takes over once all that has entered either of them has ended.
 Both run until then, so that neither answer lacks anything, and what is the same in both keeps its state
 (`headrace.optimizer.migration`). Otherwise the new one starts anew, over the rows that arrive from then on,
-for the instants from its streams' heartbeats on. What the old one has said of those is taken back.
+for the instants from its streams' heartbeats on. What the old one has said of those is taken back. But where
+all that is new looks at one instant at a time above operators that both have in common, these go on, and the
+new one takes over at once (`headrace.runtime.driver.inheriting`).
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ from headrace.lowering.early import alone, at_horizon, horizon_of, strong
 from headrace.lowering.lower import identities
 from headrace.lowering.memory import is_strong
 from headrace.runtime.driver.exchange import Begun, begun
-from headrace.runtime.driver.levels import said_from
+from headrace.runtime.driver.inheriting import inheritance
 from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.pausing import answering_from, exact_anew_at
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.driver.said import reader_of
+from headrace.runtime.driver.said import reader_of, said_from
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.records import EpochResults
@@ -48,6 +50,8 @@ class Replacement:
         filled: whether the new plan is brought to the present over rows that are kept, and answers from the
             next instant on.
         exact: from where on the new answer is that over all rows (instant); INFINITY where that is not known.
+        inherits: whether the new plan answers from the next instant on over the rows that the old one had,
+            since the operators that it has in common with that hold what they hold.
     """
 
     at: int
@@ -57,6 +61,7 @@ class Replacement:
     reason: str | None = None
     filled: bool = False
     exact: int = BEGINNING
+    inherits: bool = False
 
 
 def require_open(name: str, results: Sequence[EpochResults]) -> None:
@@ -112,7 +117,11 @@ def replacement(
     found = exchange_of(holding, name, plan, waits=waits) if alike else PlanError("the columns are others")
     if not isinstance(found, PlanError):
         return _clipped(holding, found, name)
-    until = _until(name, results) if alike else BEGINNING
+    heartbeat = _until(name, results)
+    shared = inheritance(holding, name, plan, heartbeat, waits=waits)
+    if shared is not None:
+        return Replacement(heartbeat, heartbeat, shared.kept, shared.anew, inherits=True)
+    until = heartbeat if alike else BEGINNING
     begins = answering_from(QuerySet({name: plan}), (name,), holding.point)[name]
     begins = _limited(begins, until)
     anew = tuple(part for part in walk(alone(plan)[0]) if is_stateful(part))

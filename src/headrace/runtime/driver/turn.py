@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from headrace.lowering.adoption import Adopted
@@ -11,9 +11,9 @@ from headrace.runtime.driver.change import Wanted
 from headrace.runtime.driver.commit import RunState, Streams
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.merging import Holding, Merging
-from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.description import Description, WarmStart
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
@@ -68,6 +68,32 @@ class Present:
     def turn_to(self, wanted: Wanted, queries: QuerySet) -> Turn:
         """A change to what is wanted."""
         return Turn(queries, wanted.streams, wanted.description or self.known.description)
+
+    def joined(self, wanted: Wanted, name: str, adoption: Adoption, *, goes_on: bool) -> QuerySet:
+        """The queries with one that begins with state.
+
+        Args:
+            wanted: what the run is from then on; no other query is new.
+            name: the query's.
+            adoption: what it begins with.
+            goes_on: whether the answer of another one goes on in its own.
+        """
+        known = self.known.queries
+        paused = {query: one for query, one in known.paused.items() if query not in wanted.plans}
+        replaced = [name] if goes_on else ()
+        queries = known.changed(
+            wanted.plans,
+            self.epoch,
+            self.settings.look,
+            {name: adoption},
+            wanted.holds,
+            paused,
+            replaced=replaced,
+        )
+        if not goes_on:
+            return queries
+        begun = WarmStart(adoption.start, adoption.answers_from)
+        return replace(queries, warm={**queries.warm, name: begun})
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from typing import assert_never
 
 from headrace.errors import PlanError
 from headrace.runtime.driver.change import Join, PlanChange, Redefine, Rename, Replace
+from headrace.runtime.driver.inheriting import inherited
 from headrace.runtime.driver.redefining import redefined
 from headrace.runtime.driver.replacing import exchange_of, require_open
 from headrace.runtime.driver.turn import Present, Turn
-from headrace.runtime.journal.description import WarmStart
 
 
 def turn_of(present: Present, change: PlanChange) -> Turn:
@@ -40,31 +40,22 @@ def turn_of(present: Present, change: PlanChange) -> Turn:
 
 def _replaced(present: Present, change: Replace) -> Turn:
     """Another plan answers from some instant on, below which the old answer holds; or it starts anew."""
-    wanted, name = change.wanted, change.name
-    require_open(name, present.known.results)
-    new = exchange_of(present.holding(), name, wanted.plans[name], waits=name in wanted.holds)
-    if isinstance(new, PlanError):
-        return redefined(present, Redefine(wanted), anew=(name,))
-    return replace(present.turn_to(wanted, new.queries), adopted=new.adopted, given=new.given)
+    wanted, name, waits = change.wanted, change.name, change.name in change.wanted.holds
+    if change.goes_on:
+        require_open(name, present.known.results)
+        new = exchange_of(present.holding(), name, wanted.plans[name], waits=waits)
+        if not isinstance(new, PlanError):
+            return replace(present.turn_to(wanted, new.queries), adopted=new.adopted, given=new.given)
+    kept = inherited(present, wanted, name, goes_on=change.goes_on)
+    if kept is not None:
+        return kept
+    return redefined(present, Redefine(wanted), anew=(name,) if change.goes_on else ())
 
 
 def _joined(present: Present, change: Join) -> Turn:
     """A query goes on that was brought to the present; one that was paused is so no more."""
-    wanted, found, known = change.wanted, change.found, present.known.queries
-    adoptions = {found.query: found.adoption}
-    paused = {name: one for name, one in known.paused.items() if name not in wanted.plans}
-    queries = known.changed(
-        wanted.plans,
-        present.epoch,
-        present.settings.look,
-        adoptions,
-        wanted.holds,
-        paused,
-        replaced=[found.query] if found.goes_on else (),
-    )
-    if found.goes_on:
-        begun = WarmStart(found.adoption.start, found.adoption.answers_from)
-        queries = replace(queries, warm={**queries.warm, found.query: begun})
+    wanted, found = change.wanted, change.found
+    queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
     return replace(present.turn_to(wanted, queries), joining=found)
 
 

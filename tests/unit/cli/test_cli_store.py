@@ -44,6 +44,18 @@ def test_run_with_storage_goes_on(storage: Path) -> None:
     assert sorted(storage.rglob("*")) == before
 
 
+def test_a_text_drops_what_it_has_not_only_where_that_is_asked(storage: Path) -> None:
+    file = storage.parent / "q.sql"
+    file.write_text("\n".join(QUERIES.splitlines()[:2]))
+    for option, queries in (("--no-progress", ["sums", "part"]), ("--sync", ["sums"])):
+        code, _, said = headrace("run", file, "--runner", "inline", "--storage", storage, option)
+        assert code == 0, said
+        shown = headrace("store", storage, "--catalog")[1]
+        assert re.findall("CREATE QUERY ([a-z]+)", shown) == queries
+    code, _, said = headrace("run", file, "--sync")
+    assert (code, "--sync is for --storage" in said) == (2, True)
+
+
 def test_store_shows_what_there_is(storage: Path) -> None:
     code, shown, said = headrace("store", storage)
     assert (code, said) == (0, "")

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import re
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import headrace as hr
 from headrace.cli import app
+from headrace.cli.glances import Order, picture
 from headrace.cli.remote import client_of
 from headrace.cli.shell.remote import RemoteTarget
+from headrace.cli.top import _looking_at
 from headrace.runtime.journal.inspect import named_files
 from unit.server.serving_for_tests import running
 
@@ -74,6 +80,26 @@ def test_store_ask_and_top_of_a_server(url: str) -> None:
     _, lines, _ = called("top", "--url", url)
     assert lines[0].startswith(f"{url}: running, 1 epoch")
     assert "SUM(v) AS t" in " ".join(lines)
+
+
+def test_top_of_a_server_has_rates(tmp_path: Path) -> None:
+    """What two looks differ in is that of streams, queries and operators in so many seconds."""
+    with running(tmp_path) as url:
+        assert called("shell", "--url", url, typed=TEXT)[0] == 0
+        with _looking_at(None, url) as look:
+            before = look()
+            rows = ", ".join(f'{{"ts": {ts}, "item": "ink", "v": 1}}' for ts in range(20, 60))
+            assert called("shell", "--url", url, typed=f"\\push s [{rows}]\n")[0] == 0
+            now = replace(look(), at=before.at + 4)
+        console = Console(width=160, file=io.StringIO(), record=True)
+        console.print(picture(before, now, 9, Order.ROWS))
+        lines = [re.split(r"\s{2,}", line.strip()) for line in console.export_text().splitlines()]
+        assert ["s", "42", "10", "0", "0", "59", "0"] in lines
+        [query] = [line for line in lines if line[0] == "q"]
+        assert float(query[2]) > 0
+        [operator] = [line for line in lines if "SUM(v) AS t" in line[0]]
+        assert operator[1] == "10"
+        assert float(operator[2]) > 0
 
 
 def test_store_of_a_server_compares_epochs_and_finds_damage(tmp_path: Path) -> None:

@@ -127,6 +127,13 @@ def test_limits(db: hr.Database) -> None:
             "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range % 7 = b.range % 5",
             seconds=0.2,
         )
+    millions = "(SELECT h.item, n FROM HISTORY OF top AS h, range(1000000) AS r(n))"
+    crossed = f"SELECT count(*) FROM {millions} AS a, {millions} AS b WHERE a.n % 7 = b.n % 5"
+    with pytest.raises(hr.UserError, match=r"longer than 0[.]2 seconds"):
+        db.ask(crossed, seconds=0.2)
+    for threads in (1, 3):
+        asked = db.ask("SELECT current_setting('threads') AS n", threads=threads).to_pylist()
+        assert asked == [{"n": threads}]
     with pytest.raises(hr.UserError, match="more than 100 MB"):
         db.ask("SELECT list(range) FROM range(1000000000)", memory=100)
     with pytest.raises(hr.UserError, match="more than 1,000 rows"):

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
@@ -165,6 +166,21 @@ def test_what_is_not_an_instant_is_refused(tmp_path: Path, begin: int, end: int)
         push(db, 1, 2, 3)
         with pytest.raises(UserError, match="is not an instant"):
             db["seen"].between(begin, end)
+        db.stop()
+
+
+def test_what_has_always_held_is_kept_from_the_first_instant_on(tmp_path: Path) -> None:
+    with opened(tmp_path, retain_epochs=1) as db:
+        db.relation("r", pa.table({"id": [7]}), key="id")
+        always = db.query("SELECT id FROM r", name="always")
+        top = db.query("SELECT MAX(v) AS top FROM tick [RANGE 5]", name="top")
+        push(db, *range(1, 12))
+        # All of it was said in an epoch whose results have gone.
+        assert always.epochs().column("epoch").to_pylist()[0] > 9
+        [row] = always.between(-(2**63), 4).to_pylist()
+        assert (row["id"], row["valid_from"]) == (7, None)
+        with pytest.raises(UserError, match="top at -9223372036854775808 is no longer kept, only from"):
+            top.between(-(2**63), 4)
         db.stop()
 
 

@@ -144,6 +144,8 @@ def test_rows_that_are_filtered_to_nothing(db: hr.Database) -> None:
     started(db, "SELECT COUNT(*) AS n FROM a [RANGE 10] WHERE v > 100")
     push(db, "a", 1, 2, 3)
     assert told(db.why("q"), "none of 3 rows passes #").message.endswith("Filter v > 100")
+    assert messages(db["q"].why()) == messages(db.why("q"))
+    assert re.search(r"none of 3 rows passes #\d+ Filter v > 100", str(db.execute("WHY q")[0]))
 
 
 def test_rows_that_a_filter_keeps_back_which_many_queries_share(db: hr.Database) -> None:
@@ -404,6 +406,7 @@ def test_the_epoch_that_is_running(db: hr.Database, monkeypatch: pytest.MonkeyPa
     assert begun.wait(60)
     found = told(db.why("q"), "epoch ")
     assert re.fullmatch(r"epoch 3 has been running for [\d.]+ s", found.message)
+    assert re.search(r"epoch 3 has been running for [\d.]+ s", str(db.execute("WHY q")[0]))
     go_on.set()
     assert waits.result(60)
     assert not any(message.startswith("epoch ") for message in messages(db.why("q")))

@@ -121,8 +121,7 @@ class Run:
         Args:
             journal: the store's commits; held until the journal is closed.
             description: what the run is, with all streams.
-            adapt: whether a query that the store does not have is added now, and one that is only in the
-                store is dropped; both are refused otherwise.
+            adapt: whether a query that the store does not have is added now; it is refused otherwise.
             past: the queries that are left out where the store does not have them, since they are to join.
 
         Returns:

@@ -335,13 +335,20 @@ def where_they_differ(one: str, other: str) -> tuple[str, str]:
     return f"...{one[part]}...", f"...{other[part]}..."
 
 
-def refuse(found: Differences, folder: str) -> None:
-    """Refuse a run to the end of its input that has other queries than its store.
+def refuse(found: Differences, theirs: Description, folder: str) -> None:
+    """Refuse a run to the end of its input that has queries which its store does not have.
+
+    What a store with a catalog has is dropped only where that was said; others know what they were given.
+
+    Args:
+        found: how it differs from the store.
+        theirs: what the store is for.
+        folder: the store's.
 
     Raises:
-        StoreError: there is a difference.
+        StoreError: there is such a difference.
     """
-    if found.dropped:
+    if found.dropped and theirs.catalog is None:
         raise StoreError(
             f"the store {folder} has a query {found.dropped[0]}, which is not given now",
             hint="give it as well, or choose an empty folder",

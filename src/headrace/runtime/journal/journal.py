@@ -89,7 +89,7 @@ class Journal:
         Args:
             commits: those that have been loaded.
             ours: what the run is.
-            adapt: whether queries may be added and dropped.
+            adapt: whether queries may be added, too.
 
         Raises:
             StoreError: a query or a stream of the same name is another one, or the store may not adapt.
@@ -97,9 +97,10 @@ class Journal:
         folder = self._store.path
         if not commits and adapt:
             return Differences()
-        found = differences(self.present(commits), ours, folder)
+        theirs = self.present(commits)
+        found = differences(theirs, ours, folder)
         if not adapt:
-            refuse(found, folder)
+            refuse(found, theirs, folder)
         return found
 
     def append(self, commit: Commit, parts: Iterable[Part]) -> None:

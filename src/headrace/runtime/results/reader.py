@@ -66,8 +66,10 @@ class ResultReader:
 
     @property
     def boundary(self) -> int:
-        """The first instant about which what is kept says something; BEGINNING if nothing has gone."""
-        return BEGINNING if self.carried is None else self.carried.boundary
+        """The first instant about which what is kept says something; BEGINNING if that is everything."""
+        boundary = BEGINNING if self.carried is None else self.carried.boundary
+        # Nothing holds before that.
+        return BEGINNING if boundary <= ALWAYS else boundary
 
     @property
     def oldest(self) -> int | None:

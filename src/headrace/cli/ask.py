@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +13,10 @@ import headrace as hr
 from headrace.cli.errors import reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers
 from headrace.cli.remote import Url, client_of
+from headrace.cli.run import Parameters
 from headrace.engine.asking.question import Limits
 from headrace.errors import UserError
+from headrace.language.named_values import Value, value_of
 from headrace.runtime.writing.tables import write_table
 
 
@@ -38,6 +41,7 @@ def ask(
         Format | None, typer.Option("--format", help="How to write it; else as --output ends.")
     ] = None,
     output: Annotated[Path | None, typer.Option(metavar="PATH", help="A file for the answer.")] = None,
+    parameters: Parameters = None,
 ) -> None:
     """Ask a question over the answers in a durable store or at a server, once: FROM HISTORY OF q,
     CHANGES OF q, STREAM OF q, EPOCHS OF q, DEAD LETTERS, DEAD LETTERS OF s.
@@ -48,14 +52,16 @@ def ask(
         chosen = chosen_format(format_, output, 1)
         check_output(chosen, output, ["answer"])
         limits = Limits(seconds, memory, threads, rows)
-        table = _asked(place, question, url, limits)
+        table = _asked(place, question, url, limits, dict(map(value_of, parameters or ())))
         if output is None:
             print_answers([("answer", table)], chosen, several=False, head=None)
         else:
             write_table(table, chosen.value, output)
 
 
-def _asked(place: str, question: str | None, url: str | None, limits: Limits) -> pa.Table:
+def _asked(
+    place: str, question: str | None, url: str | None, limits: Limits, values: Mapping[str, Value]
+) -> pa.Table:
     """The answer; with a URL the first argument is the question.
 
     Raises:
@@ -67,11 +73,16 @@ def _asked(place: str, question: str | None, url: str | None, limits: Limits) ->
         if limits != Limits():
             options = "--seconds, --memory, --threads and --rows"
             raise UserError(f"{options} are for a folder", hint="the server sets its own limits")
-        return client_of(url).ask(place)
+        return client_of(url).ask(place, parameters=values)
     if question is None:
         raise UserError(
             "there is no question", hint="name the folder of a store first, or a server with --url URL"
         )
     return hr.open(Path(place)).ask(
-        question, seconds=limits.seconds, memory=limits.memory, threads=limits.threads, rows=limits.rows
+        question,
+        seconds=limits.seconds,
+        memory=limits.memory,
+        threads=limits.threads,
+        rows=limits.rows,
+        parameters=values,
     )

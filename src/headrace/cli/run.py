@@ -138,10 +138,11 @@ _MaxDeadLetters = Annotated[
 _Head = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Print only the first N rows of each answer.")
 ]
-_Parameters = Annotated[
+Parameters = Annotated[
     list[str] | None,
     typer.Option("-D", metavar="NAME=VALUE", help="The value of :NAME in the text; may be given often."),
 ]
+"""The option that gives parameters values."""
 _Profile = Annotated[bool, typer.Option("--profile", help="Show where the time of the epochs went.")]
 _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a bar on a terminal.")]
 
@@ -164,7 +165,7 @@ def run(
     head: _Head = None,
     profile: _Profile = False,
     progress: _Progress = True,
-    parameters: _Parameters = None,
+    parameters: Parameters = None,
 ) -> None:
     """Run the file's queries to the end of their inputs.
 

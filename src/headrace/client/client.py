@@ -15,6 +15,8 @@ from headrace.client.connection import Connection, UnreachableError
 from headrace.client.errors import error_of
 from headrace.client.subscription import RemoteSubscription
 from headrace.errors import UserError
+from headrace.language.named_values import Value
+from headrace.language.sent_values import sent_values
 from headrace.runtime.intake.push_feed import table_of_dictionaries
 from headrace.runtime.sources.tables import to_arrow_table
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, type_named
@@ -75,11 +77,12 @@ class Client:
 
     # --- definitions -------------------------------------------------------------------------------------
 
-    def execute(self, text: str) -> list[str]:
+    def execute(self, text: str, *, parameters: Mapping[str, Value] | None = None) -> list[str]:
         """Carry out statements separated by semicolons.
 
         Args:
             text: SQL. Relative paths in it start from a folder of the server's.
+            parameters: the values of `:name` in the text, as `Database.execute` takes them.
 
         Returns:
             The name of each query that CREATE QUERY or SELECT makes, and the text of each EXPLAIN or SHOW.
@@ -87,12 +90,13 @@ class Client:
         Raises:
             UserError: a statement is wrong; those before it have taken effect.
         """
-        results = self.carry_out(text)
+        results = self.carry_out(text, parameters)
         return [found.get("name") or found["text"] for found in results if found["kind"] != "none"]
 
-    def carry_out(self, text: str) -> list[dict[str, Any]]:
+    def carry_out(self, text: str, parameters: Mapping[str, Value] | None = None) -> list[dict[str, Any]]:
         """Carry out statements; for each what it has given, as the server says it."""
-        return list(self._server.json("POST", "/statements", {"text": text})["results"])
+        body = {"text": text, "parameters": sent_values(parameters)}
+        return list(self._server.json("POST", "/statements", body)["results"])
 
     @property
     def streams(self) -> tuple[Columns, ...]:
@@ -236,9 +240,10 @@ class Client:
         """The epochs as of which the answer can be asked for; see `Query.epochs`."""
         return self._view(query, "epochs")
 
-    def ask(self, question: str) -> pa.Table:
+    def ask(self, question: str, *, parameters: Mapping[str, Value] | None = None) -> pa.Table:
         """The answer of a question that is asked once; see `Database.ask`. The server sets its limits."""
-        body, headers = json.dumps({"sql": question}).encode(), {"Content-Type": "application/json"}
+        found = {"sql": question, "parameters": sent_values(parameters)}
+        body, headers = json.dumps(found).encode(), {"Content-Type": "application/json"}
         return _table(self._server.call("POST", "/ask", body, {**headers, "Accept": _ARROW}))
 
     def dead_letters(self, stream: str | None = None) -> pa.Table:

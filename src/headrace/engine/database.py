@@ -548,6 +548,7 @@ class Database(UserCode):
         memory: int = 1_000,
         threads: int = 2,
         rows: int = 10_000_000,
+        parameters: Mapping[str, Value] | None = None,
     ) -> pa.Table:
         """The answer of a question that is asked once, over what has been committed; DuckDB answers it.
 
@@ -563,13 +564,14 @@ class Database(UserCode):
             memory: megabytes that DuckDB may use, the tables that it reads not counted.
             threads: processors that it may use.
             rows: of the answer; one with more is refused.
+            parameters: the values of `:name` in the question, as `execute` takes them.
 
         Raises:
             UserError: DuckDB is not installed, the question is wrong, it exceeds a limit, or what it names
                 cannot be read.
             PolicyError: it reaches for something else than rows that Headrace keeps.
         """
-        return ask(self, question, Limits(seconds, memory, threads, rows))
+        return ask(self, question, Limits(seconds, memory, threads, rows), parameters)
 
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one: what its answer waits for, and where rows are lost.

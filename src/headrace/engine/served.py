@@ -20,6 +20,7 @@ from headrace.engine.statements import carry_out, move_of
 from headrace.engine.texts import catalog_text
 from headrace.errors import UserError
 from headrace.language.catalog_statements import Kind
+from headrace.language.named_values import Value, with_values
 from headrace.runtime.driver.withdrawal import check_wanted
 from headrace.runtime.journal.inspect import Check, verify
 
@@ -53,13 +54,16 @@ class Served:
     def __init__(self, core: Core) -> None:
         self._core = core
 
-    def carry_out(self, text: str, base: Path, policy: Policy) -> list[Query | str | None]:
+    def carry_out(
+        self, text: str, base: Path, policy: Policy, parameters: Mapping[str, Value] | None = None
+    ) -> list[Query | str | None]:
         """Carry out statements as `Database.execute` does.
 
         Args:
             text: SQL.
             base: the folder that relative paths start from.
             policy: what the statements may reach.
+            parameters: the values of `:name` in the text, by name.
 
         Returns:
             For each statement what it has given: a query, a text, or nothing.
@@ -69,11 +73,13 @@ class Served:
             WithdrawnError: nobody waits for the statements any more; those before have taken effect.
         """
         results: list[Query | str | None] = []
-        for move, statements in groupby(self._core.compiler.statements(text), move_of):
-            with nullcontext() if move is None else self._core.together():
-                for one in statements:
-                    check_wanted()
-                    results.append(carry_out(self._core, one, base, policy))
+        valued = with_values(text, parameters)
+        with valued.positions():
+            for move, statements in groupby(self._core.compiler.statements(valued.text), move_of):
+                with nullcontext() if move is None else self._core.together():
+                    for one in statements:
+                        check_wanted()
+                        results.append(carry_out(self._core, one, base, policy))
         return results
 
     def start(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from headrace.engine.display import html_of_rows
 from headrace.engine.query_list import QueryList
 from headrace.engine.readable import Readable
 from headrace.errors import StoreError, UserError
+from headrace.language.named_values import Value
 from headrace.runtime.intake.letters import read_letters
 from headrace.runtime.intake.retained import not_kept, read_retained
 from headrace.runtime.journal.forms import Form
@@ -110,13 +112,14 @@ class StoredDatabase:
         memory: int = 1_000,
         threads: int = 2,
         rows: int = 10_000_000,
+        parameters: Mapping[str, Value] | None = None,
     ) -> pa.Table:
         """The answer of a question that is asked once, over what has been committed; see `Database.ask`.
 
         Raises:
             UserError: as `Database.ask` does.
         """
-        return ask(self, question, Limits(seconds, memory, threads, rows))
+        return ask(self, question, Limits(seconds, memory, threads, rows), parameters)
 
 
 class StoredQuery(Readable):

@@ -14,7 +14,7 @@ from headrace.language.text import SourceText
 _COMMENT: Final = "a comment starts with --, or is between /* and */"
 _REGULAR: Final = "RLIKE 'a.*' to look for a regular expression"
 _NO_VALUE: Final = "a parameter has no value"
-_GIVE: Final = "give values in db.query(text, parameters={'name': 5}) or headrace run -D name=5"
+_GIVE: Final = "give its value: parameters={'name': 5} in Python, -D name=5, or \\set name 5 in the shell"
 _PARAMETER: Final = "write :name, and give its value"
 
 _BITS: Final = "there are no operators on bits"

@@ -142,18 +142,32 @@ def _parameters(text: str) -> Iterator[tuple[int, str]]:
             yield colon.start, word[0]
 
 
-def _written(name: str, value: Any) -> str:
-    """A value as a constant; with blanks, since it may be next to a word or a sign."""
+def check_value(name: str, value: object) -> None:
+    """See that a value is one that a parameter may have.
+
+    Raises:
+        LanguageError: it is of another type, or a time without a zone.
+    """
     if isinstance(value, datetime) and value.tzinfo is None:
         raise LanguageError(
             f"the value of :{name} has no time zone", hint="write datetime(..., tzinfo=timezone.utc)"
         )
-    if isinstance(value, timedelta):
-        return f" INTERVAL '{value // timedelta(microseconds=1)}' MICROSECOND "
-    if value is not None and not isinstance(value, bool | int | float | Decimal | str | date):
+    if value is not None and not isinstance(value, bool | int | float | Decimal | str | date | timedelta):
         kinds = "None, bool, int, float, Decimal, str, date, datetime or timedelta"
         message = f"the value of :{name} is of type {type(value).__name__}"
         raise LanguageError(message, hint=f"give {kinds}")
+
+
+def parameters_in(text: str) -> frozenset[str]:
+    """The names of a text's parameters."""
+    return frozenset(name for _, name in _parameters(text))
+
+
+def _written(name: str, value: Any) -> str:
+    """A value as a constant; with blanks, since it may be next to a word or a sign."""
+    check_value(name, value)
+    if isinstance(value, timedelta):
+        return f" INTERVAL '{value // timedelta(microseconds=1)}' MICROSECOND "
     constant = render(literal(value))
     if isinstance(value, str):
         constant = "".join(_ESCAPES.get(character, character) for character in constant)
@@ -161,5 +175,8 @@ def _written(name: str, value: Any) -> str:
 
 
 def _missing(name: str, position: Position, values: Mapping[str, Value]) -> LanguageError:
-    hint = did_you_mean(name, values) or f"give it: parameters={{'{name}': ...}}, or -D {name}=..."
+    hint = (
+        did_you_mean(name, values)
+        or f"give it: parameters={{'{name}': ...}}, -D {name}=..., or \\set in the shell"
+    )
     return LanguageError(f"the parameter :{name} has no value", position=position, hint=hint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from headrace.engine.readable import Readable
 from headrace.engine.status import Status
 from headrace.errors import PolicyError, SourceError, UserError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
+from headrace.language.named_values import Value
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import Schema, sql_type
@@ -47,15 +49,22 @@ class Session:
     base: Path
     limits: Limits
 
-    def carry_out(self, text: str, caller: Caller) -> list[dict[str, Any]]:
+    def carry_out(
+        self, text: str, caller: Caller, parameters: Mapping[str, Value] | None = None
+    ) -> list[dict[str, Any]]:
         """Carry out statements, and begin to answer if there is something to answer now.
+
+        Args:
+            text: SQL.
+            caller: who wants it.
+            parameters: the values of `:name` in it, by name.
 
         Raises:
             UserError: a statement is wrong; those before it have taken effect.
         """
         caller.check_unlimited("a statement")
         try:
-            results = self.db.served.carry_out(text, self.base, caller.policy(self.policy))
+            results = self.db.served.carry_out(text, self.base, caller.policy(self.policy), parameters)
         finally:
             # Also where a later statement is wrong: those before it have taken effect.
             self.db.served.start()
@@ -157,14 +166,19 @@ class Session:
         """The dead letters of all streams, or of one with its columns, as somebody may see them."""
         return shown_letters(self.db.dead_letters(stream), caller)
 
-    def ask(self, question: str, caller: Caller) -> pa.Table:
+    def ask(self, question: str, caller: Caller, parameters: Mapping[str, Value] | None = None) -> pa.Table:
         """The answer of a question that is asked once.
+
+        Args:
+            question: SQL of DuckDB's.
+            caller: who asks.
+            parameters: the values of `:name` in it, by name.
 
         Raises:
             UserError: the question is wrong, it exceeds a limit, or it reaches for something else.
         """
         limits = QuestionLimits(seconds=self.limits.seconds, rows=self.limits.result_rows)
-        return ask(_Seen(self.db, caller), question, limits)
+        return ask(_Seen(self.db, caller), question, limits, parameters)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from headrace.client import GoneError
 from headrace.client.errors import error_of
 from headrace.client.rows import rows_of
 from headrace.errors import HeadraceError, LanguageError, PolicyError, Position, SourceError
+from headrace.language.named_values import Value
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from headrace.server.keys import KeyFile, Role
@@ -55,6 +56,30 @@ def test_statements_and_what_is_defined(client: hr.Client) -> None:
     assert client.query("prices").schema.arrow().types == [DATE, pa.decimal128(10, 2)]
     assert client.relations == ()
     assert "CREATE QUERY q AS SELECT item" in client.catalog
+
+
+def test_parameters(client: hr.Client) -> None:
+    text = "CREATE QUERY dear AS SELECT v, :at AS at FROM s WHERE item = :item AND v > :least;"
+    values: dict[str, Value] = {
+        "least": Decimal("1.5"),
+        "item": "it's",
+        "at": datetime(2024, 5, 1, tzinfo=UTC),
+    }
+    client.execute(text, parameters=values)
+    shown = " ".join(client.catalog.split())
+    assert "item = 'it\\'s' AND v > 1.5" in shown
+    assert "TIMESTAMP '2024-05-01" in shown
+    client.execute("DROP QUERY dear")
+    asked = client.ask(
+        "SELECT :item AS item, :at AS at, t FROM HISTORY OF q WHERE t > :least AND item = 'pen'",
+        parameters=values,
+    )
+    assert asked.to_pylist()[0] == {"item": "it's", "at": values["at"], "t": 3}
+    with pytest.raises(LanguageError) as caught:
+        client.execute("SELECT v FROM s\nWHERE v > :missing", parameters={"v": 1})
+    assert (caught.value.position, caught.value.message) == (
+        Position(2, 11), "the parameter :missing has no value",
+    )  # fmt: skip
 
 
 def test_answers_are_arrow_tables(client: hr.Client) -> None:

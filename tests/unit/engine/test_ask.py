@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 import headrace as hr
 from headrace.engine.asking.references import Kind, resolved
 from headrace.errors import LanguageError, Position
+from headrace.language.named_values import Value
 
 BIDS = pa.table({"ts": [1, 2, 3, 9], "item": ["a", "b", "a", "b"], "price": [10, 20, 30, 5]})
 
@@ -32,6 +34,29 @@ def test_a_history_is_a_table(db: hr.Database) -> None:
         {"item": "a", "valid_from": 3, "valid_to": 8},
         {"item": "b", "valid_from": 2, "valid_to": 7},
     ]
+
+
+def test_parameters_are_values_of_duckdb(db: hr.Database) -> None:
+    values: dict[str, Value] = {
+        "least": 20, "item": "it's :least", "at": datetime(2024, 5, 1, tzinfo=UTC), "ratio": Decimal("1.50"),
+        "nothing": None,
+    }  # fmt: skip
+    asked = db.ask(
+        "SELECT item, :item AS x, ':item' AS y, '5'::INT + :ratio AS r, :at AS at, [7, 8][1:highest] AS cut, "
+        ":nothing IS NULL AS n FROM HISTORY OF top WHERE highest > :least -- :item",
+        parameters=values,
+    )
+    assert asked.to_pylist() == [
+        {"item": "a", "x": "it's :least", "y": ":item", "r": Decimal("6.50"), "at": values["at"],
+         "cut": [7, 8], "n": True}
+    ]  # fmt: skip
+    with pytest.raises(LanguageError, match="there is no parameter :less in the question"):
+        db.ask("SELECT 1 FROM HISTORY OF top WHERE highest > :least", parameters={"less": 1, "least": 2})
+    with pytest.raises(LanguageError, match=":at has no time zone"):
+        db.ask("SELECT :at", parameters={"at": datetime(2024, 5, 1)})
+    with pytest.raises(LanguageError) as caught:
+        db.ask("SELECT 1 FROM HISTORY OF top\nWHERE highest > :least AND z", parameters={"least": 1})
+    assert caught.value.position == Position(2, 28)
 
 
 def test_what_is_named_is_joined_freely_and_columns_may_be_called_by_the_query(db: hr.Database) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 import headrace as hr
 from headrace.errors import LanguageError, UserError
 from headrace.language.named_values import Value, value_of, with_values
+from headrace.language.sent_values import received_values, sent_values
 
 _AT = dt.datetime(2024, 5, 1, 9, 0, 0, 1, tzinfo=dt.UTC)
 VALUES: list[Value] = [
@@ -41,6 +43,29 @@ def test_a_value_comes_back_as_it_was_given(value: Value) -> None:
         db.run()
         (found,) = query.history()["v"].to_pylist()
     assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("value", [*VALUES, None, dt.timedelta(days=-1, microseconds=1), 2**63 - 1])
+def test_a_value_is_sent_as_json(value: Value) -> None:
+    received = received_values(json.loads(json.dumps(sent_values({"v": value}))))
+    assert received == {"v": value}
+    assert type(received["v"]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ([1], "the parameters are not a JSON object"),
+        ({"v": [1]}, "the value of :v is none that a parameter has"),
+        ({"v": {"decimal": "1", "date": "2024-05-01"}}, "the value of :v is none that a parameter has"),
+        ({"v": {"decimal": 1.5}}, "the value of :v is not a decimal"),
+        ({"v": {"timestamp": "soon"}}, "the value of :v is not a timestamp"),
+        ({"v": {"microseconds": 10**40}}, "the value of :v is not a microseconds"),
+    ],
+)
+def test_other_json_is_refused(sent: object, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        received_values(sent)
 
 
 def test_a_value_may_be_next_to_a_sign_or_a_word() -> None:

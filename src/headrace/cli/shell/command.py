@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -17,7 +17,7 @@ import typer
 import headrace as hr
 from headrace.cli.errors import USER_ERROR, describe, reported
 from headrace.cli.remote import Url, client_of
-from headrace.cli.run import Runner
+from headrace.cli.run import Parameters, Runner
 from headrace.cli.shell.local import LocalTarget
 from headrace.cli.shell.remote import RemoteTarget
 from headrace.cli.shell.screen import Screen
@@ -25,6 +25,7 @@ from headrace.cli.shell.shell import MisstepError, Shell, is_complete
 from headrace.cli.shell.target import Target
 from headrace.engine.frames import optional
 from headrace.errors import UserError
+from headrace.language.named_values import Value, value_of
 
 _TAB_SECONDS: Final = 2.0
 """So long a server may take to say what names there are."""
@@ -45,6 +46,7 @@ def shell(
         str | None,
         typer.Option(metavar="URL", help="Spark's master, such as local[4].", show_default="all cores"),
     ] = None,
+    parameters: Parameters = None,
 ) -> None:
     """Type statements, ask questions and watch answers.
 
@@ -54,11 +56,12 @@ def shell(
         is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
         # Before anything is run: what is missing for a terminal should be known at once.
         module = _terminal() if is_terminal else None
+        values = dict(map(value_of, parameters or ()))
         with closing(_target(storage, url, runner, master)) as target:
             if module is None:
-                _read_input(target, file)
+                _read_input(target, file, values)
             else:
-                _prompt(target, file, module)
+                _prompt(target, file, values, module)
 
 
 def _target(storage: Path | None, url: str | None, runner: Runner | None, master: str | None) -> Target:
@@ -78,14 +81,14 @@ def _terminal() -> Any:
     return importlib.import_module("headrace.cli.shell.terminal")
 
 
-def _read_input(target: Target, file: Path | None) -> None:
+def _read_input(target: Target, file: Path | None, values: Mapping[str, Value]) -> None:
     """Carry out a file and standard input.
 
     Raises:
         typer.Exit: something failed.
     """
     screen = Screen(is_terminal=False)
-    shell = Shell(target, screen)
+    shell = Shell(target, screen, values)
     try:
         if file is not None:
             with screen.showing_warnings():
@@ -118,10 +121,10 @@ def _carry_out_lines(shell: Shell, screen: Screen) -> None:
             shell.do(text, source, begin)
 
 
-def _prompt(target: Target, file: Path | None, module: Any) -> None:
+def _prompt(target: Target, file: Path | None, values: Mapping[str, Value], module: Any) -> None:
     """Carry out a file, and then what is typed until somebody leaves."""
     screen = Screen(is_terminal=True)
-    shell = Shell(target, screen)
+    shell = Shell(target, screen, values)
     terminal = module.Terminal(target.known, history_file())
     if file is not None:
         with _kept_going(screen):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, assert_never
@@ -15,6 +16,7 @@ from headrace.engine import Database, Query
 from headrace.errors import UserError
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.completion.candidates import Known
+from headrace.language.named_values import Value
 from headrace.runtime.writing.texts import count
 from headrace.schema import Schema
 
@@ -64,9 +66,9 @@ class LocalTarget:
         status = self._db.status
         return (status.epoch, status.running), f"epoch {status.epoch}, {self._db[query].described()[2]}"
 
-    def ask(self, question: str) -> pa.Table:
+    def ask(self, question: str, parameters: Mapping[str, Value]) -> pa.Table:
         """The answer of a question."""
-        return self._db.ask(question)
+        return self._db.ask(question, parameters=parameters)
 
     def push(self, stream: str, rows: str) -> bool:
         """Add rows; returns when they are committed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.client import Client, Columns
 from headrace.errors import HeadraceError, UserError
 from headrace.language.completion.candidates import Known
+from headrace.language.named_values import Value
 
 _MOST_SHOWN = 1_000
 _WIDTH = 160
@@ -74,9 +76,9 @@ class RemoteTarget:
             known = self._moments[query] = epoch, f"epoch {epoch}, {answer}"
         return (epoch, status["running"]), known[1]
 
-    def ask(self, question: str) -> pa.Table:
+    def ask(self, question: str, parameters: Mapping[str, Value]) -> pa.Table:
         """The answer of a question."""
-        return self._client.ask(question)
+        return self._client.ask(question, parameters=parameters)
 
     def push(self, stream: str, rows: str) -> bool:
         """Add rows; returns when they are committed."""

@@ -14,10 +14,11 @@ from headrace.cli.errors import read_text
 from headrace.cli.shell.completion import COMMANDS
 from headrace.cli.shell.screen import Screen
 from headrace.cli.shell.tables import text_of_table
-from headrace.cli.shell.target import Made, Ran, Target, Told
+from headrace.cli.shell.target import Made, Ran, Result, Target, Told
 from headrace.cli.shell.watching import watch
 from headrace.errors import UserError
 from headrace.language.completion.tokens import Kind, statements_of, tokens_of
+from headrace.language.named_values import Value, parameters_in, value_of, with_values
 from headrace.suggestions import did_you_mean
 
 MOST_ROWS: Final = 1_000
@@ -51,14 +52,16 @@ class Shell:
     Args:
         target: what they are about.
         screen: where their answers go.
+        values: those of `:name` in statements and questions, by name.
 
     Attributes:
         left: whether `\\q` was given.
     """
 
-    def __init__(self, target: Target, screen: Screen) -> None:
+    def __init__(self, target: Target, screen: Screen, values: Mapping[str, Value] | None = None) -> None:
         self._target = target
         self._screen = screen
+        self._values = dict(values or {})
         self._most = MOST_ROWS
         self._expanded = False
         self._timing = False
@@ -73,9 +76,11 @@ class Shell:
             "\\q": self._leave,
             "\\rows": self._limit,
             "\\run": self._run,
+            "\\set": self._set,
             "\\status": self._status,
             "\\stop": self._stop,
             "\\timing": self._time,
+            "\\unset": self._unset,
             "\\watch": self._watch,
             "\\why": self._why,
             "\\x": self._expand,
@@ -137,9 +142,9 @@ class Shell:
             # Blanks in the place of what is before it: its errors then have their places in the whole text.
             before = re.sub(r"[^\n]", " ", text[: begin + start])
             if _is_question(statement):
-                self._show(self._target.ask(before + statement))
+                self._show(self._target.ask(before + statement, self._used(statement)))
                 continue
-            results = self._target.execute(before + statement, base)
+            results = self._execute(before + statement, base)
             for result in results:
                 match result:
                     case Told(text=told):
@@ -150,6 +155,16 @@ class Shell:
                         assert_never(result)
             if not results and self._screen.is_terminal:
                 self._screen.say("done", "dim")
+
+    def _execute(self, text: str, base: Path) -> list[Result]:
+        """Carry out a statement with the values of its parameters."""
+        valued = with_values(text, self._used(text) if parameters_in(text) else None)
+        with valued.positions():
+            return self._target.execute(valued.text, base)
+
+    def _used(self, text: str) -> dict[str, Value]:
+        """The values of the parameters in a text, as far as they have some."""
+        return {name: self._values[name] for name in sorted(parameters_in(text)) if name in self._values}
 
     def _made(self, made: Made) -> None:
         if self._screen.is_terminal:
@@ -196,7 +211,25 @@ class Shell:
         self._show(self._target.answer(_required(query, "\\answer QUERY"), view.strip() or "history"))
 
     def _ask(self, question: str) -> None:
-        self._show(self._target.ask(_required(question, "\\ask SELECT ...").rstrip("; ")))
+        asked = _required(question, "\\ask SELECT ...").rstrip("; ")
+        self._show(self._target.ask(asked, self._used(asked)))
+
+    def _set(self, argument: str) -> None:
+        name, _, value = argument.partition(" ")
+        if not name:
+            listed = (
+                f"{known} = {'NULL' if value is None else value}" for known, value in self._values.items()
+            )
+            self._screen.show("\n".join(listed) or "no parameter has a value")
+            return
+        written = _required(value.strip(), "\\set NAME VALUE")
+        name, read = value_of(f"{name}={written}")
+        self._values[name] = read
+
+    def _unset(self, name: str) -> None:
+        if self._values.pop(_required(name, "\\unset NAME"), self) is self:
+            hint = did_you_mean(name, self._values) or "\\set lists all values"
+            raise UserError(f"the parameter :{name} has no value", hint=hint)
 
     def _include(self, name: str) -> None:
         self.include(Path(_required(name, "\\i FILE").strip("'")).expanduser())

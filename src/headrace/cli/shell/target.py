@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from headrace.language.completion.candidates import Known
+from headrace.language.named_values import Value
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Target(Protocol):
         """What changes with every commit, and how far the query's answer is, as text."""
         ...
 
-    def ask(self, question: str) -> pa.Table:
+    def ask(self, question: str, parameters: Mapping[str, Value]) -> pa.Table:
         """The answer of a question; see `headrace.Database.ask`."""
         ...
 

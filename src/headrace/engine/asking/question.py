@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headrace.engine.frames import optional
 from headrace.errors import LanguageError, PolicyError, Position, UserError
+from headrace.language.named_values import Value
 from headrace.runtime.driver.withdrawal import check_wanted, withdrawing
 
 _BATCH_ROWS: Final = 50_000
@@ -61,13 +62,19 @@ TableName = tuple[str, str]
 """The schema and the name of a table."""
 
 
-def answer(question: str, tables: Mapping[TableName, pa.Table], limits: Limits) -> pa.Table:
+def answer(
+    question: str,
+    tables: Mapping[TableName, pa.Table],
+    limits: Limits,
+    values: Mapping[str, Value],
+) -> pa.Table:
     """The rows of a SELECT over tables.
 
     Args:
         question: one statement of DuckDB's SQL that only reads.
         tables: what it can read.
         limits: what it may use.
+        values: those of its placeholders `$name`, all of which it has.
 
     Raises:
         UserError: DuckDB is not installed, the question is wrong or no SELECT, or it exceeds a limit.
@@ -89,7 +96,8 @@ def answer(question: str, tables: Mapping[TableName, pa.Table], limits: Limits) 
         timer.start()
         try:
             with withdrawing(connection.interrupt):
-                return _rows(_bound(duckdb, connection, question).to_arrow_reader(_BATCH_ROWS), limits.rows)
+                bound = _bound(duckdb, connection, question, dict(values))
+                return _rows(bound.to_arrow_reader(_BATCH_ROWS), limits.rows)
         finally:
             timer.cancel()
 
@@ -106,13 +114,13 @@ def _check_that_it_reads(duckdb: Any, question: str) -> None:
         )
 
 
-def _bound(duckdb: Any, connection: Any, question: str) -> Any:
+def _bound(duckdb: Any, connection: Any, question: str, values: dict[str, Value]) -> Any:
     """The question with all its names known."""
     try:
-        return connection.sql(question)
+        return connection.sql(question, params=values or None)
     except (duckdb.BinderException, duckdb.CatalogException, duckdb.PermissionException):
         # It fails again before anything runs, and says the place, which relations leave out.
-        connection.execute(question)
+        connection.execute(question, values or None)
         raise
 
 

@@ -50,7 +50,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class _Word:
+class Word:
     """A piece of the text that is neither white space nor a comment."""
 
     text: str
@@ -58,6 +58,7 @@ class _Word:
     end: int
 
     def is_(self, *words: str) -> bool:
+        """Whether it is one of these words, whatever its case."""
         return self.text.upper() in words
 
     @property
@@ -92,7 +93,7 @@ def resolved(text: str) -> tuple[str, tuple[Reference, ...]]:
         LanguageError: an AS OF without an epoch or a time, or on what is not kept by epochs.
     """
     source = SourceText(text)
-    words = list(_words(text))
+    words = list(words_of(text))
     asked, found = text, list[Reference]()
     index = 0
     while index < len(words):
@@ -109,14 +110,15 @@ def resolved(text: str) -> tuple[str, tuple[Reference, ...]]:
     return asked, tuple(found)
 
 
-def _words(text: str) -> Iterator[_Word]:
+def words_of(text: str) -> Iterator[Word]:
+    """The pieces of a question but for white space and comments, from left to right."""
     for match in _PIECE.finditer(text):
         if match["skipped"] is None:
-            yield _Word(match[0], match.start(), match.end())
+            yield Word(match[0], match.start(), match.end())
 
 
 def _reference(
-    source: SourceText, words: list[_Word], index: int, number: int
+    source: SourceText, words: list[Word], index: int, number: int
 ) -> tuple[Reference, int] | None:
     """The reference that begins at a word, and the index of the word after it; None if none does."""
     kind, after = _kind(words, index)
@@ -145,7 +147,7 @@ def _reference(
     return Reference(kind, name, as_of, schema, name, position, between), behind
 
 
-def _kind(words: list[_Word], index: int) -> tuple[Kind | None, int]:
+def _kind(words: list[Word], index: int) -> tuple[Kind | None, int]:
     """What kind a word names, and the index of the word after it."""
     following = words[index + 1] if index + 1 < len(words) else None
     if words[index].is_("DEAD") and following is not None and following.is_("LETTERS"):
@@ -155,7 +157,7 @@ def _kind(words: list[_Word], index: int) -> tuple[Kind | None, int]:
 
 
 def _between(
-    source: SourceText, words: list[_Word], index: int
+    source: SourceText, words: list[Word], index: int
 ) -> tuple[tuple[int | str, int | str] | None, int]:
     """The instants after BEGIN and END, and the index of the word after them."""
     if index >= len(words) or not words[index].is_("BEGIN"):
@@ -172,7 +174,7 @@ def _between(
     )
 
 
-def _instant(words: list[_Word], index: int) -> tuple[int | str | None, int]:
+def _instant(words: list[Word], index: int) -> tuple[int | str | None, int]:
     """The instant that a word is, or a sign and a number, and the index of the word after it."""
     if index < len(words) and words[index].string is not None:
         return words[index].string, index + 1
@@ -183,7 +185,7 @@ def _instant(words: list[_Word], index: int) -> tuple[int | str | None, int]:
     return None, index
 
 
-def _as_of(source: SourceText, words: list[_Word], index: int) -> tuple[int | str | None, int]:
+def _as_of(source: SourceText, words: list[Word], index: int) -> tuple[int | str | None, int]:
     """The epoch or the time after AS OF, and the index of the word after it."""
     if index + 1 >= len(words) or not (words[index].is_("AS") and words[index + 1].is_("OF")):
         return None, index

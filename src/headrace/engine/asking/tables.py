@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, assert_never
 
 import pyarrow as pa
 
 from headrace.engine.asking.question import Limits, TableName, answer
 from headrace.engine.asking.references import Kind, Reference, resolved
+from headrace.engine.asking.values import with_placeholders
 from headrace.engine.readable import Readable
 from headrace.errors import UserError
+from headrace.language.named_values import Value
 from headrace.runtime.driver.withdrawal import check_wanted
 
 
@@ -30,25 +32,27 @@ class Kept(Protocol):
         ...
 
 
-def ask(kept: Kept, text: str, limits: Limits) -> pa.Table:
+def ask(kept: Kept, text: str, limits: Limits, parameters: Mapping[str, Value] | None = None) -> pa.Table:
     """The answer of a question over what is kept.
 
     Args:
         kept: what it can read.
         text: a SELECT in DuckDB's SQL that names `HISTORY OF q` and the like where a table can be.
         limits: what it may use.
+        parameters: the values of `:name` in the question, by name.
 
     Raises:
         UserError: as `answer` does, or what is named cannot be read.
     """
-    question, references = resolved(text)
+    values = parameters or {}
+    question, references = resolved(with_placeholders(text, values))
     tables: dict[TableName, pa.Table] = {}
     for reference in references:
         key = reference.schema, reference.table.lower()
         if key not in tables:
             check_wanted()
             tables[key] = _table(kept, reference)
-    return answer(question, tables, limits)
+    return answer(question, tables, limits, values)
 
 
 def _table(kept: Kept, reference: Reference) -> pa.Table:

@@ -7,6 +7,8 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from headrace.language.named_values import Value
+from headrace.language.sent_values import received_values
 from headrace.server.bodies import json_object, media_type, read_body, text_field
 from headrace.server.context import By, Context, Ctx
 from headrace.server.errors import RequestError
@@ -23,7 +25,11 @@ _STATEMENTS: Final = {
                 "schema": {
                     "type": "object",
                     "required": ["text"],
-                    "properties": {"text": {"type": "string"}, "base": {"type": "null"}},
+                    "properties": {
+                        "text": {"type": "string"},
+                        "parameters": {"type": "object"},
+                        "base": {"type": "null"},
+                    },
                 }
             },
             **_TEXT,
@@ -38,7 +44,7 @@ _QUESTION: Final = {
                 "schema": {
                     "type": "object",
                     "required": ["sql"],
-                    "properties": {"sql": {"type": "string"}},
+                    "properties": {"sql": {"type": "string"}, "parameters": {"type": "object"}},
                 }
             },
             **_TEXT,
@@ -50,27 +56,27 @@ _QUESTION: Final = {
 @router.post("/statements", openapi_extra=_STATEMENTS, tags=["statements"])
 async def carry_out(request: Request, context: Ctx, caller: By) -> dict[str, Any]:
     """Carry out statements separated by semicolons; one result for each."""
-    text = await _text(request, context, "text")
-    return {"results": await context.blocking(context.session.carry_out, text, caller)}
+    text, values = await _text(request, context, "text")
+    return {"results": await context.blocking(context.session.carry_out, text, caller, values)}
 
 
 @router.post("/ask", openapi_extra=_QUESTION, tags=["answers"])
 async def ask(request: Request, context: Ctx, caller: By) -> Response:
     """The rows of a question that is asked once, in DuckDB's SQL."""
     form = preferred(request.headers.get("accept"))
-    question = await _text(request, context, "sql")
-    table = await context.blocking(context.session.ask, question, caller)
+    question, values = await _text(request, context, "sql")
+    table = await context.blocking(context.session.ask, question, caller, values)
     data = await context.blocking(written, check_size(table, context.limits), form)
     return Response(data, media_type=form)
 
 
-async def _text(request: Request, context: Context, field: str) -> str:
-    """The text of a request: plain, or a field of a JSON object."""
+async def _text(request: Request, context: Context, field: str) -> tuple[str, dict[str, Value] | None]:
+    """The text of a request, plain or a field of a JSON object, and the values of its parameters."""
     body = await read_body(request, context.limits.request_bytes)
     match media_type(request):
         case "text/plain":
             try:
-                return body.decode()
+                return body.decode(), None
             except UnicodeDecodeError:
                 raise RequestError("request", 400, "the body is not UTF-8 text") from None
         case "application/json" | "":
@@ -79,7 +85,7 @@ async def _text(request: Request, context: Context, field: str) -> str:
                 raise RequestError(
                     "request", 400, "the base of paths is the server's", "leave it out, or send null"
                 )
-            return text_field(found, field)
+            return text_field(found, field), received_values(found.get("parameters"))
         case other:
             raise RequestError(
                 "unsupported_media_type", 415, f"'{other}' is not taken here",

@@ -42,6 +42,23 @@ def test_answers_while_the_run_goes_on() -> None:
     assert lines[-5:] == ["item t", "---- -", "pen 3", "cup 4", "(2 rows)"]
 
 
+def test_parameters_have_values_until_they_are_unset() -> None:
+    code, lines, errors = typed(
+        "\\set item pen\n\\set least 1.5\n\\set\n"
+        "CREATE STREAM s (ts BIGINT, item STRING, v BIGINT) FROM push TIMESTAMP BY ts;\n"
+        "CREATE QUERY q AS SELECT item, v, :n AS n FROM s [RANGE 10] WHERE item = :item AND v > :least;\n"
+        '\\push s [{"ts": 1, "item": "pen", "v": 3}, {"ts": 20, "item": "pen", "v": 1}]\n'
+        "SELECT v, :item AS x FROM HISTORY OF q\n;\n\\ask SELECT :n + 1 AS m\n\\unset item\n"
+        "-- :n\nSELECT v FROM s WHERE\nv = :n AND item = :item;",
+        "-D", "n=7",
+    )  # fmt: skip
+    assert lines[:3] == ["n = 7", "item = pen", "least = 1.5"]
+    assert lines[3:] == ["v x", "- ---", "3 pen", "(1 row)", "m", "-", "8", "(1 row)"]
+    assert (code, errors.splitlines()[0].split(" (")[0]) == (
+        2, "<stdin>:12:18: the parameter :item has no value",
+    )  # fmt: skip
+
+
 def test_bounded_streams_are_answered_by_run(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("ts,v\n1,10\n2,20\n")
     file = tmp_path / "first.sql"
@@ -72,6 +89,9 @@ def test_ends_with_the_first_error_and_its_place(tmp_path: Path) -> None:
         ("\\timin", "there is no command \\timin", "did you mean \\timing?"),
         ("\\i", "something is missing", "write \\i FILE"),
         ("\\i nothing.sql", "there is no such file", ""),
+        ("\\set x", "something is missing", "write \\set NAME VALUE"),
+        ("\\set 1 2", "'1=2' is not a parameter with its value", ""),
+        ("\\unset x", "the parameter :x has no value", "\\set lists all values"),
         ("\\rows 0", "0 is not a number of rows", "write \\rows 100"),
         ("\\watch q", "\\watch needs a terminal", "write \\answer q latest"),
         ("\\answer q lately", "there is no view lately", "ask for history, changes, stream or latest"),

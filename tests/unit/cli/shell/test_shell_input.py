@@ -55,7 +55,7 @@ def test_parameters_have_values_until_they_are_unset() -> None:
     assert lines[:3] == ["n = 7", "item = pen", "least = 1.5"]
     assert lines[3:] == ["v x", "- ---", "3 pen", "(1 row)", "m", "-", "8", "(1 row)"]
     assert (code, errors.splitlines()[0].split(" (")[0]) == (
-        2, "<stdin>:12:18: the parameter :item has no value",
+        2, "<stdin>:13:19: the parameter :item has no value",
     )  # fmt: skip
 
 

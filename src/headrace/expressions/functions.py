@@ -40,6 +40,8 @@ from headrace.suggestions import did_you_mean
 
 __all__ = [
     "FUNCTIONS",
+    "SYNONYMS",
+    "argument_count",
     "cast_arguments",
     "common_type",
     "literal",
@@ -71,7 +73,7 @@ def resolve(name: str, arguments: Arguments) -> Expression:
     Raises:
         LanguageError: no such function, or one that does not take such arguments; without a position.
     """
-    name = _SYNONYMS.get(name, name)
+    name = SYNONYMS.get(name, name)
     entry = _TABLE.get(name)
     if entry is None:
         raise LanguageError(f"there is no function {name}", hint=did_you_mean(name, FUNCTIONS, most=3))
@@ -79,6 +81,11 @@ def resolve(name: str, arguments: Arguments) -> Expression:
     if count < entry.least or (entry.most is not None and count > entry.most):
         raise LanguageError(f"{name} takes {_count_text(entry)}, not {count}")
     return entry.rule(name, arguments)
+
+
+def argument_count(name: str) -> str:
+    """How many arguments a function takes, as text: 2, 1 to 3, at least 1."""
+    return _count_text(_TABLE[name]).removesuffix("s").removesuffix(" argument")
 
 
 def _count_text(entry: _Entry) -> str:
@@ -215,7 +222,7 @@ _TABLE: Final[dict[str, _Entry]] = {
     **{name: _Entry(2, 2, times.in_zone) for name in ("FROM_UTC_TIMESTAMP", "TO_UTC_TIMESTAMP")},
 }
 
-_SYNONYMS: Final = {
+SYNONYMS: Final = {
     "MOD": "%",
     "!=": "<>",
     "==": "=",
@@ -252,6 +259,7 @@ _SYNONYMS: Final = {
     "RLIKE": "REGEXP_LIKE",
     "REGEXP": "REGEXP_LIKE",
 }
+"""Other names of functions and operators."""
 
 _WORDS: Final = {"NEGATE", "AND", "OR", "NOT", "IN", "BETWEEN", "LIKE", "DIV"}
 
@@ -259,6 +267,6 @@ OF_UNITS: Final = ("TIMESTAMPADD", "TIMESTAMPDIFF", "DATE_ADD", "DATEADD", "DATE
 """The functions whose first argument, of three, is a unit."""
 
 FUNCTIONS: Final[tuple[str, ...]] = tuple(
-    sorted(name for name in (*_TABLE, *_SYNONYMS) if name.replace("_", "").isalnum() and name not in _WORDS)
+    sorted(name for name in (*_TABLE, *SYNONYMS) if name.replace("_", "").isalnum() and name not in _WORDS)
 )
 """The names of the functions that a query may call, for messages and completion."""

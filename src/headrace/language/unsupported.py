@@ -19,6 +19,19 @@ STATEMENTS: Final[dict[str, str]] = {
     "USE": "there is one catalog; names have no prefix",
     "VALUES": "put rows into a file and read it with CREATE STREAM name FROM csv ...",
     "FROM": "start with SELECT: SELECT * FROM ...",
+    "SUBSCRIBE": "headrace run --as changes, db[name].subscribe() and GET /queries/NAME/events give changes",
+    **dict.fromkeys(
+        ("BEGIN", "COMMIT", "ROLLBACK", "START"), "leave it out: each statement takes effect by itself"
+    ),
+    **dict.fromkeys(("GRANT", "REVOKE"), "headrace keys says what the holders of keys may do"),
+    "COPY": "write CREATE STREAM name FROM csv ..., or CREATE SINK name FOR query TO csv ...",
+    "TRUNCATE": "a stream only ever grows; DROP STREAM name forgets it",
+    "PREPARE": "give values in db.query(text, parameters={'name': 5})",
+    "EXECUTE": "give values in db.query(text, parameters={'name': 5})",
+    "ANALYZE": "leave it out; ALTER QUERY name REOPTIMIZE plans anew by what has been seen",
+    "LIST": "write SHOW STREAMS or SHOW QUERIES",
+    "TABLE": "start with SELECT: SELECT * FROM ...",
+    "PRINT": "start with SELECT: SELECT * FROM ...",
 }
 """Statements that are refused, by their first word, with a hint."""
 
@@ -30,6 +43,10 @@ CREATABLE: Final[dict[str, str]] = {
     "OR": "leave OR REPLACE out; only a query can be replaced: CREATE OR REPLACE QUERY name AS SELECT ...",
     "TEMPORARY": "leave TEMPORARY out",
     "TEMP": "leave TEMP out",
+    "INDEX": "leave it out; what a query needs to look rows up is kept by itself",
+    **dict.fromkeys(("SCHEMA", "DATABASE", "CATALOG"), "there is one catalog; names have no prefix"),
+    **dict.fromkeys(("CONNECTION", "SECRET"), "put it into the OPTIONS (...) of each CREATE STREAM"),
+    "TYPE": "write the type out: STRUCT<a: BIGINT, b: STRING>",
     "FUNCTION": "define it in Python: db.function(name, body, arguments=[...], returns=...)",
 }
 """What CREATE is refused for, by the word after it, with a hint."""
@@ -62,78 +79,6 @@ CLAUSES: Final[dict[str, str]] = {
     "CROSS": "write CROSS JOIN",
 }
 """Clauses that are refused, by the word that starts them, with a hint."""
-
-_FROM_DATA = "answers depend on the data alone; use a column"
-_FROM_CLOCK = (
-    "use a column; a stream that is created with TIMESTAMP BY ARRIVAL has one with the clock's reading"
-)
-_NO_PATTERN = "use REGEXP_LIKE and REGEXP_EXTRACT, or define it in Python, db.function(...)"
-
-WINDOWS: Final = (
-    *("TUMBLE", "HOP", "SESSION", "WINDOW", "SESSION_WINDOW", "TIME_BUCKET", "DATE_BIN"),
-    *(
-        "TUMBLINGWINDOW",
-        "HOPPINGWINDOW",
-        "SLIDINGWINDOW",
-        "TUMBLE_START",
-        "TUMBLE_END",
-        "HOP_START",
-        "HOP_END",
-    ),
-)
-"""Functions in the place of which a stream has a window."""
-
-CALLS: Final[dict[str, str]] = {
-    **dict.fromkeys(
-        ("ISTREAM", "DSTREAM", "RSTREAM"), "write SELECT ISTREAM(a, b) FROM ..., or ISTREAM(SELECT ...)"
-    ),
-    **dict.fromkeys(
-        (
-            *(
-                "CURRENT_DATE",
-                "CURRENT_TIME",
-                "SYSDATE",
-            ),
-            *("TODAY", "PROCTIME"),
-        ),
-        _FROM_CLOCK,
-    ),
-    **dict.fromkeys(("RAND", "RANDOM", "UUID"), _FROM_DATA),
-    "STREAM": "leave STREAM out: every query is continuous",
-    "UNIQUE": "write DISTINCT",
-    **dict.fromkeys(
-        ("TO_CHAR", "STRFTIME", "FORMAT_TIMESTAMP"),
-        "write DATE_FORMAT(ts, 'yyyy-MM-dd HH:mm:ss')",
-    ),
-    **dict.fromkeys(
-        ("ROW_NUMBER", "LAG", "RANK", "DENSE_RANK", "FIRST_VALUE", "LAST_VALUE"),
-        "write OVER (PARTITION BY k ORDER BY ts) after it",
-    ),
-    "ANY_VALUE": "use MIN or MAX",
-    "COLLECT_SET": "write ARRAY_AGG(DISTINCT x)",
-    **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
-    **dict.fromkeys(("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT"), "use COUNT(DISTINCT x), which is exact"),
-    **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
-    **dict.fromkeys(("EXPLODE", "UNNEST", "FLATTEN"), "write FROM s, UNNEST(s.items) AS t (item)"),
-    **dict.fromkeys(("REGEXP_INSTR", "REGEXP_EXTRACT_ALL"), _NO_PATTERN),
-}
-"""Functions that are refused, with a hint."""
-
-REWRITES: Final[dict[str, str]] = {
-    **dict.fromkeys(("TO_UNIXTIME", "EPOCH"), "UNIX_SECONDS({0})"),
-    "SPLIT_INDEX": "SPLIT_PART({0}, {1}, {2} + 1)",
-    **dict.fromkeys(("REGEXP_SUBSTR", "REGEXPEXTRACT"), "REGEXP_EXTRACT({0}, {1}, 0)"),
-    **dict.fromkeys(("REGEXP_MATCHES", "REGEXP_CONTAINS"), "REGEXP_LIKE({0}, {1})"),
-    **dict.fromkeys(("NUNIQUE", "COUNT_DISTINCT", "UNIQ", "UNIQEXACT"), "COUNT(DISTINCT {0})"),
-    **dict.fromkeys(("QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"), "PERCENTILE({0}, {1})"),
-    "LATEST_BY_OFFSET": "LAST({0} ORDER BY ts)",
-    "EARLIEST_BY_OFFSET": "FIRST({0} ORDER BY ts)",
-    "AVERAGE": "AVG({0})",
-    "STDEV": "STDDEV({0})",
-    "VAR": "VAR_SAMP({0})",
-    "DATETRUNC": "DATE_TRUNC({0}, {1})",
-}
-"""Functions that are refused, and what to write with their arguments."""
 
 TABLES: Final[dict[str, str]] = {
     "VALUES": "put the rows into a file for CREATE STREAM, or hand them over: db.stream('name', table, ...)",

@@ -11,8 +11,8 @@ from headrace.errors import LanguageError, PlanError, Position
 from headrace.expressions import aggregates, functions
 from headrace.language.binding.scope import Scope
 from headrace.language.dialect import Nested, position_of
+from headrace.language.synonyms import CALLS, REWRITES, UNLIKE, WINDOWS
 from headrace.language.types import TYPES
-from headrace.language.unsupported import CALLS, REWRITES, WINDOWS
 from headrace.schema import TIMESTAMP, check_column
 from headrace.suggestions import did_you_mean
 
@@ -32,11 +32,14 @@ def call_hint(node: Any, scope: Scope) -> str:
     if (upper in TYPES or upper == "STR") and len(arguments) == 1:
         return f"write CAST({arguments[0]} AS {'STRING' if upper == 'STR' else upper})"
     if upper in REWRITES:
-        return f"write {REWRITES[upper].format(*arguments, *'xyz'[len(arguments) :])}"
+        table = scope.tables[0].stream or scope.tables[0].alias or "name"
+        given = ", ".join(arguments)
+        return "write " + REWRITES[upper].format(*arguments, *"xyz"[len(arguments) :], all=given, table=table)
     own = [known.name for known in scope.functions.values()]
     known = (*functions.FUNCTIONS, *aggregates.AGGREGATES, *aggregates.COMPOSED, *own)
     in_python = f"define it in Python, db.function('{name}', ...); SHOW FUNCTIONS lists all others"
-    return CALLS.get(upper) or did_you_mean(name, known, cutoff=0.75) or in_python
+    close = None if upper in UNLIKE else did_you_mean(name, known, cutoff=0.75)
+    return CALLS.get(upper) or close or in_python
 
 
 def window_hint(scope: Scope) -> str:

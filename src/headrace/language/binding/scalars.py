@@ -30,9 +30,10 @@ from headrace.language.binding.subqueries.predicates import bind_subquery, holds
 from headrace.language.binding.subqueries.questions import Nesting
 from headrace.language.dialect import position_of
 from headrace.language.parameters import parameter_of
+from headrace.language.synonyms import CALLS
 from headrace.language.syntax import Name, Scalar
 from headrace.language.types import column_type
-from headrace.language.unsupported import CALLS, NODES
+from headrace.language.unsupported import NODES
 from headrace.schema import DATE, check_column
 
 BINARY: Final[dict[type, str]] = {

@@ -264,8 +264,14 @@ def _drop(cursor: Cursor, position: Position) -> Statement:
                 raise cursor.error("IF EXISTS is not supported", "leave it out")
             return _dropped(kind, cursor.name(f"the {kind.word}'s name"), cursor, position)
     hint = "write DROP STREAM name, DROP RELATION name, DROP QUERY name or DROP SINK name"
+    if cursor.word() in _QUERY_WORDS:
+        hint = "write DROP QUERY name, or DROP STREAM name for CREATE STREAM name AS"
     kinds = "STREAM, RELATION, QUERY or SINK"
     raise cursor.error(f"{kinds} is missing after DROP, before {cursor.shown()}", hint)
+
+
+_QUERY_WORDS: Final = ("VIEW", "MATERIALIZED")
+"""What other systems call a query that goes on."""
 
 
 def _dropped(kind: Kind, name: Name, cursor: Cursor, position: Position) -> Statement:

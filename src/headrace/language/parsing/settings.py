@@ -13,6 +13,13 @@ from headrace.language.parsing.cursor import Cursor
 from headrace.language.statements import SetDialect, Show, Shown
 from headrace.suggestions import did_you_mean
 
+_FOREIGN: Final = {
+    **dict.fromkeys(("TABLES", "SOURCES"), "write SHOW STREAMS, or SHOW RELATIONS"),
+    **dict.fromkeys(("VIEWS", "MATERIALIZED", "JOBS"), "write SHOW QUERIES"),
+    "COLUMNS": "write DESCRIBE name",
+}
+"""What other systems show, and what to write instead."""
+
 _OPTIONS: Final = ("dialect", *(option.value for option in Option))
 _RUN: Final = "options of a stream go into its OPTIONS (...), all others of a run onto the command line"
 
@@ -97,5 +104,6 @@ def parse_show(cursor: Cursor, position: Position) -> Show:
         if cursor.accept(shown.value):
             return Show(shown, position)
     known = [shown.value for shown in Shown]
-    hint = did_you_mean(cursor.word(), known) or f"write SHOW {', SHOW '.join(known)}"
+    word = cursor.word()
+    hint = _FOREIGN.get(word) or did_you_mean(word, known) or f"write SHOW {', SHOW '.join(known)}"
     raise cursor.error(f"SHOW does not know {cursor.shown()}", hint)

@@ -62,6 +62,22 @@ def test_what_is_the_same_keeps_its_state(db: hr.Database) -> None:
     assert "COUNT(*) > 3" in str(db.execute("SHOW CREATE QUERY q")[0])
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [("[RANGE 5 SLIDE 5]", "[RANGE 3]"), ("[RANGE 3]", "[RANGE 5 SLIDE 5]")]
+)
+def test_windows_that_hop_are_not_further_than_others(db: hr.Database, old: str, new: str) -> None:
+    """A hop is known as soon as it has begun, long before the rows of the other window."""
+    before, after = (db.query(f"SELECT v FROM s {one}", name) for one, name in ((old, "old"), (new, "new")))
+    db.query(f"SELECT v FROM s {old}", "q")
+    db.start()
+    pushed(db, *range(12))
+    at = int(explained(db, f"SELECT v FROM s {new}")[1].split()[5])
+    replaced(db, f"SELECT v FROM s {new}")
+    for ts in range(12, 40):
+        pushed(db, ts)
+    assert contents(db["q"], 30) == contents(before, at) + contents(after, 30)[at:]
+
+
 def test_what_cannot_be_clipped_starts_anew(db: hr.Database) -> None:
     old = db.query("SELECT v FROM s [ROWS 2]", "old")
     db.query("SELECT v FROM s [ROWS 2]", "q")

@@ -17,7 +17,7 @@ from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import has_unbounded_state, is_stateless, relations_of, sources_of
 from headrace.lowering.early import at_horizon, horizon_of, strong
-from headrace.lowering.graph import Graph, Merge
+from headrace.lowering.graph import Graph, Merge, Node
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.matched_groups import matched_groups
 from headrace.lowering.memory import is_strong, memories_of, remembering, remembering_all
@@ -29,7 +29,7 @@ from headrace.runtime.journal.description import Description, Paused, WarmStart,
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
-from headrace.time import BEGINNING, INFINITY
+from headrace.time import BEGINNING
 
 _TITLE_CHARACTERS: Final = 200
 """So much of what an operator does is stored for people."""
@@ -156,12 +156,12 @@ class QuerySet:
             plans: all queries from now on.
             epoch: the epoch of the change, at which new queries start.
             look: says what is expected of operators.
-            adoptions: what some of the new queries take over.
+            adoptions: what some of the new queries, and of those replaced, take over.
             holds: which of their operators wait for others.
             paused: the queries that are not answered from now on, until they are resumed.
             levels: what those are carried out as that go on at another level of consistency.
-            replaced: the queries whose plans are others from now on, which start anew, while their answers go
-                on.
+            replaced: the queries whose plans are others from now on, while their answers go on; they start
+                anew if they take over nothing.
         """
         kept = levels.keys() | self._going_on(plans, holds, replaced)
         again = self.paused.keys() & plans.keys()
@@ -176,7 +176,7 @@ class QuerySet:
         }
         warm |= {name: WarmStart(epoch, self.paused[name].heartbeat) for name in again}
         # From which instant on they answer is known once there is a graph.
-        warm |= {name: WarmStart(epoch, BEGINNING) for name in replaced}
+        warm |= {name: WarmStart(epoch, BEGINNING) for name in replaced if name not in adoptions}
         found = QuerySet(
             dict(plans),
             starts,
@@ -304,7 +304,9 @@ class QuerySet:
     def ended_migrations(
         self, heartbeats: Mapping[str, int], newest: Mapping[str, int], pasts: Mapping[str, Past]
     ) -> dict[str, Migration]:
-        """The exchanges whose old plan has said all that it will.
+        """The exchanges whose old plan has said all that it will, and the new one all below its instant.
+
+        Where windows hop, one of the plans may be further than the other over the same rows.
 
         Args:
             heartbeats: of the inputs (instants).
@@ -314,13 +316,18 @@ class QuerySet:
         if not self.migrations:
             return {}
         after, outputs = self.graph.heartbeats(heartbeats, newest, pasts), dict(self.graph.outputs)
+
+        def has_passed(node: Node, at: int) -> bool:
+            below = after[node.inputs[0].producer]
+            return not (isinstance(node.plan, Clip) and at in (node.plan.begin, node.plan.end)) or below >= at
+
         return {
             name: migration
             for name, migration in self.migrations.items()
             if all(
-                after[number] == INFINITY
+                has_passed(self.graph.nodes[number], migration.at)
                 for number in self.graph.below(self.graph.node_of(outputs[name]))
-                if isinstance(clip := self.graph.nodes[number].plan, Clip) and clip.end == migration.at
+                if self.graph.nodes[number].inputs
             )
         }
 

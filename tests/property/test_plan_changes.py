@@ -17,7 +17,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Filter, Plan, Project, Source, column
+from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, Project, Source, column
 from headrace.algebra.properties import walk
 from headrace.elements import from_rows, to_rows
 from headrace.errors import PlanError, UserError
@@ -126,7 +126,7 @@ class Script:
                 elif action == "add past":
                     known = st.sampled_from([query.plan for query in self.everything])
                     self._add_past(self.data.draw(known | plans(self.case.leaves, depth=2)))
-                elif action in ("drop", "replace", "exchange"):
+                elif action in ("drop", "replace", "replace above", "exchange"):
                     self._turn(action, self.data.draw(st.sampled_from(sorted(self.live))))
                 elif action == "restart" and self.journal is not None:
                     self.journal.close()
@@ -143,8 +143,8 @@ class Script:
 
     def _turn(self, action: str, name: str) -> None:
         """Do something to a query that is answered."""
-        if action == "replace":
-            self._replace(name)
+        if action.startswith("replace"):
+            self._replace(name, is_above=action == "replace above")
         elif action == "exchange":
             self._exchange(name)
         elif len(self.live) > 1:
@@ -226,13 +226,13 @@ class Script:
             self.run.exchange(name, form(self.live[name].plan))
             self.exchanged += 1
 
-    def _replace(self, name: str) -> None:
-        """Another plan under the name of a query, with the same columns."""
+    def _replace(self, name: str, *, is_above: bool = False) -> None:
+        """Another plan under the name of a query, with the same columns, perhaps above a part of its own."""
         known, read = self.live[name], self.run.results
         until = read[-1].heartbeats[name] if read else BEGINNING
         if until == INFINITY:
             return
-        plan = self.data.draw(others(known.plan, self.case))
+        plan = self.data.draw(others(known.plan, self.case, is_above=is_above))
         refill = refill_of(self.run, name, plan, self.streams, waits=False)
         if refill is not None:
             if form_of(plan).is_like(form_of(known.plan)):
@@ -321,10 +321,21 @@ class Script:
 
 
 @st.composite
-def others(draw: st.DrawFn, plan: Plan, case: Case) -> Plan:
-    """Plans with the columns of one: of another part of it, or over the same streams."""
+def others(draw: st.DrawFn, plan: Plan, case: Case, *, is_above: bool = False) -> Plan:
+    """Plans with the columns of one: of a part of it, above one of its groups, or of others."""
     parts = [part for part in walk(plan) if not isinstance(part, Source)]
-    other = draw(st.sampled_from(parts) | plans(case.leaves, depth=2)) if parts else draw(plans(case.leaves))
+    groups = [part for part in parts if isinstance(part, Aggregate | Distinct)]
+    other: Plan
+    if is_above and groups:
+        group = draw(st.sampled_from(groups))
+        other = draw(above(group)) if draw(st.booleans()) else group
+    else:
+        some = plans(case.leaves, depth=2)
+        other = draw(st.sampled_from(parts) | some) if parts else draw(some)
+    if isinstance(other, Aggregate) and other.aggregates and draw(st.booleans()):
+        calls = draw(st.lists(st.sampled_from(other.aggregates), min_size=1, unique=True))
+        named = tuple((f"r{place}", call) for place, (_, call) in enumerate(calls))
+        other = replace(other, aggregates=named)
     items: list[tuple[str, Expression]] = []
     for field in plan.schema:
         places = [place for place, one in enumerate(other.schema) if one.type == field.type]

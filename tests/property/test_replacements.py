@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from headrace.algebra.nodes import TimeWindow
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.intake.streams import Retain
 from headrace.runtime.store.segments import FolderStore, MemoryStore
+from headrace.time import INFINITY, Duration
 from property.plan_strategies import Case, cases
+from property.relatives import above
 from property.strategies import BUCKETS
 from property.test_plan_changes import EPOCHS, RETAINED, Script, prolonged
 
 REPLACING = ("go on", "replace", "go on", "replace", "restart", "add", "exchange", "drop")
+
+INHERITING = ("go on", "replace above", "go on", "replace above", "add")
 
 
 @settings(max_examples=20)
@@ -39,6 +45,19 @@ def test_a_replaced_query_answers_as_both_between_restarts(
         script.play()
         event(f"clipped {script.clipped}")
         script.check()
+
+
+@settings(max_examples=12)
+@given(st.data(), cases(max_streams=2, max_size=8), BUCKETS, EPOCHS)
+def test_aggregations_of_unbounded_windows_go_on(
+    data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
+) -> None:
+    windows = [TimeWindow(stream.source, Duration(INFINITY)) for stream in case.streams]
+    case = replace(case, plan=data.draw(above(data.draw(st.sampled_from(windows)))))
+    script = Script(data, prolonged(case, 2), MemoryStore(), buckets, epoch, INHERITING)
+    script.play()
+    event(f"inherited {script.inherited}")
+    script.check()
 
 
 @settings(max_examples=15)

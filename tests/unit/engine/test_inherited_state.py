@@ -50,6 +50,12 @@ def told(query: str, first: int, last: int) -> list[list[Any]]:
         (GROUPS, OFTEN, "Aggregate BY k"),
         (f"{GROUPS} HAVING COUNT(*) > 1", OFTEN, "Aggregate BY k"),
         (OFTEN, f"SELECT n + k AS sum, least FROM ({GROUPS}) AS g", "Aggregate BY k"),
+        (OFTEN, "SELECT COUNT(*) + 1 AS m, k FROM s [RANGE UNBOUNDED] GROUP BY k", "Aggregate BY k"),
+        (
+            "SELECT COUNT(*) AS n, MAX(k) AS most, AVG(v) AS mean FROM s [RANGE 10] WHERE v > 2",
+            "SELECT AVG(v) AS mean FROM s [RANGE 10] WHERE v > 2",
+            "Aggregate: COUNT(*) AS n",
+        ),
         (KEYS, f"SELECT COUNT(*) AS keys FROM ({KEYS}) AS d", "Distinct"),
         (
             "SELECT k, MAX(v) AS most FROM s [RANGE 10] GROUP BY k",
@@ -116,6 +122,25 @@ def test_rows_that_it_lacked_are_lacking_still() -> None:
         assert db["q"].gaps().to_pylist() == [gap]
         db.execute(f"CREATE OR REPLACE QUERY q AS SELECT n, least FROM ({GROUPS}) AS g")
         assert [row["exact_from"] for row in db["q"].gaps().to_pylist()] == [gap["exact_from"]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        # Rows on which the sum fails are counted by the new query alone.
+        ("SELECT COUNT(*) AS n, SUM(10 / v) AS x", "SELECT COUNT(*) AS n"),
+        ("SELECT COUNT(*) AS n, SUM(v) AS x", "SELECT COUNT(*) AS n"),
+        ("SELECT COUNT(*) AS n", "SELECT COUNT(*) AS n, MIN(v) AS x"),
+        ("SELECT COUNT(*) AS n, MIN(v) AS x", "SELECT MIN(k) AS n, MIN(v + 1) AS x"),
+        ("SELECT k, COUNT(*) AS n", "SELECT COUNT(*) AS n"),
+    ],
+)
+def test_aggregations_that_do_not_follow_from_those_that_run_start_anew(old: str, new: str) -> None:
+    source = "FROM s [RANGE UNBOUNDED]"
+    with begun(f"{old} {source}" + " GROUP BY k" * ("k," in old)) as db:
+        said = str(db.execute(f"EXPLAIN REPLACE q AS {new} {source}")[0])
+        assert "start anew" in said
+        assert KEPT not in said
 
 
 def test_one_that_looks_at_other_instants_starts_anew() -> None:

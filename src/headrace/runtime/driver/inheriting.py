@@ -29,8 +29,9 @@ from headrace.operators.state.runs import RunRef
 from headrace.optimizer.migration import POINTWISE
 from headrace.runtime.driver.at_once import AtOnce
 from headrace.runtime.driver.change import Wanted
+from headrace.runtime.driver.covering import covered
 from headrace.runtime.driver.early_content import beyond
-from headrace.runtime.driver.exchange import require_at_rest
+from headrace.runtime.driver.exchange import carried_out, require_at_rest
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.live_content import LiveContent
 from headrace.runtime.driver.merging import Holding
@@ -83,7 +84,10 @@ def inheritance(
         require_at_rest(queries, name)
     except PlanError:
         return None
-    carried, start = alone(plan)[0], queries.state_start_of(name)
+    carried, start = (
+        covered(alone(plan)[0], [*walk(carried_out(queries, name))]),
+        queries.state_start_of(name),
+    )
     names = identities(carried, start, queries.merges)
     heartbeats = dict(
         zip((node.identity for node in queries.graph.nodes), holding.heartbeats(queries.graph), strict=True)

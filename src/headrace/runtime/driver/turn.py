@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from headrace.lowering.adoption import Adopted
@@ -13,7 +13,7 @@ from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.merging import Holding, Merging
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.journal.description import Description, WarmStart
+from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
@@ -80,20 +80,15 @@ class Present:
         """
         known = self.known.queries
         paused = {query: one for query, one in known.paused.items() if query not in wanted.plans}
-        replaced = [name] if goes_on else ()
-        queries = known.changed(
+        return known.changed(
             wanted.plans,
             self.epoch,
             self.settings.look,
             {name: adoption},
             wanted.holds,
             paused,
-            replaced=replaced,
+            replaced=[name] if goes_on else (),
         )
-        if not goes_on:
-            return queries
-        begun = WarmStart(adoption.start, adoption.answers_from)
-        return replace(queries, warm={**queries.warm, name: begun})
 
 
 @dataclass(frozen=True, eq=False)

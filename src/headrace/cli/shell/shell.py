@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from headrace.cli.errors import read_text
 from headrace.cli.shell.completion import COMMANDS
+from headrace.cli.shell.constants import constants, constants_in
 from headrace.cli.shell.screen import Screen
 from headrace.cli.shell.tables import text_of_table
 from headrace.cli.shell.target import Made, Ran, Result, Target, Told
@@ -144,6 +145,9 @@ class Shell:
             if _is_question(statement):
                 self._show(self._target.ask(before + statement, self._used(statement)))
                 continue
+            if (asked := constants_in(before + statement)) is not None:
+                self._show(self._constants(asked))
+                continue
             results = self._execute(before + statement, base)
             for result in results:
                 match result:
@@ -161,6 +165,12 @@ class Shell:
         valued = with_values(text, self._used(text) if parameters_in(text) else None)
         with valued.positions():
             return self._target.execute(valued.text, base)
+
+    def _constants(self, text: str) -> pa.Table:
+        """The answer of a SELECT without FROM."""
+        valued = with_values(text, self._used(text) if parameters_in(text) else None)
+        with valued.positions():
+            return constants(valued.text)
 
     def _used(self, text: str) -> dict[str, Value]:
         """The values of the parameters in a text, as far as they have some."""

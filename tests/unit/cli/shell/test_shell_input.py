@@ -59,6 +59,18 @@ def test_parameters_have_values_until_they_are_unset() -> None:
     )  # fmt: skip
 
 
+def test_expressions_that_read_no_row() -> None:
+    code, lines, errors = typed(
+        "\\set n 5\nSELECT :n * 2 AS m, EXTRACT(YEAR FROM DATE '2024-05-01') AS y; -- FROM\n"
+        "SELECT 'FROM' AS f;\nSELECT 1,\n 1 / 0;"
+    )
+    assert lines == ["m y", "-- ----", "10 2024", "(1 row)", "f", "----", "FROM", "(1 row)"]
+    assert (code, errors.splitlines()[0]) == (2, "<stdin>: division by zero")
+    assert typed("SELECT\n price;")[2].startswith("<stdin>:2:2: there is no column price")
+    for text in ("SELECT *", "SELECT 1 WHERE 2 > 1", "SELECT 1 UNION ALL SELECT 2"):
+        assert "FROM is missing" in typed(text)[2]
+
+
 def test_bounded_streams_are_answered_by_run(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("ts,v\n1,10\n2,20\n")
     file = tmp_path / "first.sql"

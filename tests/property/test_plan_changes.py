@@ -8,15 +8,17 @@ equal are merged after every epoch, and nobody notices.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
+from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+import headrace.runtime.store.segments as segments
 from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, Project, Source, column
 from headrace.algebra.properties import walk
 from headrace.elements import from_rows, to_rows
@@ -29,7 +31,7 @@ from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.adopting import derivation
 from headrace.runtime.driver.change import Join, Redefine, Replace, Wanted
-from headrace.runtime.driver.past import Start, brought, join
+from headrace.runtime.driver.past import CatchUp, Start, brought, join
 from headrace.runtime.driver.refilling import refill_of
 from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
@@ -55,6 +57,38 @@ WARM = ("go on", "go on", "add", "add warm", "add above", "add above", "drop", "
 
 REFUSED = ("at different times", "have not reached", "is part of a query", "is final", "is being exchanged")
 """Why a query may not begin above the answers of others."""
+
+
+MOST_STEPS = 8
+"""Within about so many steps a process dies that does."""
+
+
+class Killed(BaseException):
+    """What ends a process in the middle of a step."""
+
+
+@contextmanager
+def dying(step: int) -> Iterator[list[str]]:
+    """Let a process die with its n-th step in writing files, and leave behind what it has written.
+
+    Args:
+        step: which one; it lives on for 0, or where there are fewer.
+
+    Yields:
+        The steps that it has reached.
+    """
+    reached: list[str] = []
+
+    def reach(point: str) -> None:
+        reached.append(point)
+        if len(reached) == step:
+            raise Killed
+
+    with (
+        patch.object(segments, "reach", reach),
+        patch.object(CatchUp, "discard", lambda _: None) if step else nullcontext(),
+    ):
+        yield reached
 
 
 @dataclass
@@ -101,7 +135,7 @@ class Script:
         self.live: dict[str, Answered] = {}
         self.journal: Journal | None = None
         self.exchanged = 0
-        self.clipped = self.filled = self.inherited = 0
+        self.clipped = self.filled = self.inherited = self.killed = 0
         for plan in (case.plan, *data.draw(st.lists(relatives(case.plan), max_size=2))):
             self._register(next(self.names), plan, 1, {})
         self.run = self._start()
@@ -302,8 +336,14 @@ class Script:
         ago = st.integers(0, 9).map(lambda back: Start(back=back))
         start = self.data.draw(st.just(Start()) | st.integers(-2, 60).map(Start) | ago)
         self._register(name, plan, epoch, {})
+        dies = self.data.draw(st.integers(0, MOST_STEPS)) if self.journal is not None else 0
         try:
-            join(self.run, {name: start}, self._wanted())
+            with dying(dies) as reached:
+                join(self.run, {name: start}, self._wanted())
+        except Killed:
+            self._again_after(name, reached)
+            if name not in self.live:
+                return
         except UserError as error:
             if "are no longer kept" not in error.message:
                 raise
@@ -313,6 +353,18 @@ class Script:
         assert (began is None) == (epoch == 1)
         if began is not None:
             self.live[name].answers_from = began.answers_from
+
+    def _again_after(self, name: str, reached: Sequence[str]) -> None:
+        """Another process, where one died while a query came to the present: the query is there or not."""
+        assert self.journal is not None
+        self.killed += 1
+        counts = "commit.linked" in reached
+        if not counts:
+            self.everything.remove(self.live.pop(name))
+        self.journal.close()
+        self.run = self._start()
+        assert (name in self.run.reading.queries.plans) == counts
+        assert not counts or self.run.totals.epochs == self.live[name].start
 
     def _drop(self, name: str) -> None:
         self.live.pop(name).end = self.run.totals.epochs + 1
@@ -419,4 +471,5 @@ def test_a_query_from_the_past_answers_as_one_that_was_there_from_the_first_row(
         epoch = rows, DEFAULT_EPOCH_BYTES
         script = Script(data, prolonged(case, 3), store, 2, epoch, PAST, retain)
         script.play()
+        event(f"killed {script.killed}")
         script.check()

@@ -80,6 +80,27 @@ def test_calls_give_what_the_reference_says(case: tuple[Expression, Schema, list
         assert repr(equal_form(found)) == repr(equal_form(expected))
 
 
+_ENDS = st.none() | st.integers(-6, 6) | st.sampled_from((2**62, 2**63 - 1, -(2**63)))
+
+
+@given(
+    st.sampled_from(("SEQUENCE", "GENERATE_SERIES")),
+    st.integers(2, 3),
+    st.lists(st.tuples(_ENDS, _ENDS, _ENDS), min_size=1, max_size=6),
+)
+def test_numbers_from_one_to_another(name: str, count: int, rows: list[tuple[int | None, ...]]) -> None:
+    call = resolve(name, tuple(Column(place, "x", BIGINT) for place in range(count)))
+    columns = [pa.array(list(part), BIGINT) for part in zip(*rows, strict=True)]
+    outcome = evaluate(call, pa.record_batch(columns, list("abc")))
+    reasons = outcome.reasons().to_pylist()
+    for row, found, reason in zip(rows, outcome.values.to_pylist(), reasons, strict=True):
+        try:
+            expected, failure = value(call, row), None
+        except RowError as error:
+            expected, failure = None, str(error)
+        assert (found, reason) == (expected, failure)
+
+
 @given(st.text("ab,;", max_size=8), st.sampled_from((",", "[,;]", "a+", "(a|b),")))
 def test_texts_are_split(text: str, pattern: str) -> None:
     call = resolve("SPLIT", (Column(0, "x", STRING), literal(pattern)))

@@ -13,7 +13,7 @@ on anything but the row: there is no current time and no random number. On purpo
 - Regular expressions have RE2's syntax (Spark: Java's): no lookahead, no references to groups; `.` is any
   character but a line feed, and `$` is the end of the text, even where a line feed is the last character.
 - Calendar texts begin with the year 1, and what is computed of points in time ends with the year 9999.
-- REPEAT, LPAD and RPAD make texts of at most a million characters.
+- REPEAT, LPAD and RPAD make texts of at most a million characters, SEQUENCE ARRAYs of at most 10,000 values.
 - Of several entries with one key in a MAP from outside the last one counts. MAP_KEYS and MAP_VALUES are in
   the order of the keys. The path of GET_JSON_OBJECT is a constant without `*`.
 - An INTERVAL is no value of its own: it is compared, and added to points in time.
@@ -170,6 +170,7 @@ _TABLE: Final[dict[str, _Entry]] = {
     **{name: _Entry(1, 1, nested.extreme) for name in ("ARRAY_MIN", "ARRAY_MAX")},
     **{name: _Entry(1, 1, nested.map_part) for name in ("MAP_KEYS", "MAP_VALUES")},
     "SPLIT": _Entry(2, 2, nested.split),
+    **{name: _Entry(2, 3, nested.sequence) for name in ("SEQUENCE", "GENERATE_SERIES")},
     "GET_JSON_OBJECT": _Entry(2, 2, nested.json_object),
     "TO_JSON": _Entry(1, 1, nested.to_json),
     "CONCAT_WS": _Entry(1, None, texts.concat_ws),

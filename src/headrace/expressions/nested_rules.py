@@ -152,6 +152,11 @@ def map_part(name: str, arguments: Arguments) -> Expression:
     return Call(name, (entries,), pa.list_(part))
 
 
+def sequence(name: str, arguments: Arguments) -> Expression:
+    """SEQUENCE(start, end [, step]), and GENERATE_SERIES, which has no value where the step leads away."""
+    return Call(name, tuple(whole(name, part) for part in arguments), pa.list_(BIGINT))
+
+
 def split(name: str, arguments: Arguments) -> Expression:
     """SPLIT(text, pattern): the parts between what a regular expression finds."""
     text, pattern = strings(name, arguments)

@@ -85,7 +85,8 @@ TABLES: Final[dict[str, str]] = {
     "LATERAL": "join with ON instead",
     **dict.fromkeys(("UNNEST", "EXPLODE"), "write FROM s, UNNEST(s.items) AS t (item)"),
     **dict.fromkeys(
-        ("GENERATE_SERIES", "RANGE", "SEQUENCE"), "write CREATE STREAM name FROM nexmark for made-up rows"
+        ("GENERATE_SERIES", "RANGE", "SEQUENCE"),
+        "write it after a stream: FROM s, GENERATE_SERIES(1, s.n) AS t (i)",
     ),
     **dict.fromkeys(
         ("READ_CSV", "READ_PARQUET", "READ_JSON"), "write CREATE STREAM name FROM csv OPTIONS (path '...')"

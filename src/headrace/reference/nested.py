@@ -143,6 +143,30 @@ def _map(*parts: Any) -> list[tuple[Any, Any]]:
     return sorted(pairs, key=lambda pair: order(equal_form(pair[0])))
 
 
+def _sequence(start: int, stop: int, step: int | None = None) -> list[int]:
+    if step is None:
+        step = 1 if start <= stop else -1
+    if start == stop:
+        return [start]
+    if step == 0 or (step > 0) != (start < stop):
+        raise RowError("the step does not lead from the start to the end")
+    return _numbers(start, stop, step)
+
+
+def _series(start: int, stop: int, step: int = 1) -> list[int]:
+    if step == 0:
+        raise RowError("the step is 0")
+    return _numbers(start, stop, step)
+
+
+def _numbers(start: int, stop: int, step: int) -> list[int]:
+    numbers = range(start, stop + (1 if step > 0 else -1), step)
+    # len() refuses what has more than 2^63 values.
+    if numbers and (numbers[-1] - start) // step >= 10_000:
+        raise RowError("an ARRAY of more than 10,000 values")
+    return list(numbers)
+
+
 TYPED: Final[dict[str, Callable[..., Any]]] = {
     "GET_FIELD": _field,
     "[]": _subscript,
@@ -173,6 +197,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "ARRAY_MIN": lambda values: _extreme(values, 0),
     "ARRAY_MAX": lambda values: _extreme(values, -1),
     "SPLIT": _split,
+    "SEQUENCE": _sequence,
+    "GENERATE_SERIES": _series,
     "GET_JSON_OBJECT": _json_object,
 }
 """The others; none of their arguments is NULL."""

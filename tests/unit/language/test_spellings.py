@@ -65,3 +65,11 @@ WINDOWS = [
 @pytest.mark.parametrize(("theirs", "ours"), WINDOWS)
 def test_a_window_in_group_by_is_the_one_in_from(theirs: str, ours: str) -> None:
     assert plan_of(theirs) == plan_of(ours)
+
+
+def test_a_series_is_an_array_of_its_numbers() -> None:
+    array = "UNNEST(GENERATE_SERIES(1, t.id, 2)) WITH ORDINALITY AS g (i, place)"
+    series = array.replace("UNNEST(", "").replace("))", ")")
+    for join in (", {}", " CROSS JOIN {}", " LEFT JOIN {} ON TRUE", ", LATERAL {}"):
+        texts = (f"SELECT t.id, i, place FROM tick t{join.format(table)}" for table in (series, array))
+        assert len({plan_of(text) for text in texts}) == 1

@@ -33,8 +33,14 @@ from headrace.language.parsing.select_list import (
 )
 from headrace.language.parsing.slips import is_operand
 from headrace.language.parsing.table_functions import at_table_function, parse_table_function
+from headrace.language.parsing.unnest import (
+    SERIES,
+    at_unnest,
+    check_condition,
+    parse_lateral_view,
+    parse_unnest,
+)
 from headrace.language.parsing.unnest import WRITTEN as UNNEST_WRITTEN
-from headrace.language.parsing.unnest import at_unnest, check_condition, parse_lateral_view, parse_unnest
 from headrace.language.parsing.window_clauses import parse_granularity, parse_sample, parse_window
 from headrace.language.syntax import (
     AsOf,
@@ -401,7 +407,7 @@ def _table(cursor: Cursor) -> FromItem:
     if cursor.at("SELECT"):
         # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
         return DerivedTable(_select(cursor), None, None, position)
-    if at_unnest(cursor):
+    if at_unnest(cursor) and not cursor.at(SERIES):
         raise cursor.error("UNNEST needs a table before it", UNNEST_WRITTEN)
     if at_table_function(cursor):
         return WindowedTable(parse_table_function(cursor, _table), *_decoration(cursor))

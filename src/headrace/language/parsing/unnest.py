@@ -7,18 +7,22 @@ from sqlglot import exp
 from headrace.errors import LanguageError
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.select_list import parse_alias
-from headrace.language.syntax import FromItem, Name, UnnestedTable
+from headrace.language.syntax import FromItem, Name, Scalar, UnnestedTable
 
 WRITTEN = "write FROM s, UNNEST(s.items) AS t (item), or LEFT JOIN UNNEST(s.items) AS t (item) ON TRUE"
 
+SERIES = "GENERATE_SERIES"
+"""The function that is a table of its values: `FROM s, GENERATE_SERIES(1, s.n) AS t (i)`."""
+
 
 def at_unnest(cursor: Cursor) -> bool:
-    """Whether `[LATERAL] UNNEST(` comes next."""
-    return cursor.at("UNNEST", "(") or cursor.at("LATERAL", "UNNEST", "(")
+    """Whether `[LATERAL] UNNEST(` or `GENERATE_SERIES(` comes next."""
+    at = int(cursor.at("LATERAL"))
+    return cursor.word(at) in ("UNNEST", SERIES) and cursor.word(at + 1) == "("
 
 
 def parse_unnest(cursor: Cursor, left: FromItem, *, outer: bool = False) -> UnnestedTable:
-    """Read `UNNEST(values) [WITH ORDINALITY] [[AS] alias [(columns)]]`.
+    """Read `UNNEST(values) [WITH ORDINALITY] [[AS] alias [(columns)]]`, or GENERATE_SERIES for it.
 
     Args:
         cursor: at UNNEST.
@@ -30,12 +34,7 @@ def parse_unnest(cursor: Cursor, left: FromItem, *, outer: bool = False) -> Unne
     """
     cursor.accept("LATERAL")
     position = cursor.position
-    cursor.index += 1
-    cursor.expect("(", "after UNNEST")
-    values = cursor.scalar("the ARRAY of UNNEST")
-    if cursor.at(","):
-        raise cursor.error("UNNEST takes one ARRAY", WRITTEN)
-    cursor.expect(")", "to close UNNEST")
+    values = cursor.scalar("the numbers") if cursor.at(SERIES) else _unnested(cursor)
     ordinality = cursor.accept("WITH", "ORDINALITY")
     alias = parse_alias(cursor)
     columns: tuple[Name, ...] = ()
@@ -43,6 +42,16 @@ def parse_unnest(cursor: Cursor, left: FromItem, *, outer: bool = False) -> Unne
         columns = _names(cursor)
         cursor.expect(")", "after the columns of UNNEST")
     return UnnestedTable(left, values, alias, columns, ordinality, outer, position)
+
+
+def _unnested(cursor: Cursor) -> Scalar:
+    cursor.index += 1
+    cursor.expect("(", "after UNNEST")
+    values = cursor.scalar("the ARRAY of UNNEST")
+    if cursor.at(","):
+        raise cursor.error("UNNEST takes one ARRAY", WRITTEN)
+    cursor.expect(")", "to close UNNEST")
+    return values
 
 
 def check_condition(cursor: Cursor, *, needed: bool) -> None:

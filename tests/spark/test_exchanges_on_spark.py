@@ -42,3 +42,19 @@ def test_a_plan_is_exchanged(spark: Any) -> None:
         db.relation("sensor", spark.createDataFrame(rooms, "id BIGINT, room STRING"), key="id")
         assert answered(db, reoptimize=False) == ([], found)
     assert found
+
+
+def test_a_query_that_is_replaced_keeps_its_groups(spark: Any) -> None:
+    groups = "SELECT k, COUNT(*) AS n FROM s [RANGE UNBOUNDED] GROUP BY k"
+    with connect(spark=spark, buckets=3) as db:
+        db.execute("CREATE STREAM s (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.query(f"{groups} HAVING COUNT(*) > 1", name="q")
+        db.start()
+        db.push("s", [{"k": at % 7, "ts": at} for at in range(20)])
+        most = f"SELECT MAX(n) AS most, COUNT(*) AS keys FROM ({groups}) AS g"
+        db.execute(f"CREATE OR REPLACE QUERY q AS {most}")
+        db.push("s", [{"k": 6, "ts": at} for at in range(20, 23)])
+        # There are two of 6 below 20, and three of each of the others.
+        assert [db["q"].snapshot(at).to_pylist() for at in (19, 20, 21)] == [
+            [{"most": n, "keys": 7}] for n in (3, 3, 4)
+        ]

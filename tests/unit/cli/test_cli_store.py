@@ -56,6 +56,16 @@ def test_a_text_drops_what_it_has_not_only_where_that_is_asked(storage: Path) ->
     assert (code, "--sync is for --storage" in said) == (2, True)
 
 
+def test_the_catalog_of_a_store_makes_another_one(storage: Path, tmp_path: Path) -> None:
+    catalog, other = headrace("store", storage, "--catalog")[1], tmp_path / "other"
+    (tmp_path / "catalog.sql").write_text(catalog)
+    code, _, said = headrace("run", tmp_path / "catalog.sql", "--runner", "inline", "--storage", other)
+    assert code == 0, said
+    assert headrace("store", other, "--catalog")[1] == catalog
+    answers = [headrace("store", one, "--query", "sums", "--format", "csv") for one in (storage, other)]
+    assert answers[0] == answers[1]
+
+
 def test_store_shows_what_there_is(storage: Path) -> None:
     code, shown, said = headrace("store", storage)
     assert (code, said) == (0, "")

@@ -62,6 +62,39 @@ def test_a_store_is_started_again_without_the_text(tmp_path: Path) -> None:
         assert db.status.epoch == epoch, "the same text changes nothing"
 
 
+def test_every_kind_of_definition_is_there_again_without_the_text(tmp_path: Path) -> None:
+    (tmp_path / "rooms.csv").write_text("id,room\na,hall\nb,roof\n")
+    text = f"""
+        {STREAM};
+        CREATE STREAM other (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts;
+        CREATE RELATION rooms KEY (id) FROM csv OPTIONS (path '{tmp_path / "rooms.csv"}');
+        {HOT};
+        CREATE QUERY known AS SELECT h.celsius, r.room FROM hot AS h JOIN rooms AS r ON r.id = h.sensor;
+        CREATE SINK board FOR known TO json OPTIONS (path '{tmp_path / "out"}');
+        CREATE SKEW FROM reading TO other (1 SECOND, 5);
+        SET retain_epochs = 7;
+        COMMENT ON RELATION rooms IS 'where they are';
+    """
+    with connected(tmp_path) as db:
+        db.execute(text)
+        db.start()
+        push(db, (1, 25))
+        db.stop()
+        before = [str(db.execute(f"SHOW {what}")[0]) for what in ("CREATE RELATION rooms", "SKEWS", "SINKS")]
+    with connected(tmp_path) as db:
+        assert "where they are" in str(db.execute("DESCRIBE rooms")[0])
+        assert "retain_epochs     7 " in str(db.execute("SHOW SETTINGS")[0])
+        db.start()
+        push(db, (9, 30), (20, 1))
+        db.stop()
+        after = [str(db.execute(f"SHOW {what}")[0]) for what in ("CREATE RELATION rooms", "SKEWS", "SINKS")]
+        assert after[:2] == before[:2]
+        assert "board" in after[2]
+        assert db["known"].stream().column("room").to_pylist() == ["hall", "hall"]
+    lines = "".join(path.read_text() for path in (tmp_path / "out").rglob("*.jsonl"))
+    assert lines.count("hall") == 2
+
+
 def test_what_is_defined_while_it_runs_is_there_again(tmp_path: Path) -> None:
     begun(tmp_path)
     with connected(tmp_path) as db:

@@ -19,13 +19,13 @@ from headrace.time import CALENDAR, MICROSECONDS, unit_of
 
 _HINT: Final = "write INTERVAL '1' HOUR, INTERVAL '90' MINUTE, INTERVAL '1 02:30:00' DAY TO SECOND"
 _COUNT_HINT: Final = "before a unit write a whole number: INTERVAL n HOUR, or CAST it to BIGINT"
-_NUMBER: Final = re.compile(r"\s*([+-]?\d+(?:\.\d{1,6})?)\s*")
-_PIECE: Final = re.compile(r"([+-]?\d+(?:\.\d{1,6})?)\s*([A-Za-z]+)")
-_SIXTY: Final = r"[0-5]?\d"
-_CLOCK: Final = re.compile(rf"([+-]?)(\d+):({_SIXTY})(?::({_SIXTY}(?:\.\d{{1,6}})?))?(?!\d)")
-_MONTHS: Final = re.compile(r"\s*([+-]?)(\d+)-(0?\d|1[01])\s*")
+_NUMBER: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]{1,6})?)\s*")
+_PIECE: Final = re.compile(r"([+-]?[0-9]+(?:\.[0-9]{1,6})?)\s*([A-Za-z]+)")
+_SIXTY: Final = r"[0-5]?[0-9]"
+_CLOCK: Final = re.compile(rf"([+-]?)([0-9]+):({_SIXTY})(?::({_SIXTY}(?:\.[0-9]{{1,6}})?))?(?![0-9])")
+_MONTHS: Final = re.compile(r"\s*([+-]?)([0-9]+)-(0?[0-9]|1[01])\s*")
 _DAYS: Final = re.compile(
-    rf"\s*([+-]?)(\d+)\s+([01]?\d|2[0-3])(?::({_SIXTY})(?::({_SIXTY}(?:\.\d{{1,6}})?))?)?\s*"
+    rf"\s*([+-]?)([0-9]+)\s+([01]?[0-9]|2[0-3])(?::({_SIXTY})(?::({_SIXTY}(?:\.[0-9]{{1,6}})?))?)?\s*"
 )
 _PARTS: Final = {"HOUR": 1, "MINUTE": 2, "SECOND": 3}
 """How many parts of a time of day are up to a unit."""
